@@ -95,7 +95,9 @@ def visitor(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
-def test_one_question_by_words_and_by_meaning(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
+def test_one_question_by_words_and_by_meaning(
+    visitor: Page, place: tuple[Any, str], axe: Axe, tmp_path: Path
+) -> None:
     db, address = place
     page = visitor
     titles = page.locator("#search-results .result-title a")
@@ -105,11 +107,27 @@ def test_one_question_by_words_and_by_meaning(visitor: Page, place: tuple[Any, s
     page.screenshot(path=tmp_path / "by-words.png")
     set_by_meaning(db, True)
     shown(page, f"{address}/{SEARCH}", PAGES["leave"][0])
-    assert {PAGES["leave"][0], PAGES["urlaub"][0]} == set(titles.all_inner_texts()[:2])
+    also = page.get_by_role("region", name="Also about this")
+    assert {PAGES["leave"][0], PAGES["urlaub"][0]} == set(also.locator(".result-title a").all_inner_texts()[:2])
+    expect(page.locator("#search-results-number")).to_have_text("0")
     page.screenshot(path=tmp_path / "by-meaning.png")
+    assert axe(page, "#search-results") == []
     page.set_viewport_size(PHONE)
     assert fits(page)
     page.screenshot(path=tmp_path / "by-meaning-phone.png")
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=tmp_path / "by-meaning-phone-dark.png")
+
+
+def test_near_pages_stand_behind_the_hits(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
+    db, address = place
+    page = visitor
+    set_by_meaning(db, True)
+    shown(page, f"{address}/@@search?SearchableText={quote_plus('annual leave')}", "Also about this")
+    expect(page.locator("#search-results-number")).to_have_text("1")
+    expect(page.locator("ol .result-title a")).to_have_text([PAGES["leave"][0]])
+    expect(page.get_by_role("region", name="Also about this")).to_contain_text(PAGES["urlaub"][1])
+    page.screenshot(path=tmp_path / "also-about.png", full_page=True)
 
 
 def test_the_question_in_german_finds_the_german_page(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
@@ -119,17 +137,19 @@ def test_the_question_in_german_finds_the_german_page(visitor: Page, place: tupl
     page.context.add_cookies([{"name": "I18N_LANGUAGE", "value": "de", "url": address}])
     shown(page, f"{address}/@@search?SearchableText={quote_plus(FRAGE)}", PAGES["urlaub"][0])
     expect(page.locator("#search-results .result-title a").first).to_have_text(PAGES["urlaub"][0])
+    expect(page.get_by_role("region", name="Auch dazu")).to_be_visible()
     page.screenshot(path=tmp_path / "by-meaning-german.png")
 
 
-def test_live_search_finds_by_meaning(page: Page, place: tuple[Any, str], tmp_path: Path) -> None:
+def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str], tmp_path: Path) -> None:
     db, address = place
     set_by_meaning(db, True)
     # The process remembers the question.
     shown(page, f"{address}/{SEARCH}", PAGES["leave"][0])
     page.goto(address)
     page.get_by_role("combobox", name="Search Site").press_sequentially(QUESTION)
-    expect(page.get_by_role("option").filter(has_text=PAGES["leave"][0])).to_be_visible()
+    expect(page.get_by_role("option").filter(has_text=PAGES["leave"][0])).to_contain_text("personnel office")
+    expect(page.locator(".livesearch-results").get_by_text("Also about this")).to_be_visible()
     page.screenshot(path=tmp_path / "live-by-meaning.png")
 
 

@@ -4,10 +4,12 @@ import { createPortal } from 'react-dom';
 import { defineMessages, FormattedMessage } from 'react-intl';
 import { useSelector } from 'react-redux';
 import { Link, useLocation } from 'react-router-dom';
+import { flattenToAppURL } from '@plone/volto/helpers/Url/Url';
 import qs from 'query-string';
 
 const messages = defineMessages({
   meant: { id: 'Did you mean {text}?', defaultMessage: 'Did you mean {text}?' },
+  also: { id: 'Also about this', defaultMessage: 'Also about this' },
   help: {
     id: 'Put a minus or NOT before a word to exclude it: garden -fence, garden NOT fence. Quotes find a phrase: "garden fence".',
     defaultMessage:
@@ -15,20 +17,21 @@ const messages = defineMessages({
   },
 });
 
-/** Returns the heading of the page, as soon as it is there; looked for when one of `causes` changes. */
-const useHeading = (...causes) => {
-  const [heading, setHeading] = useState(null);
+/** Returns the element of the page that `css` selects, as soon as it is there; looked for when one of `causes` changes. */
+const useElement = (css, ...causes) => {
+  const [element, setElement] = useState(null);
   useEffect(() => {
-    setHeading(document.querySelector('#page-search header'));
+    setElement(document.querySelector(css));
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, causes);
-  return heading;
+  return element;
 };
+const HEADING = '#page-search header';
 
 /** Below the heading: how words are excluded. */
 export const SearchHelp = () => {
   const { pathname } = useLocation();
-  const heading = useHeading(pathname);
+  const heading = useElement(HEADING, pathname);
   if (!heading) return null;
   return createPortal(
     <p className="search-help discreet">
@@ -42,7 +45,7 @@ export const SearchHelp = () => {
 export const DidYouMean = () => {
   const meant = useSelector((state) => state.pgcatalogMeant);
   const { pathname, search } = useLocation();
-  const heading = useHeading(meant, pathname);
+  const heading = useElement(HEADING, meant, pathname);
   if (!meant || !heading) return null;
   const address = `${pathname}?${qs.stringify({
     ...qs.parse(search),
@@ -81,7 +84,9 @@ export const Snippets = () => {
   const items = useSelector((state) => state.search?.items);
   const [places, setPlaces] = useState([]);
   useEffect(() => {
-    const articles = document.querySelectorAll('#page-search .tileItem');
+    const articles = document.querySelectorAll(
+      '#page-search .tileItem:not(.also-about *)',
+    );
     articles.forEach((article) =>
       article
         .querySelectorAll('.tileHeadline, .tileBody')
@@ -102,5 +107,35 @@ export const Snippets = () => {
       place,
       key,
     ),
+  );
+};
+
+/** Below the hits: the pages that are near to the question and have not its words, each with its passage. */
+export const AlsoAbout = () => {
+  const also = useSelector((state) => state.pgcatalogAlso);
+  const { pathname } = useLocation();
+  const content = useElement('#page-search #content-core', also, pathname);
+  if (!also || !content) return null;
+  return createPortal(
+    <section className="also-about" aria-labelledby="also-about">
+      <h2 id="also-about">
+        <FormattedMessage {...messages.also} />
+      </h2>
+      {also.map((item) => (
+        <article className="tileItem" key={item['@id']}>
+          <h3 className="tileHeadline" dir="auto">
+            <Link to={flattenToAppURL(item['@id'])}>{item.title}</Link>
+          </h3>
+          <div className="tileBody">
+            <span
+              className="snippet"
+              dir="auto"
+              dangerouslySetInnerHTML={{ __html: item.highlighting.text[0] }}
+            />
+          </div>
+        </article>
+      ))}
+    </section>,
+    content,
   );
 };

@@ -6,7 +6,7 @@ import { Provider } from 'react-redux';
 import { IntlProvider } from 'react-intl';
 import { MemoryRouter } from 'react-router-dom';
 import configureStore from 'redux-mock-store';
-import { DidYouMean, SearchHelp, Snippets } from './SearchPage';
+import { AlsoAbout, DidYouMean, SearchHelp, Snippets } from './SearchPage';
 
 global.IS_REACT_ACT_ENVIRONMENT = true;
 
@@ -18,14 +18,14 @@ const hit = (id, text) => ({
 // The search page as Volto has it, with `state` in the store and the additions beside it.
 const search = (state) => {
   document.body.innerHTML = `
-    <div id="page-search"><header><h1>Results</h1></header>
+    <div id="page-search"><header><h1>Results</h1></header><section id="content-core">
     ${(state.search?.items || [])
       .map(
         () =>
           '<article class="tileItem"><h2 class="tileHeadline"></h2><div class="tileFooter"></div></article>',
       )
       .join('')}
-    </div><div id="root"></div>`;
+    </section></div><div id="root"></div>`;
   const root = createRoot(document.getElementById('root'));
   act(() =>
     root.render(
@@ -37,6 +37,7 @@ const search = (state) => {
             <SearchHelp />
             <DidYouMean />
             <Snippets />
+            <AlsoAbout />
           </MemoryRouter>
         </IntlProvider>
       </Provider>,
@@ -82,6 +83,23 @@ it('has titles and snippets in the direction of their text', () => {
   ]);
 });
 
+it('has near pages behind the hits, with their passages', () => {
+  const near = { ...hit('/c', 'a <mark>passage</mark>'), title: 'Near' };
+  search({ search: { items: [hit('/a', 'text')] }, pgcatalogAlso: [near] });
+  const also = document.querySelector('#content-core > .also-about:last-child');
+  expect(also.querySelector('h2').textContent).toBe('Also about this');
+  expect(also.querySelector('a').getAttribute('href')).toBe('/c');
+  expect(also.querySelector('.snippet').innerHTML).toBe(
+    'a <mark>passage</mark>',
+  );
+  expect(document.querySelectorAll('.snippet')).toHaveLength(2);
+});
+
+it('has no heading for near pages where there are none', () => {
+  search({ search: { items: [] }, pgcatalogAlso: null });
+  expect(document.querySelector('.also-about')).toBe(null);
+});
+
 it('says how words are excluded', () => {
   search({ search: { items: [] } });
   const help = document.querySelector('#page-search header .search-help');
@@ -91,10 +109,11 @@ it('says how words are excluded', () => {
 it('takes everything away with it', () => {
   const root = search({
     pgcatalogMeant: 'b',
+    pgcatalogAlso: [{ ...hit('/c', 'passage'), title: 'Near' }],
     search: { items: [hit('/a', 'text')] },
   });
   act(() => root.unmount());
-  expect(document.querySelector('.pgcatalog-snippet, .did-you-mean, .search-help')).toBe(null);
+  expect(document.querySelector('.pgcatalog-snippet, .did-you-mean, .search-help, .also-about')).toBe(null);
 });
 
 it('speaks German', () => {
@@ -103,7 +122,7 @@ it('speaks German', () => {
   const german = read('de/LC_MESSAGES/volto.po');
   const messages = read('volto.pot').match(/^msgid ".+"$/gm);
   expect(messages).toContain('msgid "Did you mean {text}?"');
-  expect(messages).toHaveLength(4);
+  expect(messages).toHaveLength(5);
   messages.forEach((message) => {
     expect(german.split(`${message}\n`)[1]).toMatch(/^msgstr ".+"/);
   });

@@ -1,11 +1,11 @@
 // What plone.pgcatalog knows and Volto does not show.  Nothing of Volto is shadowed.
 import { runtimeConfig } from '@plone/volto/runtime_config';
 import { COUNTED_WIDGETS, askForFacets, facetCounts } from './facets';
-import { askForSnippets, searchMeant } from './search';
+import { askForSnippets, searchAlso, searchMeant } from './search';
 import counted, { namedStateToValue } from './CountedFacet';
 import withMoreValues from './MoreValues';
 import withFacetCounts from './SearchBlock';
-import { DidYouMean, SearchHelp, Snippets } from './SearchPage';
+import { AlsoAbout, DidYouMean, SearchHelp, Snippets } from './SearchPage';
 import Suggestions from './Suggestions';
 
 const SEARCH_PAGES = ['/search', '/*/search'];
@@ -45,6 +45,7 @@ export default function applyConfig(config) {
       { match, component: SearchHelp },
       { match, component: DidYouMean },
       { match, component: Snippets },
+      { match, component: AlsoAbout },
     ]),
     { match: '', component: Suggestions },
   ];
@@ -52,6 +53,7 @@ export default function applyConfig(config) {
     ...config.addonReducers,
     pgcatalogFacets: facetCounts,
     pgcatalogMeant: searchMeant,
+    pgcatalogAlso: searchAlso,
   };
   countFacets(config);
   return config;

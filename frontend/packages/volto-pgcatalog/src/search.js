@@ -1,4 +1,4 @@
-// What the search page of Volto is answered besides its hits: where the words stand in them, and what was meant.
+// What the search page of Volto is answered besides its hits: where the words stand in them, what was meant, and near pages.
 import { SEARCH_CONTENT } from '@plone/volto/constants/ActionTypes';
 
 // The search page, and nobody else who uses the action, asks by the search settings of the site.
@@ -18,15 +18,23 @@ export const askForSnippets = () => (next) => (action) => {
   return next({ ...action, request: { ...request, path } });
 };
 
+/** Returns a reducer for `key` of the latest answer to the search page, null for none. */
+const answered =
+  (key) =>
+  (state = null, action = {}) => {
+    if (action.subrequest) return state;
+    switch (action.type) {
+      case `${SEARCH_CONTENT}_SUCCESS`:
+        return action.result?.[key] || null;
+      case `${SEARCH_CONTENT}_FAIL`:
+        return null;
+      default:
+        return state;
+    }
+  };
+
 /** Reducer: the text that was meant by the latest search of the search page, null for none. */
-export const searchMeant = (state = null, action = {}) => {
-  if (action.subrequest) return state;
-  switch (action.type) {
-    case `${SEARCH_CONTENT}_SUCCESS`:
-      return action.result?.did_you_mean || null;
-    case `${SEARCH_CONTENT}_FAIL`:
-      return null;
-    default:
-      return state;
-  }
-};
+export const searchMeant = answered('did_you_mean');
+
+/** Reducer: the pages that are near to the question of the latest search and have not its words, null for none. */
+export const searchAlso = answered('also_about');

@@ -1,6 +1,6 @@
 import { SEARCH_CONTENT } from '@plone/volto/constants/ActionTypes';
 import { searchContent } from '@plone/volto/actions/search/search';
-import { askForSnippets, searchMeant } from './search';
+import { askForSnippets, searchAlso, searchMeant } from './search';
 
 const passed = (action) => askForSnippets()((given) => given)(action);
 const page = { SearchableText: 'words', use_site_search_settings: 1 };
@@ -41,5 +41,16 @@ describe('searchMeant', () => {
         { type: `${SEARCH_CONTENT}_PENDING` },
       ),
     ).toBe('words');
+  });
+});
+
+describe('searchAlso', () => {
+  it('is the near pages of the latest search', () => {
+    const answer = (result) => ({ type: `${SEARCH_CONTENT}_SUCCESS`, result });
+    const pages = [{ '@id': '/a' }];
+    const near = searchAlso(undefined, answer({ also_about: pages }));
+    expect(near).toBe(pages);
+    expect(searchAlso(near, { ...answer({}), subrequest: 'links' })).toBe(pages);
+    expect(searchAlso(near, answer({}))).toBe(null);
   });
 });

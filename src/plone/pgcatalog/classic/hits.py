@@ -133,9 +133,14 @@ def folders_of(path: str, root: str) -> list[str]:
     return [f"{root}/{'/'.join(parts[: end + 1])}" for end in range(len(parts) - 1)]
 
 
-def hits(page: Any, brains: Iterable[Any], snippets: Mapping[int, str], folders: Mapping[str, Any]) -> list[Hit]:
-    """Return *brains* as hits of the search *page*; *folders* are the brains of the folders at whose paths they may be."""
-    highlighter, titles, show_about = page.found.highlighter, page.titles, page.show_about
+def hits(
+    page: Any, brains: Iterable[Any], snippets: Mapping[int, str], folders: Mapping[str, Any], highlighter: Any
+) -> list[Hit]:
+    """Return *brains* as hits of the search *page*; *folders* are the brains of the folders at whose paths they may be.
+
+    *highlighter* marks words in their titles, if it is true.
+    """
+    titles, show_about = page.titles, page.show_about
     registry = getUtility(IRegistry)
     plone = getMultiAdapter((page.context, page.request), name="plone")
     viewed = registry.get("plone.types_use_view_action_in_listings", [])

@@ -80,7 +80,7 @@ class SearchPage(PageRequest):
     sizes = SIZES
     #: What is searched for in place of the text that was typed, which finds nothing.
     corrected: str | None = None
-    #: What the text may mean, if no words find anything but meaning does, or it shall not be corrected.
+    #: What the text may mean, if it finds nothing and shall not be corrected.
     suggestion: str | None = None
     facets_alone = ViewPageTemplateFile("facets.pt")
 
@@ -118,32 +118,30 @@ class SearchPage(PageRequest):
         return getSiteManager().adapters.lookup(provided, Interface, self.__name__)(self.context, self.request)
 
     def update(self) -> None:
-        """Search, and once more for what was meant if that finds nothing, or pages by their meaning alone."""
+        """Search, and once more for what was meant if that finds nothing."""
         self.address = self.address_of_links()
         session = self.catalog._core.session
         knows_states = session.knows_states()
         with session.batch():
             with bad_values():
                 self.found = self._search(self.text)
-                has_words = self.found.compile()
+                self.found.compile()
             if self.text and not knows_states:
                 # The states take a message of their own, or a page after a change has more to read: all at once then.
                 if_possible(lambda: self.found.look_up(self.text))
             self.found.read()
-        if not self.text or has_words():
+        if not self.text or not self.found.is_empty:
             return
         better = if_possible(lambda: self.found.better(self.text))
         if not better:
             return
         meant = self._search(better)
-        with session.batch():
-            has_words = meant.compile()
-            meant.read()
+        meant.read()
         # To the page operators are words, and all words are beginnings: it may find nothing all the same.
-        if not has_words():
+        if meant.is_empty:
             return
         better = if_possible(lambda: self.found.spelled(self.text, meant)) or better
-        if not self.found.is_empty or self.request.form.get(AS_TYPED) == self.text:
+        if self.request.form.get(AS_TYPED) == self.text:
             self.suggestion = better
         else:
             self.corrected, self.found = better, meant
@@ -225,10 +223,25 @@ class SearchPage(PageRequest):
 
     @cached_property
     def hits(self) -> list[Hit]:
+        return self._listed[0]
+
+    @cached_property
+    def also(self) -> list[Hit]:
+        """The pages that are about what is searched for, and have not the words; their texts are passages."""
+        return self._listed[1]
+
+    @cached_property
+    def _listed(self) -> tuple[list[Hit], list[Hit]]:
+        """The hits of the page, and those of ``also``: what is shown of both is read in one message."""
         with self.catalog._core.session.batch():
-            snippets = self.found.snippets(self._brains)
+            snippets, also = self.found.snippets(self._brains), self.found.also()
             folders = self._folders
-        return hits(self, self._brains, snippets(), folders)
+        pages = also()
+        passages = {page.brain.getRID(): page.passage for page in pages}
+        marks = self.found.highlighter
+        listed = hits(self, self._brains, snippets(), folders, marks)
+        whole = marks.of_whole_words() if marks else None
+        return listed, hits(self, [page.brain for page in pages], passages, {}, whole)
 
     @cached_property
     def _values(self) -> list[tuple[PageFacet, list[Value]]]:

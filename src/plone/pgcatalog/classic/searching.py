@@ -10,13 +10,14 @@ from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.discovery.also import also_about
+from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Snippets
 from plone.pgcatalog.discovery.similar import Similar
-from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.discovery.suggest import titles_of
 from plone.pgcatalog.query.expression import Expression
@@ -92,13 +93,9 @@ class PageSearch:
             results.count_along()
         return results
 
-    def compile(self) -> Callable[[], bool]:
-        """Compile the query, and have the facets counted with what an open batch collects.
-
-        Return what tells whether a hit has the words of the search.
-        """
-        has_no_words = by_meaning_alone(self.results)
-        return lambda: not (self.is_empty or has_no_words())
+    def compile(self) -> Any:
+        """Return the unread results; reading them reads the counts of the facets as well."""
+        return self.results
 
     def _part(self, query: Mapping[str, Any], start: int, size: int) -> Any:
         """Return a part of what *query* finds."""
@@ -160,6 +157,10 @@ class PageSearch:
     def snippets(self, brains: Iterable[Any]) -> Callable[[], dict[int, str]]:
         """Return what returns record id -> HTML for *brains*, hits of this page; see ``Snippets``."""
         return Snippets(self.results, brains).by_rid if self.highlighter else dict
+
+    def also(self) -> Callable[[], list[AlsoAbout]]:
+        """Return a function for the pages that are about the same without the words, on the first page; see ``also_about``."""
+        return also_about(self.results) if self.start == 0 and self.similar is None else list
 
     @cached_property
     def _counting(self) -> Counting | None:

@@ -5,7 +5,9 @@ from functools import cached_property
 from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.classic.request import check_order
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.discovery.suggest import by_meaning_alone
+from plone.pgcatalog.discovery.also import also_about
+from plone.pgcatalog.discovery.also import AlsoAbout
+from plone.pgcatalog.discovery.highlight import plain_text
 from plone.pgcatalog.discovery.suggest import Completions
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.discovery.suggest import did_you_mean
@@ -20,6 +22,7 @@ from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.registry.interfaces import IRegistry
 from plone.transformchain.interfaces import ITransform
 from Products.CMFCore.utils import getToolByName
 from Products.CMFPlone.browser.search import AjaxSearch
@@ -29,6 +32,7 @@ from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
 from urllib.parse import urlencode
 from zope.component import adapter
+from zope.component import getUtility
 from zope.i18n import translate
 from zope.interface import implementer
 
@@ -41,6 +45,8 @@ logger = logging.getLogger(__name__)
 
 #: Words that are suggested.
 WORDS = 3
+#: Pages that are also about what was typed.
+ALSO = 3
 #: Rows that are read at once to know whether there are more.
 MAX_ROWS = 50
 #: No page is further back, or has more rows.
@@ -60,14 +66,14 @@ class LiveSearch(AjaxSearch):
 
     Plone's pattern asks and shows it as before; ``livesearch.js`` shows the rest, and makes a combobox of it all.
     ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
-    It also offers that text where pages are found by their meaning alone.
     ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
+    ``also``, on the first page where there are any, has a ``label`` and ``pages`` near to the question; see ``also_about``.
     Without a text the answer has ``short``, what to tell somebody who has typed too little: the browser knows the number.
     """
 
     corrected: str | None = None
-    #: True if the rows are those of the corrected text.
-    _is_corrected = False
+    #: Returns the pages that are also about the text that was searched for, of one that was corrected in the end.
+    _also: Callable[[], list[AlsoAbout]] = staticmethod(list)
     #: The words that the last one may become, which are read together with the pages.
     _words: Completions | None = None
 
@@ -85,8 +91,10 @@ class LiveSearch(AjaxSearch):
             answer["short"] = translate(_("Type at least ${number} letters"), context=self.request)
         if self.corrected is not None:
             told = _("Showing results for ${text}", {"text": self.corrected})
-            offered = _("Did you mean: ${suggestion}", {"suggestion": self.corrected})
-            answer["corrected"] = self._link(self.corrected, told if self._is_corrected else offered)
+            answer["corrected"] = self._link(self.corrected, told)
+        if also := self._also():
+            label = translate(_("Also about this"), context=self.request)
+            answer["also"] = {"label": label, "pages": self._as_json(also)}
         answer["words"] = [
             self._link(text, _("Search for ${text}", {"text": text})) for text in self._completions(answer["total"])
         ]
@@ -106,8 +114,10 @@ class LiveSearch(AjaxSearch):
             if last is not None and wanted_text(text).endswith(last[0]) and self.request.form.get("page", "1") == "1":
                 self._words = Completions(catalog, text, WORDS + 1, self._place)
             typed = super().results(*args, **options)
-            has_rows, has_words = self._read(typed)
-        if has_words:
+            also = self._also_about(typed)
+            has_rows = self._read(typed)
+        self._also = also
+        if has_rows:
             return typed
         correction = Correction(catalog, text, self._place)
         better = correction.text()
@@ -118,14 +128,15 @@ class LiveSearch(AjaxSearch):
         try:
             with catalog._core.session.batch():
                 corrected = super().results(*args, **options)
-                _, has_words = self._read(corrected)
+                also = self._also_about(corrected)
+                has_rows = self._read(corrected)
         finally:
             self.request.form[SOURCE_INDEX] = text
-        if not has_words:
+        if not has_rows:
             return typed
         brains = corrected[:WORDS] if isinstance(corrected, CatalogSearchResults) else ()
-        self.corrected, self._is_corrected = correction.spelled(titles_of(brains)), not has_rows
-        return typed if has_rows else corrected
+        self.corrected, self._also = correction.spelled(titles_of(brains)), also
+        return corrected
 
     def filter_query(self, query: Any) -> Any:
         """See Search; without excluded words, and ranked as the site's search is.  Raises BadRequest for an order that is refused."""
@@ -165,8 +176,8 @@ class LiveSearch(AjaxSearch):
         """See AjaxSearch.  Plone's loads a page that has no image, and saves an empty list of scales in it."""
         return super().get_image_tag(item, image_scale) if getattr(item, "getIcon", True) else None
 
-    def _read(self, results: Any) -> tuple[bool, bool]:
-        """Return whether there are *results*, and whether one has the words.
+    def _read(self, results: Any) -> bool:
+        """Return whether there are *results*.
 
         Reads one row more than is shown: whoever gets fewer need not count.
         """
@@ -175,11 +186,26 @@ class LiveSearch(AjaxSearch):
         except (TypeError, ValueError):
             rows = 1
         if not isinstance(results, CatalogSearchResults):
-            return bool(results), bool(results)
+            return bool(results)
         results.count_along()
-        has_no_words = by_meaning_alone(results)
-        has_rows = len(results[: max(1, min(rows, MAX_ROWS))]) > 0
-        return has_rows, has_rows and not has_no_words()
+        return len(results[: max(1, min(rows, MAX_ROWS))]) > 0
+
+    def _also_about(self, results: Any) -> Callable[[], list[AlsoAbout]]:
+        """Return ``also_about`` for *results*; a function for nothing where they are not on the first page."""
+        is_first = isinstance(results, CatalogSearchResults) and self.request.form.get("page", "1") == "1"
+        return also_about(results, ALSO) if is_first else list
+
+    def _as_json(self, also: list[AlsoAbout]) -> list[dict[str, str]]:
+        """Return title, address and passage of each page."""
+        viewed = getUtility(IRegistry).get("plone.types_use_view_action_in_listings", [])
+        return [
+            {
+                "title": page.brain.Title or page.brain.getId,
+                "url": page.brain.getURL() + ("/view" if page.brain.portal_type in viewed else ""),
+                "text": plain_text(page.passage),
+            }
+            for page in also
+        ]
 
     def _completions(self, total: int) -> list[str]:
         """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""

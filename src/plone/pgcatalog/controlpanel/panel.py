@@ -29,8 +29,11 @@ from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import KEPT_DAYS
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
+from plone.pgcatalog.query.nearest import HYBRID
+from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import record_searches
+from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.zmi import jobs
@@ -236,9 +239,13 @@ class SearchPanel(ControlPanelFormWrapper):
         query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
         query[SOURCE_INDEX] = search_text(self.text)
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
+        query = as_site_searches(tool, query)
+        if values.get(search_by_meaning.name, search_by_meaning(tool)) and RANK not in tool._core.indexes:
+            # Pages near to the question come behind the hits.
+            query[RANK] = HYBRID
         with tool._core.session.batch():
             self._read_searches()
-            return preview(tool, as_site_searches(tool, query, values), values)
+            return preview(tool, query, values)
 
     def shares(self, hit: Hit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""

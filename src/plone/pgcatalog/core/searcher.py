@@ -14,11 +14,11 @@ from plone.pgcatalog.fulltext.word_lookup import find_word_parts
 from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.indexing.transition import expects_relation
 from plone.pgcatalog.indexing.transition import report_missing
+from plone.pgcatalog.meaning.question import has_question
 from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.observe import recorder
@@ -188,10 +188,7 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
         translators = {**translators, SOURCE_INDEX: with_parts}
     if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
-        # What words find without a ranking, such as all pages without a word, has no meaning either.
-        has_words = text.score(query) is not None or text.where(query) in (None, NOTHING)
-        is_asked = has_words and text.has_meaning(query)
-        question = question_of(catalog, query) if is_asked else None
+        question = question_of(catalog, query) if has_question(text, query) else None
         translators = {**translators, SOURCE_INDEX: text.with_question(question)}
     return catalog.pinned(configuration, translators)
 

@@ -13,6 +13,7 @@ from dataclasses import field
 from dataclasses import replace
 from functools import partial
 from html import escape
+from html import unescape
 from itertools import chain
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
@@ -349,16 +350,28 @@ class Snippets:
 
     def _snippet(self, marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any]) -> str:
         has_words, start, stop = chunk or (True, None, None)
-        text = "" if has_words or start is None else (source or "")[start:stop]
-        if text and stop is not None and stop >= len(source or ""):
-            text = _without_tags(brain, text)
-        if not text:
+        if has_words or start is None or not (source or "")[start:stop]:
             return marks.snippet(_text(brain, source), self._length)
-        # The words have not found it: that *off** stands in "office" says nothing about it.
-        snippet = marks.of_whole_words().snippet(text, self._length).removeprefix(GAP).removesuffix(GAP)
-        is_first = _text(brain, source).startswith(text[: self._length])
-        is_last = len(text) <= self._length and (source or "").endswith(text)
-        return GAP * (not is_first) + snippet + GAP * (not is_last)
+        return chunk_snippet(marks, brain, (source or "")[start:stop], start, stop >= len(source or ""), self._length)
+
+
+def chunk_snippet(marks: Highlighter, brain: Any, text: str, start: int, is_last: bool, length: int = LENGTH) -> str:
+    """Return a snippet, as HTML, of *text*, a chunk from *start* on of the kept text of *brain*; *is_last*: up to its end.
+
+    Only whole words are marked: the words have not found the page, so that *off** stands in "office" says nothing about it.
+    """
+    if is_last:
+        text = _without_tags(brain, text)
+    if not text:
+        return marks.snippet(_column(brain, "Description"), length)
+    is_first = start <= len(f"{_column(brain, 'getId')} {_column(brain, 'Title')} ")
+    snippet = marks.of_whole_words().snippet(text, length).removeprefix(GAP).removesuffix(GAP)
+    return GAP * (not is_first) + snippet + GAP * (not (is_last and len(text) <= length))
+
+
+def plain_text(html: str) -> str:
+    """Return a snippet, *html*, as plain text without its marks."""
+    return unescape(html.replace(MARK, "").replace(END_MARK, ""))
 
 
 def source_column(catalog: Catalog) -> str:

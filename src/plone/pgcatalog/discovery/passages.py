@@ -4,9 +4,7 @@ from array import array
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import unescape
-from plone.pgcatalog.discovery.highlight import END_MARK
-from plone.pgcatalog.discovery.highlight import MARK
+from plone.pgcatalog.discovery.highlight import plain_text
 from plone.pgcatalog.discovery.highlight import snippets
 from plone.pgcatalog.discovery.highlight import source_column
 from plone.pgcatalog.query import bind
@@ -44,7 +42,7 @@ def passages(results: CatalogSearchResults, count: int) -> list[Passage]:
         return found
     brains = results[:count]
     texts = snippets(results, brains, LENGTH)
-    return [Passage(brain, _plain(texts[brain.getRID()]), None) for brain in brains if brain.getRID() in texts]
+    return [Passage(brain, plain_text(texts[brain.getRID()]), None) for brain in brains if brain.getRID() in texts]
 
 
 def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Passage]:
@@ -75,10 +73,6 @@ def _summary(brain: Any) -> str:
     return ". ".join(
         text for name in ("Title", "Description") if isinstance(text := getattr(brain, name, ""), str) and text
     )
-
-
-def _plain(html: str) -> str:
-    return unescape(html.replace(MARK, "").replace(END_MARK, ""))
 
 
 def headings(catalog: Any, found: Iterable[Passage], root: str) -> dict[str, list[str]]:

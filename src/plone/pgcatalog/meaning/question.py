@@ -22,12 +22,11 @@ from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import WORDS
-from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
 from time import monotonic
-from types import MappingProxyType
 from typing import Any
 from zExceptions import BadRequest
 
@@ -56,8 +55,6 @@ _MARK = re.compile(r"[\"()*?]+")
 counts: Counter[str] = Counter()
 _lock = threading.Lock()
 
-NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
-
 
 class WrongRank(QueryError, BadRequest):
     """A search is to be ranked in a way that there is not; over the web it is a 400."""
@@ -76,18 +73,18 @@ def is_hybrid(query: Mapping[str, Any], indexes: Container[str]) -> bool:
     return SOURCE_INDEX in query
 
 
-def as_site_searches(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any] = NO_SETTINGS) -> dict[str, Any]:
-    """Return *query*, of a visitor who searches the site of the catalog *tool*, ranked as that site wants it.
+def as_site_searches(tool: Any, query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *query*, of a visitor who searches the site of the catalog *tool* by words, with the site's stop words."""
+    return dict(query) if AS_SITE in tool._core.indexes else {**query, AS_SITE: True}
 
-    *settings* are tried in place of its own.
+
+def has_question(text: Any, query: Mapping[str, Any]) -> bool:
+    """Return whether *query* has a question for *text*, the translator of the text index.
+
+    Rows that are found without a ranking, such as all pages without a word, have no meaning either.
     """
-    core = tool._core
-    if AS_SITE not in core.indexes:
-        query = {**query, AS_SITE: True}
-    is_wanted = settings.get(search_by_meaning.name, search_by_meaning(tool))
-    if SOURCE_INDEX in query and is_wanted and RANK not in core.indexes:
-        return {**query, RANK: HYBRID}
-    return dict(query)
+    has_words = text.score(query) is not None or text.where(query) in (None, NOTHING)
+    return bool(has_words and text.has_meaning(query))
 
 
 def question_of(core: Any, query: Mapping[str, Any], least: float | None = None) -> Question | None:

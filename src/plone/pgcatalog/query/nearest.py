@@ -52,6 +52,10 @@ def sql_of(name: str) -> str:
 
 #: Names that no column of a catalog has: record id, and the part of its kept text.
 CHUNK_COLUMNS = ('"chunk rid"', '"chunk start"', '"chunk stop"')
+#: The similarity of that chunk to the question.
+SIMILARITY = '"chunk similarity"'
+#: The SQL of whether a row is near, of its similarity and a threshold.
+IS_NEAR = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN})"
 
 #: The setting in which a transaction notes the rows that are near: 32 characters that name the question, and an array of rids.
 NOTED = "pgcatalog.near"
@@ -101,9 +105,19 @@ class Question:
         chunks = self.nearest(source, among)
         rows = f"SELECT rid, max(similarity) AS similarity FROM ({chunks.sql}) AS chunk GROUP BY rid"
         place = "row_number() OVER (ORDER BY similarity DESC, rid DESC) AS place"
-        is_near = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN}) AS is_near"
         return Fragment(
-            f"SELECT rid, similarity, {place}, {is_near} FROM ({rows}) AS each_row ORDER BY place LIMIT {MOST_ROWS:d}",
+            f"SELECT rid, similarity, {place}, {IS_NEAR} AS is_near FROM ({rows}) AS each_row ORDER BY place LIMIT {MOST_ROWS:d}",
+            (self.threshold, *chunks.params),
+        )
+
+    def near_chunks(self, source: Source, among: Condition) -> Fragment:
+        """Return the SELECT of CHUNK_COLUMNS and SIMILARITY of the nearest chunk of each row that is near."""
+        chunks = self.nearest(source, among)
+        rid, start, stop = CHUNK_COLUMNS
+        each = f"SELECT DISTINCT ON (rid) rid, start, stop, similarity FROM ({chunks.sql}) AS chunk ORDER BY rid, similarity DESC, start"
+        rows = f"SELECT each_row.*, {IS_NEAR} AS is_near FROM ({each}) AS each_row"
+        return Fragment(
+            f"SELECT rid AS {rid}, start AS {start}, stop AS {stop}, similarity AS {SIMILARITY} FROM ({rows}) AS near_row WHERE is_near",
             (self.threshold, *chunks.params),
         )
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from plone.dexterity.interfaces import IDexterityContent
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.discovery.also import also_about
+from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import told_facets
@@ -108,7 +110,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
     """Plone's answer with a page of results, which is read in the message that counts them.
 
     A request with ``snippets=1`` gets what matched in the first MAX_ROWS items as well, and the text that was meant if
-    there is no item with the words.
+    there is no item with the words.  The first page of a search as the site's gets pages that are near to the question.
     """
 
     def __call__(self, fullobjects: bool = False) -> Any:
@@ -121,10 +123,15 @@ class ResultsSerializer(LazyCatalogResultSerializer):
                 self.lazy_resultset[:end]
             total = self.lazy_resultset.actual_result_count
         answer = super().__call__(fullobjects)
-        if has_no_words is not None:
-            self._add_snippets(answer["items"])
-            if not total or has_no_words():
-                answer["did_you_mean"] = self._meant()
+        is_as_site = "use_site_search_settings" in self.request.form and shown.b_start == 0
+        with self.lazy_resultset.view.session.batch():
+            also = also_about(self.lazy_resultset) if is_as_site else list
+            if marks:
+                self._add_snippets(answer["items"])
+        if pages := also():
+            answer["also_about"] = [self._near(page) for page in pages]
+        if has_no_words is not None and (not total or has_no_words()):
+            answer["did_you_mean"] = self._meant()
         return answer
 
     def _add_snippets(self, items: list[dict[str, Any]]) -> None:
@@ -134,6 +141,11 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         for item, brain in zip(items, brains, strict=True):
             if brain.getRID() in snippets:
                 item["highlighting"] = {"text": [snippets[brain.getRID()]]}
+
+    def _near(self, page: AlsoAbout) -> dict[str, Any]:
+        """Return the summary of *page* with its passage as HTML."""
+        [summary] = summaries([page.brain], self.request)
+        return summary | {"highlighting": {"text": [page.passage]}}
 
     def _meant(self) -> str | None:
         """Return the text that may have been meant; what was typed may end with the asterisk that Volto adds."""
@@ -170,13 +182,17 @@ class SearchGet(Service):
         else:
             total = results.actual_result_count
         wanted = brains if parameters.flag("snippets", True) else []
-        snippets = results.snippets(wanted, parameters.snippet_length)
+        is_first = parameters.start == 0 and cursor in (None, "*") and parameters.rows > 0
+        highlighter = results.highlighter()
+        with results.view.session.batch():
+            also = also_about(results) if is_first and parameters.text else list
+            snippets = results.snippets(wanted, parameters.snippet_length)
         answer: dict[str, Any] = {
             "@id": address(self.request),
             "response": {
                 "numFound": total,
                 "start": parameters.start,
-                "docs": documents(brains, self.request, snippets, results.highlighter()),
+                "docs": documents(brains, self.request, snippets, highlighter),
             },
             "portal_path": "/".join(getSite().getPhysicalPath()),
             "facet_groups": [["All", total]],
@@ -184,6 +200,10 @@ class SearchGet(Service):
         }
         if limit:
             answer["response"]["numFoundExact"] = not results.is_limited
+        if pages := also():
+            passages_of = {page.brain.getRID(): page.passage for page in pages}
+            near = [page.brain for page in pages]
+            answer["also_about"] = documents(near, self.request, passages_of, highlighter.of_whole_words())
         if parameters.passages:
             answer["passages"] = self._passages(parameters)
         answer |= self._facets(parameters, counted(facets))
@@ -294,7 +314,7 @@ class CheckedHandler(SearchHandler):
 
 
 class SiteSearchHandler(CheckedHandler):
-    """Excludes words as the search page does, and ranks by words and meaning together where the site's search does."""
+    """Excludes words as the search page does, with the site's stop words."""
 
     def filter_query(self, query: Any) -> Any:
         query = super().filter_query(query)

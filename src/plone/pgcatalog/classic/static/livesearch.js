@@ -19,6 +19,17 @@
         return item;
     };
 
+    // Pages that have not the words: a heading, and each with its passage.
+    const alsoAbout = (also) => {
+        const heading = element("li", "pgcatalog-also-heading list-group-item small fw-bold pt-3", also.label);
+        const pages = also.pages.map((page) => {
+            const item = link({ url: page.url, label: page.title }, "pgcatalog-also");
+            item.firstChild.append(element("small", "d-block", page.text));
+            return item;
+        });
+        return [heading, ...pages];
+    };
+
     const enhance = (form, list) => {
         const input = form.querySelector("input[type=text]");
         const status = element("div", "visually-hidden");
@@ -84,6 +95,10 @@
             (summary ? found.words || [] : []).forEach((word) => {
                 list.insertBefore(link(word, "pgcatalog-word"), last);
             });
+            // Behind the pages, or the message that there are none, and before the link to all.
+            if (found.also && list.querySelector(".results-summary, .no-results")) {
+                alsoAbout(found.also).forEach((item) => list.insertBefore(item, last));
+            }
             list.setAttribute("aria-label", found.label || input.title);
             options = [...list.querySelectorAll("a")];
             list.querySelectorAll("li").forEach((item) => item.setAttribute("role", "none"));

@@ -1,0 +1,116 @@
+"""Also about this: pages that are near to the question of a search and do not have its words, each with its nearest passage."""
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.discovery.highlight import chunk_snippet
+from plone.pgcatalog.discovery.highlight import highlighter
+from plone.pgcatalog.discovery.highlight import source_column
+from plone.pgcatalog.meaning.question import has_question
+from plone.pgcatalog.meaning.question import question_of
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
+from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.query.nearest import near_in
+from plone.pgcatalog.query.nearest import SIMILARITY
+from plone.pgcatalog.query.statements import versioned_idx_sql
+from plone.pgcatalog.results.loader import RowLoader
+from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.settings import search_by_meaning
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Statement
+from typing import Any
+
+
+#: Pages that are shown at most.
+MOST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AlsoAbout:
+    """The page of *brain*; *passage* is the part of its text that is nearest to the question, as HTML with ``<mark>`` only."""
+
+    brain: Any
+    passage: str
+
+
+def also_about(results: CatalogSearchResults, most: int = MOST) -> Callable[[], list[AlsoAbout]]:
+    """Return a function for the pages that are near to the question of *results* and are not among them, the nearest first.
+
+    *results* are those of a search by words; all other criteria of it apply.  There are *most* pages at most, and none where
+    the site does not search by meaning, no embedder answers in time, or the statement takes too long.  One statement, in the
+    message of an open batch or when the function is called.
+    """
+    near = _near(results) if search_by_meaning(results.catalog.tool) else None
+    if near is None:
+        return list
+    view = results.catalog.search_view()
+    words = results.catalog.translator(SOURCE_INDEX).where(results.criteria) or NOTHING
+
+    def statement(state: CatalogState | None) -> Statement | None:
+        stored = view.stored(near.among, words, state=state)
+        if stored is None:
+            return None
+        state = state or view.read_state()
+        with_metadata = view.is_committed and state is not None and view.has_columns(state)
+        return _statement(results, near, bind.condition(words, stored), stored, most, with_metadata)
+
+    return partial(_pages, results, Read(view, statement))
+
+
+def _near(results: CatalogSearchResults) -> Near | None:
+    """Return the condition of the rows near to the question of *results*; None without one, without a vector, or for a hybrid search."""
+    catalog, criteria = results.catalog, results.criteria
+    if SOURCE_INDEX not in criteria or SOURCE_INDEX not in catalog.indexes or near_in(results.condition) is not None:
+        return None
+    text = catalog.translator(SOURCE_INDEX)
+    question = question_of(catalog, criteria) if has_question(text, criteria) else None
+    if question is None:
+        return None
+    asking = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: text.with_question(question)})
+    return near_in(compile_query(criteria, asking.indexes, asking.translator, []).where)
+
+
+def _statement(
+    results: CatalogSearchResults, near: Near, words: Any, stored: Stored, most: int, with_metadata: bool
+) -> Statement:
+    """Return the statement for (start, passage, is_last, rid) and, *with_metadata*, path, score and text of a page's row."""
+    relation, values = stored.source
+    chunks = near.question.near_chunks(stored.source, bind.condition(near.among, stored))
+    rid, start, stop = CHUNK_COLUMNS
+    source = source_column(results.catalog)
+    columns = f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), rid"
+    params: tuple[Any, ...] = ()
+    if with_metadata:
+        text, params = versioned_idx_sql(relation, results.catalog.excluded_keys)
+        columns = f"{columns}, path, NULL::float8, {text}"
+    return Statement(
+        f"SELECT {columns} FROM {relation} JOIN ({chunks.sql}) AS near ON {rid} = rid"
+        f" WHERE ({words.sql}) IS NOT TRUE ORDER BY {SIMILARITY} DESC, rid DESC LIMIT {most:d}",
+        (*params, *values, *chunks.params, *words.params),
+        is_costly=True,
+    )
+
+
+def _pages(results: CatalogSearchResults, read: Read) -> list[AlsoAbout]:
+    try:
+        rows = read.rows()
+    except SearchTimeout:
+        return []
+    catalog = results.catalog
+    loader = RowLoader(catalog.search_view(), array("q", [row[3] for row in rows]), catalog.excluded_keys)
+    if rows and len(rows[0]) > 4:
+        loader.keep([row[3:] for row in rows], share=False)
+    make, marks = catalog.brain_maker(), highlighter(results)
+    brains = [make(loader, row[3]) for row in rows]
+    return [
+        AlsoAbout(brain, chunk_snippet(marks, brain, text or "", start, is_last))
+        for brain, (start, text, is_last, *_) in zip(brains, rows, strict=True)
+    ]

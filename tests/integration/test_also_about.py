@@ -1,0 +1,202 @@
+"""*Also about this*: pages near to a question, beside the hits of its words."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.discovery.also import also_about
+from plone.pgcatalog.discovery.also import MOST
+from plone.pgcatalog.meaning.question import paused_until
+from tests.integration import site as sites
+from tests.integration.content import counted
+from tests.integration.embedders import Answers
+from tests.integration.meanings import embedder
+from tests.integration.meanings import fill
+from tests.integration.meanings import page
+from tests.integration.meanings import setting
+from tests.integration.people import publish
+from tests.integration.traffic import traced
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
+from typing import Any
+
+import lxml.html
+import pytest
+import threading
+import transaction
+
+
+PAGES = {
+    "leave": ("Annual leave", "Fill in the application for leave before your holiday begins."),
+    "urlaub": ("Jahresurlaub", "Wer Urlaub nehmen will, beantragt den Urlaub rechtzeitig."),
+    "pool": ("Pool cars", "Borrow one of our cars. Each car has a logbook."),
+    "climate": ("Climate", "How the town saves money."),
+}
+
+
+@pytest.fixture(scope="module")
+def place(site_template: str, postgres: Any) -> Iterator[Any]:
+    """A site that searches by meaning, with PAGES and their vectors; one that means the same is private."""
+    dsn = sites.clone(postgres, site_template)
+    with (
+        sites.opened(dsn) as db,
+        sites.inside(db) as portal,
+        embedder(search_by_meaning=True, search_facets=("Subject",)) as answers,
+    ):
+        portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
+        for id, (title, text) in PAGES.items():
+            publish(page(portal, id, title, text, subject=("paper",) if id == "urlaub" else ("other",)))
+        page(portal, "secret", "Unpaid leave", "Ask for leave of more than a month before that holiday.")
+        fill(portal)
+        counted(dsn, portal.portal_catalog)
+        yield portal, answers, Web(db)
+
+
+@pytest.fixture
+def portal(place: tuple[Any, Answers, Web]) -> Iterator[Any]:
+    transaction.begin()
+    yield place[0]
+    transaction.abort()
+
+
+def also(portal: Any, text: str, **query: Any) -> dict[str, str]:
+    """Return id -> passage, in order."""
+    found = also_about(portal.portal_catalog.searchResults(SearchableText=text, **query))()
+    return {each.brain.getId: each.passage for each in found}
+
+
+class Shown:
+    """A search page: its *number* of hits, ids of *hits*, id -> passage of *also*, and what it was *corrected* to."""
+
+    def __init__(self, web: Web, text: str, who: Any = None, **query: str) -> None:
+        [results] = lxml.html.fromstring(web.get("/plone/@@search", who, SearchableText=text, **query).text).xpath(
+            "//*[@id='searchform']"
+        )
+        self.number = int(results.xpath(".//*[@id='search-results-number']")[0].text)
+        self.hits = [link.split("/")[-1] for link in results.xpath(".//ol//h3/a/@href")]
+        self.also = {
+            item.xpath(".//h3/a/@href")[0].split("/")[-1]: " ".join(item.xpath("./p")[0].text_content().split())
+            for item in results.xpath(".//*[@id='search-also']//li")
+        }
+        self.corrected = [each.text for each in results.xpath(".//*[@id='search-corrected']//strong")]
+        self.facets = results.xpath(".//*[@id='search-facets']//label/span/text()")
+
+
+def test_page_that_words_have_not_found_stands_apart_with_its_passage(place: Any) -> None:
+    shown = Shown(place[2], "leave")
+    assert (shown.number, shown.hits) == (1, ["leave"])
+    assert shown.also == {"urlaub": PAGES["urlaub"][1]}
+    assert "paper" not in shown.facets
+
+
+def test_question_without_the_words_of_a_page_has_no_hits_and_near_pages(place: Any) -> None:
+    shown = Shown(place[2], "vacation days")
+    assert (shown.number, shown.hits, set(shown.also)) == (0, [], {"leave", "urlaub"})
+
+
+@pytest.mark.parametrize("text", ["NOT leave", "", "*"])
+def test_search_without_a_question_has_no_near_pages(place: Any, text: str) -> None:
+    assert not Shown(place[2], text).also
+
+
+def test_text_without_a_meaning_finds_nothing(place: Any) -> None:
+    shown = Shown(place[2], "asdfghjk")
+    assert (shown.number, shown.hits, shown.also) == (0, [], {})
+
+
+@pytest.mark.parametrize(("typed", "meant", "page"), [("climte", "climate", "climate"), ("leabe", "leave", "leave")])
+def test_typo_is_corrected_and_the_corrected_text_is_the_question(
+    place: Any, typed: str, meant: str, page: str
+) -> None:
+    shown = Shown(place[2], typed)
+    assert (shown.corrected, shown.hits) == ([meant], [page])
+    assert shown.also == Shown(place[2], meant).also
+
+
+@pytest.mark.parametrize("text", ["Annual leave", "Jahresurlaub", "Pool cars", "Climate"])
+def test_hits_and_counts_are_those_of_a_site_without_meaning(place: Any, text: str) -> None:
+    on = Shown(place[2], text)
+    try:
+        setting(search_by_meaning=False)
+        off = Shown(place[2], text)
+    finally:
+        setting(search_by_meaning=True)
+    assert (on.number, on.hits, on.facets) == (off.number, off.hits, off.facets)
+    assert not off.also
+    assert not on.also.keys() & set(on.hits)
+
+
+def test_criteria_of_the_search_hold_for_near_pages(portal: Any) -> None:
+    assert set(also(portal, "vacation", Subject="paper")) == {"urlaub"}
+    assert not also(portal, "vacation", path="/plone/pool")
+    assert not also(portal, "vacation", portal_type="Event")
+    assert set(also(portal, "vacation -urlaub")) == {"leave", "secret"}
+    assert set(also(portal, "vacation", sort_on="modified")) == {"leave", "urlaub", "secret"}
+
+
+def test_page_further_back_and_similar_pages_have_no_near_pages(place: Any) -> None:
+    assert not Shown(place[2], "leave", b_start="10").also
+    assert not Shown(place[2], "leave", similar=place[0].leave.UID()).also
+
+
+def test_who_may_not_see_a_page_never_gets_it(place: Any) -> None:
+    """Roles decide; retracting or deleting a page takes it away at once."""
+    portal, _, web = place
+    assert set(Shown(web, "vacation", MANAGER).also) == {"leave", "urlaub", "secret"}
+    assert set(Shown(web, "vacation").also) == {"leave", "urlaub"}
+    transaction.begin()
+    portal.portal_workflow.doActionFor(portal.urlaub, "retract")
+    transaction.commit()
+    try:
+        assert set(Shown(web, "vacation").also) == {"leave"}
+    finally:
+        publish(portal.urlaub)
+        transaction.commit()
+
+
+def test_pending_changes_of_the_transaction_count(portal: Any) -> None:
+    portal.leave.title = "Changed in this transaction"
+    portal.leave.reindexObject()
+    portal.manage_delObjects(["secret"])
+    found = also_about(portal.portal_catalog.searchResults(SearchableText="vacation"))()
+    assert {each.brain.Title for each in found} == {"Changed in this transaction", "Jahresurlaub"}
+
+
+def test_there_are_few_near_pages(portal: Any) -> None:
+    many = [page(portal, f"rest{number}", f"Rest {number}", "A holiday") for number in range(2 * MOST)]
+    fill(portal)
+    try:
+        assert len(also(portal, "vacation")) == MOST
+    finally:
+        portal.manage_delObjects([each.getId() for each in many])
+        transaction.commit()
+
+
+@pytest.mark.parametrize("luck", ["broken", "slow"])
+def test_page_comes_without_near_pages_where_the_embedder_does_not_answer(place: Any, luck: str) -> None:
+    _, answers, web = place
+    answer, go_on = answers.answer, threading.Event()
+
+    def slow(request: Any) -> Any:
+        go_on.wait(10)
+        return answer(request)
+
+    try:
+        answers.answer = slow if luck == "slow" else lambda request: (500, {}, b"")
+        shown = Shown(web, f"leave OR {luck}")
+        assert shown.also == {}
+    finally:
+        go_on.set()
+        answers.answer = answer
+        paused_until.clear()
+
+
+def test_near_pages_take_no_round_trip_of_their_own(portal: Any) -> None:
+    """Beside the snippets of the hits, with their metadata; the table of vectors is looked up once in a snapshot."""
+    also(portal, "vacation")
+    results = portal.portal_catalog.searchResults(SearchableText="leave", b_start=0, b_size=10)
+    brains = list(results)
+    with traced(portal) as traffic:
+        with results.catalog.session.batch():
+            near = also_about(results)
+            snippets = results.snippets(brains)
+        assert [each.brain.Title for each in near()] == ["Jahresurlaub"]
+    assert snippets
+    assert traffic[0].round_trips == 1
