@@ -95,9 +95,7 @@ def visitor(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
-def test_one_question_by_words_and_by_meaning(
-    visitor: Page, place: tuple[Any, str], axe: Axe, tmp_path: Path
-) -> None:
+def test_one_question_by_words_and_by_meaning(visitor: Page, place: tuple[Any, str], axe: Axe, tmp_path: Path) -> None:
     db, address = place
     page = visitor
     titles = page.locator("#search-results .result-title a")

@@ -53,11 +53,11 @@ def test_equal_vectors_have_a_centre_and_no_direction(vectors: list[list[float]]
     assert first_direction([[0.0, 0.0]]) is None
 
 
-def test_one_in_seven_general_questions_reaches_the_threshold() -> None:
+def test_one_in_eight_general_questions_reaches_the_threshold() -> None:
     chance = Random(2)
-    similarities = [chance.gauss(0.05, 0.01) for _ in range(700)]
+    similarities = [chance.gauss(0.05, 0.01) for _ in range(800)]
     threshold = threshold_of(similarities)
-    assert sum(value >= threshold for value in similarities) == pytest.approx(700 / ONE_OF, abs=2)
+    assert sum(value >= threshold for value in similarities) == pytest.approx(800 / ONE_OF, abs=2)
 
 
 def test_calibration_comes_back_from_json() -> None:

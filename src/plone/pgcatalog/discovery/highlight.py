@@ -350,7 +350,7 @@ class Snippets:
 
     def _snippet(self, marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any]) -> str:
         has_words, start, stop = chunk or (True, None, None)
-        if has_words or start is None or not (source or "")[start:stop]:
+        if has_words or start is None or stop is None or not (source or "")[start:stop]:
             return marks.snippet(_text(brain, source), self._length)
         return chunk_snippet(marks, brain, (source or "")[start:stop], start, stop >= len(source or ""), self._length)
 

@@ -5,7 +5,7 @@ general questions, which no site is made to answer, shows how similar a question
 
 - The *centre* of their vectors, and the directions in which they differ most, are taken out of the vector of a question ("all but
   the top", Mu and Viswanath, 2018).  The vectors of the site stay as they are, so an index of neighbours serves as before.
-- The *threshold* is the similarity that one in seven of them reaches with the text of the site that is nearest to it.
+- The *threshold* is the similarity that one in eight of them reaches with the text of the site that is nearest to it.
 
 docs/explanation/decisions.md has the figures of this rule and of others.
 """
@@ -31,7 +31,7 @@ from typing import Self
 #: Directions that are taken out; decisions.md compares one to three.
 DIRECTIONS = 3
 #: Of so many general questions one reaches the threshold.
-ONE_OF = 7
+ONE_OF = 8
 #: Steps of the power iteration; the directions need not be exact.
 STEPS = 50
 
