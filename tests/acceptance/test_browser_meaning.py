@@ -61,7 +61,7 @@ def place(site_template: str, postgres: Any) -> Iterator[tuple[Any, str]]:
             registry = getUtility(IRegistry)
             registry["plone.available_languages"] = ["en", "de"]
             registry["plone.use_cookie_negotiation"] = True
-            setting(embedder_url=url, embedder_model=MODEL)
+            setting(embedder_url=url, embedder_model=MODEL, meaning_threshold=0.8)
             fill(portal)
             counted(dsn, portal.portal_catalog)
         with served(db) as address:

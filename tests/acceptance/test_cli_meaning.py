@@ -10,6 +10,7 @@ from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import Answers
+from tests.integration.embedders import NOT_OF_PAGES
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.meanings import setting
@@ -93,7 +94,7 @@ def work_once(conf: str) -> None:
 
 def passages(answers: Answers) -> list[str]:
     """Return the texts that the embedder was sent since it was asked last."""
-    texts = [text for request in answers.requests for text in request["input"] if text != "dimension"]
+    texts = [text for request in answers.requests for text in request["input"] if text not in NOT_OF_PAGES]
     answers.requests.clear()
     return texts
 

@@ -13,6 +13,7 @@ from tests.integration.meanings import page
 from tests.integration.meanings import setting
 from tests.integration.people import publish
 from tests.integration.traffic import traced
+from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any
@@ -175,7 +176,7 @@ def test_page_comes_without_near_pages_where_the_embedder_does_not_answer(place:
     answer, go_on = answers.answer, threading.Event()
 
     def slow(request: Any) -> Any:
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         return answer(request)
 
     try:

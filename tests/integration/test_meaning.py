@@ -247,3 +247,18 @@ def test_the_setting_of_what_is_not_public_takes_vectors_away_and_brings_them_ba
         assert chunks(site, public) == before
         assert [text for text in passages(embedder) if "leave" in text] == sent
         assert answering(portal).is_complete
+
+
+def test_model_is_calibrated_again_when_a_site_has_twice_as_many_chunks(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    work(site)
+    first = answering(portal).calibration
+    assert first is not None
+    for number in range(first.chunks):
+        create(portal, "Document", f"page-{number}", title=f"Page {number}")
+    transaction.commit()
+    work(site)
+    again = answering(portal).calibration
+    assert again is not None
+    assert again.chunks == 2 * first.chunks
+    assert (again.centre, again.directions) == (first.centre, first.directions)

@@ -66,7 +66,7 @@ IS_ANY_WAITING = (
 )
 #: Chunks that are counted; of more PostgreSQL's guess is asked.
 COUNTED = 2_000
-HAS_CHUNKS = SQL("SELECT count(*) FROM (SELECT FROM {chunks} LIMIT %s) AS some")
+HAS_CHUNKS = SQL("SELECT count(*) FROM (SELECT FROM {chunks} LIMIT %s) AS counted")
 COUNT = SQL("SELECT count(*) FROM {chunks}")
 NEAREST = SQL(
     "SELECT -(embedding {distance} %(vector)s::{halfvec}) FROM {chunks} ORDER BY embedding {distance} %(vector)s::{halfvec} LIMIT 1"
