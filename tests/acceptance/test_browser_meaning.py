@@ -121,7 +121,7 @@ def test_near_pages_stand_behind_the_hits(visitor: Page, place: tuple[Any, str],
     db, address = place
     page = visitor
     set_by_meaning(db, True)
-    shown(page, f"{address}/@@search?SearchableText={quote_plus('annual leave')}", "Also about this")
+    shown(page, f"{address}/@@search?SearchableText={quote_plus('two weeks before')}", "Also about this")
     expect(page.locator("#search-results-number")).to_have_text("1")
     expect(page.locator("ol .result-title a")).to_have_text([PAGES["leave"][0]])
     expect(page.get_by_role("region", name="Also about this")).to_contain_text(PAGES["urlaub"][1])
