@@ -149,6 +149,8 @@ def use(place: PloneSite, url: str) -> None:
     place.enter()
     registry = getUtility(IRegistry)
     registry["plone.pgcatalog.embedder_url"], registry["plone.pgcatalog.embedder_model"] = url, MODEL
+    # The chunks are made by SQL, and no worker calibrates them.
+    registry["plone.pgcatalog.meaning_threshold"] = 0.8
     transaction.commit()
     place.leave()
 
