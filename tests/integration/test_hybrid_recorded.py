@@ -8,6 +8,7 @@ from plone.pgcatalog.cli.work import statement
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.plan import VECTOR
+from plone.pgcatalog.observe.plan import why
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.storage import dsn_of
 from tests.integration import site as sites
@@ -15,8 +16,10 @@ from tests.integration.meanings import embedder
 from tests.integration.meanings import fill
 from tests.integration.meanings import page
 from tests.integration.slow_queries import generate_rows
+from tests.integration.waiting import until
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
+from time import perf_counter
 from typing import Any
 
 import psycopg
@@ -65,6 +68,39 @@ def test_a_record_has_the_question_and_no_vector(place: Any, dsn: str) -> None:
             (MANY_NUMBERS,),
         ).fetchall()
     assert rows == [("SearchableText =; rank hybrid", {"SearchableText": "vacation", "rank": "hybrid"}, False)]
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_time_of_the_embedder_is_a_part_of_its_own(place: Any, status: int) -> None:
+    """The first search waits for it, also if it fails; a later one knows the vector, or pauses."""
+    portal, web, answers = place
+    usual = answers.answer
+
+    def late(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        end = perf_counter() + 0.1
+        until(lambda: perf_counter() >= end)
+        return usual(request) if status == 200 else (status, {}, b"")
+
+    answers.answer = late
+    for _ in range(2):
+        # Without a count, which would be the first statement.
+        found = portal.portal_catalog.unrestrictedSearchResults(SearchableText="vacation", rank="hybrid")
+        assert len([brain.getId for brain in found]) == (2 if status == 200 else 0)
+        result_cache().clear()
+        transaction.begin()
+    assert recorder.flush(10)
+    transaction.begin()
+    log = log_of(portal.portal_catalog._core)
+    second, first = [each for each in log.examples() if each.operation == "page" and "hybrid" in each.shape]
+    assert first.embed_ms >= 100 > second.embed_ms
+    for each in (first, second):
+        parts = each.embed_ms, each.compile_ms, each.execute_ms, each.decode_ms
+        assert sum(parts) == pytest.approx(each.total_ms)
+    [group] = [each for each in log.groups() if each.operation == "page" and "hybrid" in each.shape]
+    assert group.embed_ms == pytest.approx(first.embed_ms + second.embed_ms)
+    assert why(group).parts["embed"] == pytest.approx(group.embed_ms / group.total_ms)
+    shown = web.get("/plone/portal_catalog/manage_slow_queries", MANAGER, accept="text/html").text
+    assert "waiting for the embedder" in shown
 
 
 def test_it_is_explained_as_it_has_run(place: Any) -> None:

@@ -227,7 +227,7 @@ def test_the_log_is_bounded(filled: Any, dsn: str, monkeypatch: pytest.MonkeyPat
 def entry_of(portal: Any, dsn: str, number: int = 0) -> Any:
     from plone.pgcatalog.observe.record import SlowQuery
 
-    return SlowQuery(1, "/", "page", f"shape {number}", "{}", [], 1.0, 0.0, 1.0, 0.0, 1, Statement("SELECT"))
+    return SlowQuery(1, "/", "page", f"shape {number}", "{}", [], 1.0, 0.0, 0.0, 1.0, 0.0, 1, Statement("SELECT"))
 
 
 def test_what_does_not_fit_the_queue_is_dropped_and_counted(filled: Any, dsn: str) -> None:

@@ -165,7 +165,14 @@ def group(**changed: Any) -> Group:
     values = {
         **{"shape": "x", "operation": "page", "count": 4, "mean_ms": 25.0, "p95_ms": 30.0, "max_ms": 30.0},
         **{"total_ms": 100.0, "last": NOW, "share": 1.0, "newest": 1, "key": "k", "median_ms": 25.0, "long": 0},
-        **{"is_new": False, "compile_ms": 5.0, "execute_ms": 90.0, "decode_ms": 5.0, "server_ms": None},
+        **{
+            "is_new": False,
+            "embed_ms": 0.0,
+            "compile_ms": 5.0,
+            "execute_ms": 90.0,
+            "decode_ms": 5.0,
+            "server_ms": None,
+        },
         **{"cold": {"process": 0, "write": 0, "connection": 0}, "plan": None},
     }
     return Group(**(values | changed))
@@ -179,6 +186,7 @@ def group(**changed: Any) -> Group:
         ({"server_ms": 10.0}, "waiting"),
         ({"server_ms": 10.0, "decode_ms": 200.0}, "transfer"),
         ({"server_ms": 10.0, "compile_ms": 200.0}, "compile"),
+        ({"server_ms": 10.0, "embed_ms": 200.0}, "embed"),
         ({"server_ms": 10.0, "cold": {"process": 0, "write": 3, "connection": 0}}, "cold"),
         # What the server needs every time is not slow because it is cold.
         ({"server_ms": 80.0, "cold": {"process": 0, "write": 3, "connection": 0}}, "plan"),

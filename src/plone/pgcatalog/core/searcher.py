@@ -1,11 +1,14 @@
 """A search: normalise, compile, and hand over to a result.  Each step is taken once, and none asks the one before."""
 
 from Acquisition import aq_base
+from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextlib import contextmanager
+from contextlib import nullcontext
 from DateTime.interfaces import DateTimeError
 from functools import partial
 from plone.pgcatalog.core.configuration import Configuration
@@ -162,7 +165,7 @@ def find(
     criteria = canonical(asked, names_read(asked, configuration.translators))
     result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog, criteria, sort, limit)
-    seen = as_searched(catalog, configuration, criteria)
+    seen = as_searched(catalog, configuration, criteria, trace.embedding)
     compiled = compiled_query(seen, configuration, criteria, sort, limit)
     trace.compiled()
     view = seen.search_view()
@@ -177,8 +180,13 @@ def everything(catalog: "Catalog") -> CatalogSearchResults:
     return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window()))
 
 
-def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any]) -> "Catalog":
-    """Return *catalog* as this search sees it, now and later: with its translators."""
+def as_searched(
+    catalog: "Catalog",
+    configuration: Configuration,
+    query: Mapping[str, Any],
+    asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> "Catalog":
+    """Return *catalog* with the translators of this search; an embedder is asked within a context of *asking*."""
     translators = with_globs(catalog, configuration.translators, query)
     if query.get(AS_SITE) is True and AS_SITE not in translators and SOURCE_INDEX in translators:
         translators = {**translators, SOURCE_INDEX: translators[SOURCE_INDEX].on_search_pages()}
@@ -188,7 +196,7 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
         translators = {**translators, SOURCE_INDEX: with_parts}
     if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
-        question = question_of(catalog, query) if has_question(text, query) else None
+        question = question_of(catalog, query, asking=asking) if has_question(text, query) else None
         translators = {**translators, SOURCE_INDEX: text.with_question(question)}
     return catalog.pinned(configuration, translators)
 

@@ -4,8 +4,11 @@ If there is no vector, because no embedder is set up, or it is slow or down, wor
 """
 
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from plone.pgcatalog.fulltext.word_lookup import text_queries
@@ -87,11 +90,17 @@ def has_question(text: Any, query: Mapping[str, Any]) -> bool:
     return bool(has_words and text.has_meaning(query))
 
 
-def question_of(core: Any, query: Mapping[str, Any], least: float | None = None) -> Question | None:
+def question_of(
+    core: Any,
+    query: Mapping[str, Any],
+    least: float | None = None,
+    asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Question | None:
     """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer.
 
-    *least* is tried in place of the least similarity of the site.  Without one, words answer until the model is calibrated.  A question that got no vector is not sent again in the same snapshot: a page waits for an embedder once, and all its
-    parts are of one set.
+    *least* is tried in place of the least similarity of the site; without one, words answer until the model is calibrated.
+    The embedder is asked within a context of *asking*.  A question that got no vector is not sent again in the same
+    snapshot: a page waits for an embedder once, and all its parts are of one set.
     """
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
     words = question_in(" ".join(text for _, text in texts))
@@ -100,7 +109,8 @@ def question_of(core: Any, query: Mapping[str, Any], least: float | None = None)
         vectors = replace(vectors, least=least)
     if vectors is None or not (vectors.least or vectors.calibration) or (core.zoid, words) in core.session.unanswered:
         return None
-    vector = vector_of(vectors, words)
+    with asking():
+        vector = vector_of(vectors, words)
     if vector is None:
         core.session.unanswered.add((core.zoid, words))
         return None

@@ -81,7 +81,7 @@ class Group:
     """All slow queries of one shape and operation; times in milliseconds, share of all time from 0 to 1.
 
     *long* are slow for this site, the group *is_new* since the last start of a process: the catalog was there before, and
-    the shape was not slow; *compile_ms* to *server_ms* are
+    the shape was not slow; *embed_ms* to *server_ms* are
     sums of what the times consist of, *server_ms* None without a plan.  *cold* counts what statements were the first of.
     """
 
@@ -99,6 +99,7 @@ class Group:
     median_ms: float
     long: int
     is_new: bool
+    embed_ms: float
     compile_ms: float
     execute_ms: float
     decode_ms: float
@@ -119,6 +120,7 @@ class Example:
     query: dict[str, Any]
     left_out: list[str]
     total_ms: float
+    embed_ms: float
     compile_ms: float
     execute_ms: float
     decode_ms: float

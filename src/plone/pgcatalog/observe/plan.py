@@ -142,8 +142,9 @@ def text(plan: Mapping[str, Any], server_ms: float | None) -> str:
 
 
 #: What the time of a search consists of, in the order it comes.
-COMPILE, WAITING, PLAN, UNKNOWN, TRANSFER = "compile", "waiting", "plan", "unknown", "transfer"
+EMBED, COMPILE, WAITING, PLAN, UNKNOWN, TRANSFER = "embed", "compile", "waiting", "plan", "unknown", "transfer"
 PARTS = {
+    EMBED: _("waiting for the embedder"),
     COMPILE: _("making the SQL"),
     WAITING: _("waiting for the server"),
     PLAN: _("PostgreSQL's work"),
@@ -185,7 +186,8 @@ def why(group: Group) -> Why:
         unknown = group.execute_ms
     else:
         server, waiting = group.server_ms, group.execute_ms - group.server_ms
-    sums = {COMPILE: group.compile_ms, WAITING: waiting, PLAN: server, UNKNOWN: unknown, TRANSFER: group.decode_ms}
+    sums = {EMBED: group.embed_ms, COMPILE: group.compile_ms, WAITING: waiting, PLAN: server, UNKNOWN: unknown}
+    sums[TRANSFER] = group.decode_ms
     total = sum(sums.values()) or 1.0
     parts = {name: time / total for name, time in sums.items()}
     cold = sum(group.cold.values())

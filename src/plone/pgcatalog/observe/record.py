@@ -46,6 +46,7 @@ class SlowQuery:
     query: str
     left_out: list[str]
     total_ms: float
+    embed_ms: float
     compile_ms: float
     execute_ms: float
     decode_ms: float

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import contextmanager
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.record import keep
 from plone.pgcatalog.observe.record import shape_of
@@ -88,6 +89,9 @@ def report_slow(tool: Any, query: Mapping[str, Any], seconds: float) -> None:
         ReportEntry(tool, query, threshold, seconds).log()
 
 
+#: Milliseconds in all, and those of the embedder, of making the SQL, of PostgreSQL and of reading the rows.
+Times = tuple[float, float, float, float, float]
+
 logger = logging.getLogger(__name__)
 #: All slow queries are recorded, but in the log a site with many of them would find nothing else any more.
 throttle = Throttle()
@@ -97,37 +101,46 @@ class Trace:
     """Times the parts of a search in *catalog* for a query, its sort and its limit.
 
     ``compiled`` is called when the SQL is there, ``ran`` after each statement.  A result runs its statements when
-    somebody asks it, so each counts by itself: a page, the total, the remaining rows, metadata.  Making the SQL
-    counts with the first.
+    somebody asks it, so each counts by itself: a page, the total, the remaining rows, metadata.  Making the SQL, and the
+    time of the embedder within ``embedding``, count with the first.
     """
 
-    __slots__ = ("_catalog", "_compile", "_query", "_started", "seconds")
+    __slots__ = ("_catalog", "_compile", "_embed", "_query", "_started", "seconds")
 
     def __init__(self, catalog: "Catalog", query: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> None:
         self._catalog = catalog
         self._query = (query, sort, limit)
-        self._compile = 0.0
+        self._compile = self._embed = 0.0
         #: so long the search has taken until now
         self.seconds = 0.0
         self._started = perf_counter()
 
+    @contextmanager
+    def embedding(self) -> Iterator[None]:
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self._embed += perf_counter() - started
+
     def compiled(self) -> None:
-        self._compile = self.seconds = perf_counter() - self._started
+        self.seconds = perf_counter() - self._started
+        self._compile = self.seconds - self._embed
 
     def ran(
         self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int, cold: str = ""
     ) -> None:
         """Note that *statement* took *seconds*, *fetching* of them to read its rows; for *cold* see ``Session.coldness``."""
         observe(self._query[0], operation, seconds)
-        compiling, self._compile = self._compile, 0.0
+        parts = (self._embed, self._compile, seconds - fetching, fetching)
+        self._embed = self._compile = 0.0
         self.seconds += seconds
-        if 0 < slow_query_ms(self._catalog.tool) <= (compiling + seconds) * 1000:
-            times = (1000 * (compiling + seconds), 1000 * compiling, 1000 * (seconds - fetching), 1000 * fetching)
+        if 0 < slow_query_ms(self._catalog.tool) <= 1000 * sum(parts):
+            embed, compile, execute, decode = (1000 * part for part in parts)
+            times = (embed + compile + execute + decode, embed, compile, execute, decode)
             self._record(operation, statement, times, rows, cold)
 
-    def _record(
-        self, operation: str, statement: Statement, times: tuple[float, float, float, float], rows: int, cold: str
-    ) -> None:
+    def _record(self, operation: str, statement: Statement, times: Times, rows: int, cold: str) -> None:
         catalog = self._catalog
         query, sort, limit = self._query
         indexes = aq_base(catalog.tool)._indexes
@@ -138,7 +151,7 @@ class Trace:
         left_out_lines = throttle.left_out((path, shape))
         if left_out_lines is not None:
             logger.warning(
-                "%s of %s took %.1f ms (compile %.1f, execute %.1f, decode %.1f), %d rows%s: %s",
+                "%s of %s took %.1f ms (embed %.1f, compile %.1f, execute %.1f, decode %.1f), %d rows%s: %s",
                 operation,
                 path,
                 *times,

@@ -20,6 +20,7 @@ from plone.pgcatalog.observe.log import History
 from plone.pgcatalog.observe.plan import COLD
 from plone.pgcatalog.observe.plan import COMPILE
 from plone.pgcatalog.observe.plan import deviation
+from plone.pgcatalog.observe.plan import EMBED
 from plone.pgcatalog.observe.plan import PARTS
 from plone.pgcatalog.observe.plan import PLAN
 from plone.pgcatalog.observe.plan import PlanFigures
@@ -92,7 +93,14 @@ def chart_of(history: History, hours: int, now: datetime | None = None) -> Chart
 #: Hours -> how the period is called.
 PERIODS = {24: _("the last 24 hours"), 168: _("the last 7 days"), 720: _("the last 30 days")}
 #: Parts of the time -> their colours.
-COLOURS = {COMPILE: "#6f42c1", WAITING: "#b35900", PLAN: "#1f6fb2", UNKNOWN: "#6c757d", TRANSFER: "#2b7a3d"}
+COLOURS = {
+    EMBED: "#a61e4d",
+    COMPILE: "#6f42c1",
+    WAITING: "#b35900",
+    PLAN: "#1f6fb2",
+    UNKNOWN: "#6c757d",
+    TRANSFER: "#2b7a3d",
+}
 
 
 class SlowQueriesPage(ManagePage):

@@ -143,6 +143,7 @@ ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS page TEXT NOT NULL D
 ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS cold TEXT NOT NULL DEFAULT '';
 ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS process_started TIMESTAMPTZ;
 ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS plan JSONB;
+ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS embed_ms DOUBLE PRECISION NOT NULL DEFAULT 0;
 
 -- A line an hour: how many slow queries a shape had, and how large a catalog was.  Kept when single queries are deleted.
 CREATE TABLE IF NOT EXISTS pgcatalog_history (

@@ -1,6 +1,6 @@
 -- The newest slow queries of a catalog; of one kind, by its key, or one of them by its id.
-SELECT id, recorded_at, path, operation, shape, query, left_out, total_ms, compile_ms, execute_ms, decode_ms,
-    result_rows, statement, page, cold,
+SELECT id, recorded_at, path, operation, shape, query, left_out, total_ms, embed_ms, compile_ms, execute_ms,
+    decode_ms, result_rows, statement, page, cold,
     coalesce(plan, (
         SELECT p.plan FROM pgcatalog_slow_queries p
         WHERE p.catalog = q.catalog AND p.operation = q.operation AND p.shape = q.shape AND p.plan IS NOT NULL

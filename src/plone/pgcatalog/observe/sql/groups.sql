@@ -33,7 +33,7 @@ SELECT shape, operation, count(*) AS count, avg(total_ms) AS mean_ms,
         SELECT FROM pgcatalog_history h
         WHERE h.catalog = %(catalog)s AND h.operation = chosen.operation AND h.shape = chosen.shape
             AND h.hour < date_trunc('hour', (SELECT last FROM starts), 'UTC')) AS is_new,
-    sum(compile_ms) AS compile_ms, sum(execute_ms) AS execute_ms, sum(decode_ms) AS decode_ms,
+    sum(embed_ms) AS embed_ms, sum(compile_ms) AS compile_ms, sum(execute_ms) AS execute_ms, sum(decode_ms) AS decode_ms,
     CASE WHEN kept ? 'server_ms' THEN sum(least(execute_ms, (kept ->> 'server_ms')::float8)) END AS server_ms,
     jsonb_build_object('process', count(*) FILTER (WHERE cold = 'process'),
         'write', count(*) FILTER (WHERE cold = 'write'),
