@@ -89,12 +89,61 @@ def test_the_dashboard_and_the_alerts_show_every_queue() -> None:
             assert f"pgcatalog_{kind}_{figure}" in asked
 
 
+#: Figures that are above, or below, what they should be where something is wrong.
+FAULTS = {
+    *("pgcatalog_up", "pgcatalog_attention", "pgcatalog_missing_parts", "pgcatalog_database_blockers"),
+    *("pgcatalog_rows_without_metadata", "pgcatalog_stale_objects", "pgcatalog_job_failed", "pgcatalog_embedder_up"),
+    *("pgcatalog_files_needed", "pgcatalog_files_failed", "pgcatalog_files_oldest_seconds"),
+    *("pgcatalog_vectors_needed", "pgcatalog_vectors_failed", "pgcatalog_vectors_oldest_seconds"),
+    *("pgcatalog_long_queries", "pgcatalog_slow_queries_dropped_total", "pgcatalog_slow_queries_failed_total"),
+    *("pgcatalog_requests_waiting", "pgcatalog_retired_relations", "pgcatalog_database_oldest_transaction_seconds"),
+    *("pgcatalog_replica_lag_seconds", "pgcatalog_standby_streaming", "pgcatalog_standby_lag_seconds"),
+    *("pgcatalog_clock_offset_seconds", "pgcatalog_questions_total", "pgcatalog_query_seconds_bucket"),
+}
+#: Figures of sizes, counts and progress, which signal no fault by themselves.
+PLAIN = {
+    *(
+        "pgcatalog_rows",
+        "pgcatalog_table_bytes",
+        "pgcatalog_index_bytes",
+        "pgcatalog_dead_rows",
+        "pgcatalog_generation",
+    ),
+    *("pgcatalog_slow_queries", "pgcatalog_slow_queries_recorded_total", "pgcatalog_advice_waiting"),
+    *("pgcatalog_last_vacuum_seconds", "pgcatalog_last_analyze_seconds", "pgcatalog_job_finished_seconds"),
+    *("pgcatalog_files_waiting", "pgcatalog_vectors_waiting", "pgcatalog_vectors_chunks", "pgcatalog_vectors_bytes"),
+    *("pgcatalog_rebuild_running", "pgcatalog_rebuild_done", "pgcatalog_rebuild_expected", "pgcatalog_rebuild_changes"),
+    *("pgcatalog_retired_bytes", "pgcatalog_replicas", "pgcatalog_replica_lag_bytes", "pgcatalog_standby"),
+    *("pgcatalog_database_connections", "pgcatalog_database_active", "pgcatalog_database_in_transaction"),
+    *("pgcatalog_database_waiting", "pgcatalog_query_seconds_sum", "pgcatalog_query_seconds_count"),
+    *(
+        "pgcatalog_cache_hits_total",
+        "pgcatalog_cache_misses_total",
+        "pgcatalog_cache_bytes",
+        "pgcatalog_cache_limit_bytes",
+    ),
+    *("pgcatalog_pool_size", "pgcatalog_pool_available"),
+}
+
+
+def test_each_figure_that_signals_a_fault_has_an_alert() -> None:
+    """A new figure stands in one of the two lists, and an alert in the table of the how-to."""
+    documented = set(re.findall(r"^\| `(pgcatalog_\w+)`", REFERENCE.read_text("utf-8"), re.M))
+    assert documented == FAULTS | PLAIN
+    assert FAULTS.isdisjoint(PLAIN)
+    rules = [r for g in yaml.safe_load((MONITORING / "alerts.yml").read_text("utf-8"))["groups"] for r in g["rules"]]
+    assert set(re.findall(r"pgcatalog_\w+", " ".join(rule["expr"] for rule in rules))) == FAULTS
+    how_to = (MONITORING.parent / "how-to" / "monitor.md").read_text("utf-8")
+    assert [rule["alert"] for rule in rules if f"`{rule['alert']}`" not in how_to] == []
+
+
 def test_the_dashboard_and_the_alerts_ask_for_what_there_is(portal: Any, db: Any, dsn: str) -> None:
     """Names, and the labels that are chosen or summed by; the figures of replicas are in the reference only."""
     use_everything(portal)
     labels: dict[str, set[str]] = {}
     with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
         found = [*process_metrics(db), *database_metrics(connection, True), *replicas(REPLICA)]
+    found += of_standby(STANDBY)
     for metric in found:
         labels.setdefault(metric.name, set()).update(metric.labels)
     # Prometheus has these itself, and would rename ours.
