@@ -101,7 +101,7 @@ class Trace:
     """Times the parts of a search in *catalog* for a query, its sort and its limit.
 
     ``compiled`` is called when the SQL is there, ``ran`` after each statement.  A result runs its statements when
-    somebody asks it, so each counts by itself: a page, the total, the remaining rows, metadata.  Making the SQL, and the
+    it is asked, so each counts by itself: a page, the total, the remaining rows, metadata.  Making the SQL, and the
     time of the embedder within ``embedding``, count with the first.
     """
 
