@@ -218,6 +218,7 @@ def test_decoding_anything_gives_a_value_or_a_codec_error(obj: Any) -> None:
         {"@datetime": ["2026-01-01T00:00:00", ["os.system", "true"], 0]},
         {"@datetime": ["2026-01-01T00:00:00", ["pytz", "../../etc/passwd"], 0]},
         {"@uuid": 5},
+        {"@message": [None, None, None, False]},
         {"@set": [[]]},
         {"@DateTime": ["", "x", False, "UTC"]},
     ],

@@ -204,7 +204,7 @@ def _decode_marker(obj: dict[str, Any]) -> Any:
         return _decoders[name](obj[name])
     except CodecError:
         raise
-    except BAD_PAYLOAD as exc:
+    except (*BAD_PAYLOAD, SystemError) as exc:  # SystemError: of zope.i18nmessageid, for a message of no text
         raise CodecError(f"payload of {name} is damaged: {exc!r:.200}") from exc
 
 
