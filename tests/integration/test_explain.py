@@ -57,8 +57,8 @@ def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any
     data |= {"page": more.pop("page")} if "page" in more else {}
     now = datetime.datetime.now(datetime.UTC)
     values = {"left_out": [], "operation": "page", "statement": ""} | more
-    operation, statement = values["operation"], values["statement"]
-    return Example(1, now, "/", operation, "", data, values["left_out"], 1.0, 0.0, 1.0, 0.0, 1, statement)
+    times = {"total_ms": 1.0, "embed_ms": 0.0, "compile_ms": 0.0, "execute_ms": 1.0, "decode_ms": 0.0}
+    return Example(id=1, recorded_at=now, path="/", shape="", query=data, result_rows=1, **times, **values)
 
 
 def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
