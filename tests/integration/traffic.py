@@ -57,3 +57,30 @@ def traced(portal: Any, prepares: bool = False) -> Iterator[list[Traffic]]:
             pgconn.untrace()
             file.seek(0)
             result.append(Traffic(file.read()))
+
+
+@contextmanager
+def traced_requests(db: Any) -> Iterator[list[Traffic]]:
+    """Yield a list that holds the Traffic of all snapshot connections of *db*, a ZODB.DB, together afterwards."""
+    files: list[tuple[Any, Any]] = []
+
+    def trace(jar: Any) -> None:
+        connection = jar._normal_storage.pg_connection
+        connection.prepare_threshold, connection.prepares_ours = None, False
+        file = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed below
+        connection.pgconn.trace(file.fileno())
+        connection.pgconn.set_trace_flags(0)
+        files.append((connection.pgconn, file))
+
+    db._connectionMap(trace)
+    result: list[Traffic] = []
+    try:
+        yield result
+    finally:
+        texts = []
+        for pgconn, file in files:
+            pgconn.untrace()
+            file.seek(0)
+            texts.append(file.read())
+            file.close()
+        result.append(Traffic("".join(texts)))

@@ -31,7 +31,7 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
     *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "fulltext.typed"),
-    *("indexes.keys", "sql.values"),
+    *("core.references", "indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "request", "results.brain"),
 }
 #: Module -> what its regular expressions see.

@@ -44,6 +44,7 @@ class View:
             generations=Generations(),
             history=SimpleNamespace(number=None),
             collected=SimpleNamespace(is_open=is_batching),
+            announced={},
         )
 
     def stamp(self) -> Stamp | None:

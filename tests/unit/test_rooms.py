@@ -100,6 +100,7 @@ REGULAR_EXPRESSIONS = {
     "cli/look.py": "periods",
     "classic/suggestions.py": "search texts",
     "classic/page_facets.py": "months in addresses",
+    "core/references.py": "texts and blocks, for links in them",
     "testing/host.py": "names of folders",
     "database/expected.py": "our own base.sql, for the names that it makes",
     "database/prepared.py": "placeholders, to number them: a part of rendering",

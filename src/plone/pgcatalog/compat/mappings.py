@@ -222,6 +222,20 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
 class Paths(NamesTree):
     """``_catalog.paths``: rid to path."""
 
+    def _of(self, key: Any) -> Any:
+        """Return the path of the row *key*, from the process's cache if that has it; None for no row."""
+        view = self._view
+        announced = view.session.announced.get(view.zoid)
+        loader = None if announced is None else announced.loader(view, key)
+        if loader is not None:
+            # Whoever has looked up the row of a link wants the object.
+            loader.prefetch(key)
+        else:
+            loader = RowLoader(view, (key,), self._catalog.core.excluded_keys)
+            if view.session.knows_states() and (stamp := view.stamp()) is not None:
+                loader.share(stamp)
+        return loader.paths([key])[0] or None
+
     def _names(self, key: Any, value: Any) -> tuple[int, str]:
         return key, value
 

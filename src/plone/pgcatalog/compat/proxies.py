@@ -20,10 +20,15 @@ from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import OLDEST_FIRST
+from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.results.answer import ENTRY_BYTES
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import VALUES
+from plone.pgcatalog.results.loader import RowLoader
+from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.results.view import collected_keys
 from plone.pgcatalog.results.view import entries
@@ -152,8 +157,13 @@ class PGIndex(ProxyBase):
         return self._pg_remembered(with_counts, lambda view: self._pg_read_keys(view, with_counts))
 
     def _pg_rid(self, key: str) -> tuple[Any, ...]:
-        """Return the rid that has *key*, or none, as a tuple: each page of Plone asks for the same few."""
-        return self._pg_remembered(key, lambda view: tuple(self._pg_rids(self._pg_translator().match_key(key)))) or ()
+        """Return the rids that have *key*, ascending, from the process's cache as a search for it."""
+        core = self._pg_catalog().core
+        query = CompiledQuery(self._pg_translator().match_key(key), (OLDEST_FIRST,), None, Window())
+        view = core.search_view()
+        reader = Reader(view, query, RowLoader(view, (), core.excluded_keys))
+        reader.rest()
+        return tuple(sorted(reader.answer.ids))
 
     def _pg_remembered(
         self, name: Any, read: Callable[[CatalogView], tuple[Any, ...] | None]

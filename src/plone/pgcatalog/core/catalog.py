@@ -3,6 +3,8 @@
 from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Container
+from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from ExtensionClass import Base
 from plone.pgcatalog.core import cataloguer
@@ -24,12 +26,14 @@ from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.results.announced import Announced
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import search_timeout
 from plone.pgcatalog.sql.column import columns_of
+from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import is_storable
 from plone.pgcatalog.storage import is_supported
 from Products.ZCatalog.Catalog import CatalogError
@@ -161,6 +165,21 @@ class Catalog(Base):
     def search(self, query: Any = None, **keywords: Any) -> CatalogSearchResults:
         """Return what a query dict or query object, together with *keywords*, finds; see ``searcher.search``."""
         return searcher.search(self, merged(query, keywords, self.indexes))
+
+    def announce(self, name: str, keys: Iterable[Any], source: Hashable) -> None:
+        """Let the first search for a row with one of *keys* in the index *name* read the rows of all *keys*.
+
+        *name* is an index with one row for each key, such as a UUIDIndex; with another one each search reads for itself.
+        *source* names where *keys* come from: of the same source they are iterated over once on a snapshot.
+        See ``results.announced``.
+        """
+        translator = self.indexes.get(name)
+        announced = Announced.of(self.session, self.zoid)
+        if translator is None or not announced.is_new(source):
+            return
+        part = translator.where({name: list(keys)})
+        if isinstance(part, Predicate) and part.column.is_unique:
+            announced.add(part)
 
     def make_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""

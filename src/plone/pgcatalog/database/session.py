@@ -79,6 +79,8 @@ class Session:
         self.unanswered: set[tuple[int, str]] = set()
         #: results that still have to read from this snapshot before it changes
         self.open_results = OpenResults()
+        #: catalog -> rows that a page has announced, a ``results.announced.Announced``
+        self.announced: dict[int, Any] = {}
         #: catalog -> overlay that shows its pending rows
         self.overlays = self.messages.overlays
         #: what waits for a message, each a ``results.view.Read``
@@ -138,6 +140,7 @@ class Session:
         self.known_states = None
         self.vectors.clear()
         self.unanswered.clear()
+        self.announced.clear()
         self.history.forget_snapshot()
         self.messages.forget_snapshot()
         self.open_results.clear()
@@ -148,6 +151,8 @@ class Session:
 
         After a HistoryChanged the transaction can only be aborted.
         """
+        for announced in self.announced.values():
+            announced.forget_rows()
         error = self.open_results.materialize(ending)
         # A connection that is being closed has no transaction.
         if error is not None and self._synchronized is not None:

@@ -88,6 +88,9 @@ class UUIDIndexTranslator(FieldIndexTranslator):
 
     meta_type = "UUIDIndex"
 
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(self.base, "text", is_unique=True),)
+
 
 #: Indexes with the same few lists in all rows: the interfaces of an object, and who may see it.
 FEW_LISTS = ("object_provides", "allowedRolesAndUsers")

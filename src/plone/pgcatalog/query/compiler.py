@@ -25,7 +25,10 @@ from plone.pgcatalog.query.oids import oid_conditions
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.predicate import ANY
+from plone.pgcatalog.sql.predicate import EQUALS
 from plone.pgcatalog.sql.predicate import has_value
+from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import frozen
 from typing import Any
 
@@ -81,6 +84,14 @@ class CompiledQuery:
     def order_by(self) -> str:
         """The terms of ``order`` as SQL."""
         return ", ".join([term.sql for term in self.order])
+
+    @cached_property
+    def unique(self) -> Predicate | None:
+        """The part of ``where`` that names values of a column whose values are unique; None if there is no such part."""
+        for part in self.where.conjuncts():
+            if isinstance(part, Predicate) and part.column.is_unique and part.operator in (EQUALS, ANY):
+                return part
+        return None
 
     @property
     def is_empty(self) -> bool:

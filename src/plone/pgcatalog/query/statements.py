@@ -144,16 +144,25 @@ def page_with_metadata(
     excluded_keys: Sequence[str],
     known: bytes | None = b"",
     with_total: bool | None = None,
+    value: Column | None = None,
 ) -> Statement:
-    """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place."""
+    """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place.
+
+    The last place has the *value* of a column, if one is given.
+    """
     # The idx is fetched for the rows of the page only: behind LIMIT.
     # Of several relations, PostgreSQL takes a system column by its whole name only.
     xmin = f"{stored.source[0]}.xmin" if isinstance(query.score, Fusion) else "xmin"
-    inner = page(query, stored, start, size, f", zoid, idx, {xmin}", with_total)
+    inner = page(query, stored, start, size, f", zoid, idx, {xmin}{value_column(value)}", with_total)
     text, params = versioned_idx_sql("page", excluded_keys, known)
-    total = "" if with_total is None else ", total"
-    sql = f"SELECT rid, path, score, {text}{total} FROM ({inner.sql}) AS page"
+    last = ("" if with_total is None else ", total") + ("" if value is None else ", value")
+    sql = f"SELECT rid, path, score, {text}{last} FROM ({inner.sql}) AS page"
     return replace(inner, sql=sql, params=(*params, *inner.params))
+
+
+def value_column(column: Column | None) -> str:
+    """Return the SQL that selects *column*, None for no column, as ``value`` behind other expressions."""
+    return "" if column is None else f", {column.quoted} AS value"
 
 
 def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:

@@ -22,7 +22,7 @@ import threading
 HITS = "hits"
 #: (FACETS, stamp, SQL, values)
 FACETS = "facets"
-#: (VALUES, stamp, name of the index, whether with the numbers of rows; or the key of one row)
+#: (VALUES, stamp, name of the index, whether with the numbers of rows)
 VALUES = "values"
 #: (ROWS, source, rid); the source is a text of the history, the catalog, and the keys of idx that are excluded
 ROWS = "rows"

@@ -6,6 +6,8 @@ What a statement brings besides the answer follows from rules, never from what o
   catalog (``RowLoader.has_most``); of a catalog that a bitmap fits, those of the rows that the process has not;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
   else in an open batch; in a small catalog it brings where the first rows are, if nothing is ranked;
+- a search for up to IDX_BATCH unique values has about as many rows: whatever is wanted of it brings them all, and so their number;
+- a search for one unique value that a page has announced brings the rows of all such values (``results.announced``);
 - a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
 - rows bring no count, unless ``count_along`` says so.
 """
@@ -28,6 +30,7 @@ from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.sql.predicate import EQUALS
 from typing import Any
 
 
@@ -54,6 +57,8 @@ class Reader:
         self._started = False
         self._pages = pages
         self._counts_along = False
+        #: True if the loader has the rows of other searches, too
+        self.is_together = False
 
     @property
     def view(self) -> CatalogView:
@@ -101,8 +106,8 @@ class Reader:
     def first(self, wanted: int) -> None:
         """Know at least the first *wanted* rows, or all there are."""
         self.start()
-        if not self.answer.whole and len(self.answer.ids) < wanted:
-            self._read_page(wanted, self._counts_along)
+        if not self.answer.whole and len(self.answer.ids) < wanted and not self._read_announced():
+            self._read_page(max(wanted, self._few_rows()), self._counts_along)
 
     def window(self) -> None:
         """Know the rows of a window, for whoever wants their number: if there are *pages*, that of all rows, too."""
@@ -125,6 +130,24 @@ class Reader:
         if rows:
             self.loader.keep(rows)
 
+    def _few_rows(self) -> int:
+        """Return for how many rows to ask a search that finds fewer, because it names unique values; 0 for another search."""
+        part = self.query.unique
+        if part is None or self.query.window.size is not None:
+            return 0
+        return IDX_BATCH if part.operator == EQUALS or len(part.values[0]) < IDX_BATCH else 0
+
+    def _read_announced(self) -> bool:
+        """Know all rows of a search that was announced; return whether it was."""
+        session = self.view.session
+        announced = session.announced.get(self.view.zoid)
+        if announced is None or (found := announced.find(self.query, self.loader, self._held)) is None:
+            return False
+        rids, self.loader = found
+        self.is_together = True
+        self._learn(Answer(rids, (), True, len(rids)))
+        return True
+
     def _held(self) -> bytes | None:
         """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
         if 0 < catalog_rows(self.view) <= BITS // 2:
@@ -133,7 +156,7 @@ class Reader:
 
     def rest(self, with_paths: bool = False) -> None:
         """Know all rows, and with *with_paths* where they are."""
-        if self.query.window.size is not None:
+        if self.query.window.size is not None or self._few_rows():
             self.first(1)
         self.start()
         if self.answer.whole:
@@ -152,6 +175,8 @@ class Reader:
     def rest_up_to(self, wanted: int) -> None:
         """Know at least the first *wanted* rows, or all there are; what is near the end costs as much as all."""
         size = max(FEWEST_IDS, 1 << (wanted - 1).bit_length())
+        if self._few_rows():
+            self.first(1)
         self.start()
         total = self.answer.total
         if self.answer.whole or len(self.answer.ids) >= wanted:
@@ -179,7 +204,9 @@ class Reader:
         self.start()
         if self.answer.exceeds(limit):
             return None
-        if self.answer.total is None and (wanted := self._rows_with_count()):
+        if self.answer.total is None and not self.answer.ids and (few := self._few_rows()):
+            self.first(few)
+        elif self.answer.total is None and (wanted := self._rows_with_count()):
             # The process has most rows of a small catalog, and knows them without their versions until the next commit.
             self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):

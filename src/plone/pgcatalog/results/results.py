@@ -59,10 +59,10 @@ class CatalogSearchResults(LazyMap):
         self.catalog, self.view = catalog, view
         #: the compiled query, the condition of the rows that match, limits aside, and what both were made of
         self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
-        self._loader = RowLoader(view, array("q"), catalog.excluded_keys)
+        loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
         pages = criteria.get("b_size") is not None
-        self._reader = Reader(view, unsorted(query) if self._needs_python else query, self._loader, pages)
+        self._reader = Reader(view, unsorted(query) if self._needs_python else query, loader, pages)
         self._sorted: Sequence[int] | None = None
         self._assigned: int | None = None
         self._count_limit: int | None = None
@@ -143,6 +143,10 @@ class CatalogSearchResults(LazyMap):
         return self._reader.total() is None
 
     @property
+    def _loader(self) -> RowLoader:
+        return self._reader.loader
+
+    @property
     def _answer(self) -> Answer:
         return self._reader.answer
 
@@ -179,7 +183,8 @@ class CatalogSearchResults(LazyMap):
             self._sorted = self.query.window.cut(rids, self.query.sort_count)
 
     def _has_read(self) -> None:
-        self._loader.neighbours.rids = self._rids
+        if not self._reader.is_together:
+            self._loader.neighbours.rids = self._rids
         if self._on_start is not None:
             on_start, self._on_start = self._on_start, None
             on_start(bool(self._rids or self._answer.total))

@@ -176,13 +176,14 @@ class CatalogView(SeenCatalog):
         excluded_keys: Sequence[str] | None = None,
         held: bytes | None = b"",
         with_total: bool = False,
+        value: Column | None = None,
     ) -> tuple[Rows, int | None]:
         """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all rows that match.
 
         The score of what is not ranked is None; so is the number without *with_total* if it was not found on the way, and
         always if there is no row.  With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth
         place, unless the transaction sees changes of its own: their version, and the other keys of those not in *held*, a
-        bitmap, None for all rows; see ``idx_texts``.
+        bitmap, None for all rows; see ``idx_texts``.  The last place has the *value* of a column, for a page without *size*.
         """
         column = None if size is None else with_total
 
@@ -192,8 +193,8 @@ class CatalogView(SeenCatalog):
                 return None
             state = state or self.read_state()
             if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
-                return statements.page(query, stored, start, size, with_total=column)
-            return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column)
+                return statements.page(query, stored, start, size, statements.value_column(value), column)
+            return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value)
 
         rows = self.run("page", statement)
         if column is None or not rows:

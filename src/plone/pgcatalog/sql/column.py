@@ -31,7 +31,8 @@ class Column:
     * ``is_last``: rarely read, so it stands behind all others in a row;
     * ``can_be_interned``: lists of texts, which a relation may intern (see ``values``); ``interned_at_first``: it does
       from the beginning, because the same few lists come again and again;
-    * ``is_interned``: this is the column of such a relation; its type is that of the numbers.
+    * ``is_interned``: this is the column of such a relation; its type is that of the numbers;
+    * ``is_unique``: rows hardly ever share a value.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Column:
     can_be_interned: bool = False
     interned_at_first: bool = False
     is_interned: bool = False
+    is_unique: bool = False
 
     @property
     def quoted(self) -> str:

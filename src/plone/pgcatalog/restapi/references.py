@@ -1,0 +1,35 @@
+"""UIDs that services of plone.restapi are going to search for one by one: announced, so that one search reads all."""
+
+from Acquisition import aq_base
+from plone.pgcatalog.core.references import announce
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.restapi.interfaces import IBlockFieldSerializationTransformer
+from typing import Any
+from zope.component import adapter
+from zope.interface import implementer
+from zope.interface import Interface
+
+
+#: The type of the block that plone.restapi makes of a JSON field that has no blocks.
+JSON_FIELD = "jsonfield"
+
+
+@implementer(IBlockFieldSerializationTransformer)
+@adapter(Interface, IPGCatalogLayer)
+class BlockReferences:
+    """Announces the UIDs in all blocks of an object when the first of them is serialized.  Changes no block."""
+
+    order = -1000
+    block_type = None
+
+    def __init__(self, context: Any, request: Any) -> None:
+        self.context = context
+
+    def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
+        """Return *block* as it is."""
+        if block.get("@type") == JSON_FIELD:
+            announce(self.context, object(), block)
+        else:
+            blocks = getattr(aq_base(self.context), "blocks", None)
+            announce(self.context, ("blocks", self.context.getPhysicalPath()), blocks)
+        return block

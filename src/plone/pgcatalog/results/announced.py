@@ -1,0 +1,115 @@
+"""Rows that a page is going to search for one by one: the first search reads the rows of all.
+
+A page of Volto refers to others by their UIDs, and Plone searches for each by itself.  Whoever knows the UIDs announces
+them.  A search for one of them then reads the rows of all that are not read yet, with the same other conditions, order
+and user, in one statement.  What was announced counts until the snapshot ends; the rows until the transaction changes the catalog.
+"""
+
+from array import array
+from collections.abc import Callable
+from collections.abc import Hashable
+from dataclasses import replace
+from itertools import islice
+from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.results.loader import RowLoader
+from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.sql.predicate import any_value
+from plone.pgcatalog.sql.predicate import EQUALS
+from plone.pgcatalog.sql.predicate import Predicate
+from typing import Any
+
+
+#: Upper limit: values that one statement looks up.
+MOST = 500
+
+#: Value of a column -> the rids of its rows, and the loader that has these rows.
+Found = dict[str, tuple[array[int], RowLoader]]
+
+
+class Announced:
+    """The rows of one catalog that were announced on one snapshot."""
+
+    def __init__(self) -> None:
+        #: name of a column -> values, in the order of the page
+        self._values: dict[str, dict[str, None]] = {}
+        #: number of changes, and column, left out metadata, other conditions and order of a search -> what was found
+        self._found: dict[tuple[int | None, Hashable], Found] = {}
+        #: what has been searched for announcements
+        self._sources: set[Hashable] = set()
+
+    @classmethod
+    def of(cls, session: Any, zoid: int) -> "Announced":
+        """Return the one of the catalog *zoid* in *session*, a ``database.session.Session``."""
+        announced: Announced = session.announced.setdefault(zoid, cls())
+        return announced
+
+    def forget_rows(self) -> None:
+        """Forget the rows: the transaction changes the catalog."""
+        self._found.clear()
+
+    def is_new(self, source: Hashable) -> bool:
+        """Return whether *source* is named for the first time on this snapshot: its announcements are not known yet."""
+        if source in self._sources:
+            return False
+        self._sources.add(source)
+        return True
+
+    def add(self, part: Predicate) -> None:
+        """Announce searches for each value of *part*, which compares a unique column with one value or with several."""
+        values = part.values if part.operator == EQUALS else part.values[0]
+        self._values.setdefault(part.column.name, {}).update(dict.fromkeys(values))
+
+    def find(
+        self, query: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
+    ) -> tuple[array[int], RowLoader] | None:
+        """Return the rids of the rows that *query* finds, and the loader that has them; None if it was not announced.
+
+        *loader* is that of the query, *held* returns the rows of which the process has the metadata (``CatalogView.page``).
+        Raises as ``CatalogView.ask``.
+        """
+        part = query.unique
+        if part is None or part.operator != EQUALS or query.score is not None or query.window.size is not None:
+            return None
+        announced, value = self._values.get(part.column.name, {}), part.values[0]
+        if value not in announced:
+            return None
+        # What two searches have in common whose answers differ by the value only.
+        others = replace(query, where=query.where.changed(lambda each: EVERYTHING if each is part else each)).key
+        if others is None:
+            return None
+        kind = part.column.name, tuple(loader.excluded_keys), others
+        found = self._found.setdefault((_changes(loader.view), kind), {})
+        if value not in found:
+            unread = [value, *(other for other in announced if other not in found and other != value)]
+            found.update(_read(query, part, list(islice(unread, MOST)), loader, held()))
+        return found[value]
+
+    def loader(self, view: CatalogView, rid: int) -> RowLoader | None:
+        """Return the loader that has the row *rid* as *view* sees it; None if no announced search has found it."""
+        changes = _changes(view)
+        groups = [found for (number, _), found in self._found.items() if number == changes]
+        return next((loader for found in groups for rids, loader in found.values() if rid in rids), None)
+
+
+def _changes(view: CatalogView) -> int | None:
+    """Return how many changes of the catalog of *view* are pending; None if the transaction has changed nothing."""
+    return None if view.pending is None else view.pending.changes
+
+
+def _read(query: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None) -> Found:
+    """Return what *query* finds with each of *values* in place of that of *part*."""
+    view = loader.view
+    all_values = any_value(part.column, values)
+    where = query.where.changed(lambda each: all_values if each is part else each)
+    rows, _ = view.page(replace(query, where=where), 0, None, loader.excluded_keys, held, value=part.column)
+    rids: dict[str, array[int]] = {value: array("q") for value in values}
+    for row in rows:
+        rids[row[-1]].append(row[0])
+    together = RowLoader(view, [rid for each in rids.values() for rid in each], loader.excluded_keys)
+    stamp = view.stamp()
+    if stamp is not None:
+        together.share(stamp)
+    if rows:
+        together.keep([row[:-1] for row in rows])
+    return {value: (found, together) for value, found in rids.items()}

@@ -1,0 +1,364 @@
+"""A search for a UID sends one message, and all searches for UIDs that a page links to send one together."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import suppress
+from hypothesis import given
+from hypothesis import HealthCheck
+from hypothesis import settings
+from hypothesis import strategies as st
+from plone.app.textfield.value import RichTextValue
+from plone.app.uuid.utils import uuidToCatalogBrain
+from plone.app.uuid.utils import uuidToObject
+from plone.app.uuid.utils import uuidToPhysicalPath
+from plone.app.uuid.utils import uuidToURL
+from plone.pgcatalog.core.references import references
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.results.cache import result_cache
+from plone.uuid.interfaces import ATTRIBUTE_NAME
+from tests.integration import site as sites
+from tests.integration.people import acting_as
+from tests.integration.people import add_plain_users
+from tests.integration.people import PEOPLE
+from tests.integration.traffic import traced
+from tests.integration.traffic import traced_requests
+from tests.integration.traffic import Traffic
+from tests.integration.volto_pages import EXPANSIONS
+from tests.integration.volto_pages import FEW
+from tests.integration.volto_pages import LINKS
+from tests.integration.volto_pages import make_volto_page
+from tests.integration.volto_pages import reference
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from typing import Any
+from zExceptions import Unauthorized
+from zope.interface import alsoProvides
+
+import pytest
+import transaction
+
+
+def fill(portal: Any) -> None:
+    add_plain_users(portal)
+    make_volto_page(portal)
+
+
+CONTENT = SHARED = fill
+VISITORS = {"anonymous": None, "editor": "edith:secret", "manager": MANAGER}
+
+
+def save_other(site: Site) -> None:
+    """Save a page that no other refers to."""
+    with site.inside() as portal:
+        portal.other.setRights(f"{portal.other.Rights()}!")
+        portal.other.reindexObject()
+
+
+# -- one search
+
+
+@pytest.fixture
+def met(portal: Any) -> Any:
+    """The site, whose catalog the process has met."""
+    portal.other.reindexObject()
+    transaction.commit()
+    transaction.begin()
+    len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Nothing"))
+    return portal
+
+
+def ask_length(results: Any) -> Any:
+    return len(results) == 1 and results[0].Title
+
+
+def ask_truth(results: Any) -> Any:
+    return results[0].Title if results else None
+
+
+def ask_count(results: Any) -> Any:
+    return results.actual_result_count == 1 and results[0].getPath() and results[0].Title
+
+
+def ask_each(results: Any) -> Any:
+    return next(brain.Title for brain in results) if len(results) else None
+
+
+@pytest.mark.parametrize("ask", [ask_length, ask_truth, ask_count, ask_each])
+@pytest.mark.parametrize("is_saved", [False, True], ids=["first", "after a save"])
+def test_search_for_a_uid_sends_one_message(met: Any, ask: Callable[[Any], Any], is_saved: bool) -> None:
+    uid = met.targets.target00.UID()
+    ask(met.portal_catalog.unrestrictedSearchResults(UID=uid))
+    if is_saved:
+        met.other.reindexObject()
+        transaction.commit()
+    else:
+        result_cache().clear()
+    transaction.begin()
+    with traced(met) as traffic:
+        assert ask(met.portal_catalog.unrestrictedSearchResults(UID=uid)) == "Target 0"
+    assert len(traffic[0].matching("pgcatalog")) == 1
+
+
+def test_search_for_a_uid_that_is_not_there_sends_one_message(met: Any) -> None:
+    with traced(met) as traffic:
+        results = met.portal_catalog.unrestrictedSearchResults(UID="0" * 32)
+        assert (len(results), bool(results), list(results)) == (0, False, [])
+    assert len(traffic[0].matching("pgcatalog")) == 1
+
+
+def test_search_for_some_uids_sends_one_message(met: Any) -> None:
+    uids = [obj.UID() for obj in met.targets.objectValues()[:20]]
+    with traced(met) as traffic:
+        results = met.portal_catalog.unrestrictedSearchResults(UID=uids)
+        assert len(results) == 20
+        assert {brain.UID for brain in results} == set(uids)
+    assert len(traffic[0].matching("pgcatalog")) == 1
+
+
+def test_rows_that_share_a_uid_are_all_found(portal: Any) -> None:
+    uid = portal.targets.target00.UID()
+    for name in ("target01", "target02"):
+        setattr(portal.targets[name], ATTRIBUTE_NAME, uid)
+        portal.targets[name].reindexObject()
+    transaction.commit()
+    transaction.begin()
+    catalog = portal.portal_catalog
+    expected = [f"/plone/targets/target0{number}" for number in range(3)]
+    assert [brain.getPath() for brain in catalog.unrestrictedSearchResults(UID=uid)] == expected
+    result_cache().clear()
+    catalog._core.announce("UID", [uid, portal.page.UID()], "test")
+    assert len(catalog.unrestrictedSearchResults(UID=uid)) == 3
+    assert [brain.getPath() for brain in catalog.unrestrictedSearchResults(UID=uid)] == expected
+
+
+# -- a page
+
+
+def answered(site: Site, login: str | None, path: str = "/plone/page", **query: str) -> tuple[Any, Traffic]:
+    """Return the JSON of the page for *login*, and the messages of the request."""
+    with traced_requests(site.db) as traffic:
+        response = site.web.get(path, login, accept="application/json", **query)
+    assert response.status == 200, response.text
+    return response.json, traffic[0]
+
+
+@contextmanager
+def nothing_announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setattr("plone.pgcatalog.core.catalog.Catalog.announce", lambda *args: None)
+        yield
+
+
+@pytest.mark.parametrize("visitor", VISITORS)
+def test_page_with_links_sends_two_messages_after_a_save(
+    shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for links and images, one for teasers: these ask for what the visitor may see."""
+    login = VISITORS[visitor]
+    for _ in range(2):
+        # The process reads the lists of keywords, and loads the objects.
+        answered(shared_site, login)
+        save_other(shared_site)
+    with nothing_announced(monkeypatch):
+        alone, _ = answered(shared_site, login)
+    _, quiet = answered(shared_site, login)
+    save_other(shared_site)
+    together, traffic = answered(shared_site, login)
+    assert together == alone
+    assert len(together["blocks"]) == LINKS + FEW + FEW + 1
+    assert traffic.round_trips - quiet.round_trips == 2
+    assert len(traffic.matching('FROM "pgcatalog_')) <= 2
+
+
+@pytest.mark.parametrize("visitor", VISITORS)
+def test_expanded_page_is_the_same_with_fewer_messages(
+    shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = VISITORS[visitor]
+    expand = EXPANSIONS if login else EXPANSIONS.replace("types,", "")
+    with nothing_announced(monkeypatch):
+        alone, _ = answered(shared_site, login, expand=expand)
+    save_other(shared_site)
+    together, traffic = answered(shared_site, login, expand=expand)
+    assert together == alone
+    assert len(traffic.matching('FROM "pgcatalog_')) <= 8
+
+
+def test_first_request_of_a_process_loads_the_linked_objects_together(dsn: str) -> None:
+    with sites.opened(dsn) as db:
+        _, traffic = answered(Site(db), None)
+    alone = [text for text in traffic.matching("object_state WHERE zoid = $") if "Target" in text]
+    assert alone == []
+    assert len(traffic.matching("zoid = ANY")) >= 1
+
+
+# -- the same answers as single searches
+
+
+def seen(brain: Any) -> tuple[Any, ...]:
+    """Return what *brain* tells, and its object."""
+    values = [getattr(brain, name) for name in ("Title", "UID", "review_state", "portal_type", "Subject", "getId")]
+    return brain.getPath(), brain.getURL(), brain.getRID(), values, brain._unrestrictedGetObject().getPhysicalPath()
+
+
+def searched(portal: Any, uid: str, **query: Any) -> Any:
+    results = portal.portal_catalog.unrestrictedSearchResults(UID=uid, **query)
+    return len(results), [seen(brain) for brain in results]
+
+
+def searched_as_visitor(portal: Any, uid: str) -> Any:
+    results = portal.portal_catalog.searchResults(UID=uid)
+    return bool(results) and seen(results[0])
+
+
+def found_brain(portal: Any, uid: str) -> Any:
+    brain = uuidToCatalogBrain(uid)
+    return brain is not None and seen(brain)
+
+
+def found_object(portal: Any, uid: str) -> Any:
+    with suppress(Unauthorized):
+        found = uuidToObject(uid)
+        return found is not None and found.getPhysicalPath()
+
+
+KINDS: dict[str, Callable[[Any, str], Any]] = {
+    "unrestricted": searched,
+    "restricted": searched_as_visitor,
+    "sorted": lambda portal, uid: searched(portal, uid, sort_on="modified", sort_order="descending"),
+    "by position": lambda portal, uid: searched(portal, uid, sort_on="getObjPositionInParent"),
+    "page": lambda portal, uid: searched(portal, uid, b_start=0, b_size=5),
+    "of a type": lambda portal, uid: searched(portal, uid, portal_type="Document"),
+    "brain": found_brain,
+    "object": found_object,
+    "path": lambda portal, uid: uuidToPhysicalPath(uid),
+    "url": lambda portal, uid: uuidToURL(uid),
+}
+
+
+def edit(portal: Any, name: str) -> None:
+    portal.targets[name].setTitle(f"{portal.targets[name].Title()}!")
+    portal.targets[name].reindexObject()
+
+
+def publish(portal: Any, name: str) -> None:
+    obj = portal.targets[name]
+    published = portal.portal_workflow.getInfoFor(obj, "review_state") == "published"
+    portal.portal_workflow.doActionFor(obj, "retract" if published else "publish")
+
+
+def rename(portal: Any, name: str) -> None:
+    portal.targets.manage_renameObject(name, f"{name}x")
+
+
+def move(portal: Any, name: str) -> None:
+    portal.manage_pasteObjects(portal.targets.manage_cutObjects([name]))
+
+
+def uncatalog(portal: Any, name: str) -> None:
+    portal.targets[name].unindexObject()
+
+
+CHANGES: dict[str, Callable[[Any, str], None]] = {
+    "edit": edit,
+    "publish": publish,
+    "rename": rename,
+    "move": move,
+    "uncatalog": uncatalog,
+    "delete": lambda portal, name: portal.targets.manage_delObjects([name]),
+}
+TARGETS = [f"target{number:02}" for number in range(6)]
+STEPS = st.one_of(
+    st.tuples(st.just("search"), st.sampled_from(sorted(KINDS)), st.sampled_from(PEOPLE)),
+    st.tuples(st.just("change"), st.sampled_from(sorted(CHANGES)), st.sampled_from(TARGETS)),
+    st.tuples(st.sampled_from(["savepoint", "roll back", "abort", "announce"])),
+)
+
+
+def same_for_all(portal: Any, uids: list[str], kind: str, person: str | None) -> None:
+    """Check that each search for one of *uids* answers as it does without announcements and caches."""
+    catalog, search = portal.portal_catalog, KINDS[kind]
+    catalog._core.announce("UID", uids, object())
+    with acting_as(portal, person):
+        together = [search(portal, uid) for uid in uids]
+        session = catalog._core.session
+        session.announced.clear()
+        result_cache().clear()
+        assert together == [search(portal, uid) for uid in uids]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(STEPS, min_size=2, max_size=12))
+def test_announced_searches_answer_as_single_ones(shared_site: Site, steps: list[tuple[str, ...]]) -> None:
+    """For each visitor, with changes pending, behind savepoints, and behind each way to end a transaction."""
+    with sites.inside(shared_site.db) as portal:
+        uids = [portal.targets[name].UID() for name in TARGETS] + [portal.page.UID(), "f" * 32]
+        savepoint = None
+        for step, *more in steps:
+            if step == "search":
+                same_for_all(portal, uids, more[0], more[1])
+            elif step == "change" and more[1] in portal.targets:
+                CHANGES[more[0]](portal, more[1])
+            elif step == "savepoint":
+                savepoint = transaction.savepoint()
+            elif step == "roll back" and savepoint is not None and savepoint.valid:
+                savepoint.rollback()
+            elif step == "abort":
+                transaction.abort()
+                savepoint = None
+            elif step == "announce":
+                portal.portal_catalog._core.announce("UID", uids, object())
+                searched(portal, uids[0])
+        same_for_all(portal, uids, "unrestricted", None)
+        same_for_all(portal, uids, "path", None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("person", PEOPLE, ids=str)
+def test_each_kind_of_search_answers_each_visitor_as_a_single_one(shared_filled: Any, kind: str, person: str) -> None:
+    uids = [obj.UID() for obj in shared_filled.targets.objectValues()]
+    same_for_all(shared_filled, uids, kind, person)
+
+
+def test_rows_of_a_state_that_was_rolled_back_are_not_used(portal: Any) -> None:
+    uids = [portal.targets[name].UID() for name in TARGETS]
+    catalog = portal.portal_catalog
+    portal.other.reindexObject()
+    savepoint = transaction.savepoint()
+    catalog._core.announce("UID", uids, "test")
+    for title in ("First", "Second"):
+        portal.targets.target01.setTitle(title)
+        portal.targets.target01.reindexObject()
+        assert [uuidToCatalogBrain(uid).Title for uid in uids[:3]] == ["Target 0", title, "Target 2"]
+        savepoint.rollback()
+    assert uuidToCatalogBrain(uids[1]).Title == "Target 1"
+
+
+# -- what refers
+
+
+def test_references_are_those_of_links_in_their_order() -> None:
+    blocks = {
+        "a": {"@type": "slate", "value": [{"children": [{"data": {"url": "../resolveuid/one#part"}}]}]},
+        "b": {"href": [{"@id": "/plone/resolveUid/two/@@images/image"}], "n": 3, "none": None},
+        "c": '<a href="resolveuid/three?x=1">resolveuid/</a> <img src="../../resolveuid/four/@@images/image/large">',
+        "d": ({"deep": ["resolveuid/one"]},),
+    }
+    assert list(references(blocks)) == ["one", "two", "three", "four", "one"]
+
+
+def test_text_with_links_sends_few_messages(portal: Any) -> None:
+    names = [f"target{number:02}" for number in range(20)]
+    first, links = (
+        "".join(f'<p><a href="{reference(portal.targets[name])}">there</a></p>' for name in each)
+        for each in (names[:1], names)
+    )
+    alsoProvides(portal.REQUEST, IPGCatalogLayer)
+    RichTextValue(first, "text/html", "text/x-html-safe").output_relative_to(portal.page)
+    result_cache().clear()
+    transaction.begin()
+    with traced(portal) as traffic:
+        html = RichTextValue(links, "text/html", "text/x-html-safe").output_relative_to(portal.page)
+    assert all(f'"{portal.targets[name].absolute_url()}"' in html for name in names)
+    assert len(traffic[0].matching('FROM "pgcatalog_')) == 1
