@@ -1,5 +1,7 @@
 """Stems of words, and their place in a tsvector."""
 
+from importlib import import_module
+from pathlib import Path
 from plone.pgcatalog.fulltext import lexicon
 from plone.pgcatalog.fulltext.lexicon import find_parts
 from plone.pgcatalog.fulltext.stemming import has_stemmer
@@ -11,11 +13,15 @@ from plone.pgcatalog.sql.column import Column
 from tests.unit.lexicons import plone_lexicon
 from types import SimpleNamespace
 
+import plone.app.locales
 import pytest
+import re
 import snowballstemmer
 
 
 T = Column("t", "tsvector")
+#: Plone's texts in many languages.
+LOCALES = Path(plone.app.locales.__file__).parent / "locales"
 
 
 def stemming(*languages: str) -> Stemming:
@@ -28,6 +34,20 @@ def stemming(*languages: str) -> Stemming:
 def test_every_language_of_the_list_has_a_stemmer(language: str) -> None:
     assert has_stemmer(language)
     assert snowballstemmer.stemmer(STEMMERS[language]).stemWord("a") == "a"
+
+
+@pytest.mark.parametrize("language", STEMMERS)
+def test_stemmers_in_c_and_in_python_agree(language: str) -> None:
+    """So stems in tables that were written with the ones are found with the others."""
+    files = [LOCALES / code / "LC_MESSAGES" / "plone.po" for code in (language, "en", "de")]
+    texts = [path.read_text("utf-8") for path in files if path.exists()]
+    words = [word for text in texts for word in sorted(set(re.findall(r"[^\W\d_]{3,}", text.lower())))[:1000]]
+    name = STEMMERS[language]
+    module = import_module(f"snowballstemmer.{name}_stemmer")
+    in_python = getattr(module, f"{name.title()}Stemmer")()
+    in_c = snowballstemmer.stemmer(name)
+    assert type(in_c).__module__ == "Stemmer"
+    assert [in_c.stemWord(word) for word in words] == [in_python.stemWord(word) for word in words]
 
 
 @pytest.mark.parametrize(

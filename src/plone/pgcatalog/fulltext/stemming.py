@@ -1,6 +1,6 @@
 """Stems of words: ``runs`` and ``running`` both have ``run``, so that a search for one finds the other.
 
-The stemmers are Snowball's, in Python: no round trip, and the same on every server.  A tsvector has all words of a text
+The stemmers are Snowball's, in C (PyStemmer): no round trip, and the same on every server.  A tsvector has all words of a text
 as they are.  Beside each word whose stem is another one, at the same place, it has the stem, marked with the language: as
 ``\\2en:run``, which no word can be.
 """
@@ -38,6 +38,8 @@ class _Stemmers(threading.local):
     def get(self, name: str) -> Any:
         if name not in self.stemmers:
             self.stemmers[name] = snowballstemmer.stemmer(name)
+            # ``stem`` caches, for all threads.
+            self.stemmers[name].maxCacheSize = 0
         return self.stemmers[name]
 
 
