@@ -8,6 +8,7 @@ from benchmarks.page_kinds import EDITOR
 from benchmarks.page_kinds import READER
 from benchmarks.page_kinds import Visited
 from benchmarks.texts import documents_with_texts
+from benchmarks.volto_site import furnish_for_volto
 from benchmarks.worker import Progress
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import opened
@@ -34,10 +35,11 @@ def make(options: dict[str, Any], progress: Progress) -> Visited:
     make_folders(place, folders(count))
     fill(place, documents_with_texts(count), count, progress)
     site = place.enter()
+    published = [each for each in documents_with_texts(count) if each.state == "published"]
     furnish(site, count)
+    furnish_for_volto(site, [f"{each.folder}/{each.id}" for each in published])
     transaction.commit()
     place.close()
-    published = [each for each in documents_with_texts(count) if each.state == "published"]
     step = max(1, len(published) // VISITED)
     return Visited(f"/{SITE}", folders(count), [f"{each.folder}/{each.id}" for each in published[::step][:VISITED]])
 

@@ -16,8 +16,14 @@ import json
 PASSWORD = "secret-of-benchmarks"
 EDITOR = f"editor:{PASSWORD}"
 READER = f"reader:{PASSWORD}"
-HTML, DATA = "HTML", "REST, JSON, live search"
-GROUPS = (HTML, DATA)
+HTML, DATA, VOLTO = "HTML", "REST, JSON, live search", "Volto"
+GROUPS = (HTML, DATA, VOLTO)
+#: The folder of the pages that Volto shows, their number, the page with relations, and how many it has.
+VOLTO_FOLDER, VOLTO_PAGES = "volto", 10
+RELATED, RELATIONS = "related", 50
+#: What Volto 18 expands in each page; plone.restapi refuses the last two to visitors.
+EXPANSIONS = ("actions", "breadcrumbs", "contextnavigation", "navigation", "navroot", "types", "workflow")
+FOR_MEMBERS = ("types", "workflow")
 #: Of the contents of a folder.
 COLUMNS = ["ModificationDate", "EffectiveDate", "review_state", "is_folderish", "Title", "id", "portal_type", "getURL"]
 
@@ -49,7 +55,8 @@ class Page:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Accept": "application/json" if self.name.startswith("@") else "text/html,*/*"}
+        is_json = self.group == VOLTO or self.name.startswith("@")
+        return {"Accept": "application/json" if is_json else "text/html,*/*"}
 
 
 def asked(path: str, **query: str) -> str:
@@ -91,6 +98,38 @@ def contents(site: Visited, n: int) -> str:
     )
 
 
+def expanded(path: str, login: str | None = None) -> str:
+    """Return the address of the content at *path* as Volto asks for it."""
+    names = [name for name in EXPANSIONS if login or name not in FOR_MEMBERS]
+    return asked(path, expand=",".join(names), **{"expand.navigation.depth": "1"})
+
+
+def volto_page(site: Visited, n: int) -> str:
+    """Return the path of the n-th page with blocks."""
+    return f"{site.path}/{VOLTO_FOLDER}/page{n % VOLTO_PAGES}"
+
+
+def search_block(site: Visited, n: int) -> str:
+    """Return what a search block with facets asks for when somebody has typed two words."""
+    operation = "plone.app.querystring.operation"
+    criteria = [
+        {"i": "portal_type", "o": f"{operation}.selection.any", "v": ["Document"]},
+        {"i": "SearchableText", "o": f"{operation}.string.contains", "v": two_words(n)},
+    ]
+    query = {
+        "query": criteria,
+        "facets": ["Subject", "portal_type", "review_state"],
+        "b_size": 10,
+        "sort_on": "modified",
+    }
+    return asked(f"{site.path}/@querystring-search", query=json.dumps(query))
+
+
+def relations(site: Visited, n: int) -> str:
+    """Return what asks for the relations of a page."""
+    return asked(f"{site.path}/@relations", source=f"/{VOLTO_FOLDER}/{RELATED}")
+
+
 PAGES = (
     Page("front page", HTML, lambda site, n: site.path, 10),
     Page("document", HTML, lambda site, n: site.document(n), 25),
@@ -120,11 +159,19 @@ PAGES = (
         4,
     ),
     Page("contents data", DATA, contents, 2, EDITOR),
+    Page("Volto page", VOLTO, lambda site, n: expanded(volto_page(site, n)), 8),
+    Page("Volto page, editor", VOLTO, lambda site, n: expanded(volto_page(site, n), EDITOR), 2, EDITOR),
+    Page("front page of Volto", VOLTO, lambda site, n: expanded(site.path), 4),
+    Page("search block with facets", VOLTO, search_block, 2),
+    Page(f"relations of {RELATIONS}", VOLTO, relations, 1),
 )
 BY_NAME = {page.name: page for page in PAGES}
 #: The first requests of a process, in this order.
-FIRST = ("front page", "document", "live search")
-#: What is asked for after somebody's save.
-AFTER_SAVE = ("front page", "document", "listing", "live search", "@navigation")
+FIRST = ("front page", "document", "live search", "Volto page", "front page of Volto", f"relations of {RELATIONS}")
+#: The pages that are asked for after a save of another page.
+AFTER_SAVE = (
+    *("front page", "document", "listing", "live search", "@navigation"),
+    *(page.name for page in PAGES if page.group == VOLTO),
+)
 MIX = "mix"
 READ_ONLY, WITH_WRITER, AFTER, FIRST_REQUEST = "read only", "with a writer", "after a save", "first request"

@@ -6,6 +6,7 @@ from benchmarks.page_kinds import DATA
 from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_kinds import VOLTO
 from benchmarks.page_kinds import WITH_WRITER
 from benchmarks.tables import measures_table
 from benchmarks.tables import number
@@ -225,9 +226,11 @@ def headline(stored: Sequence[Record]) -> str:
 
 def sentence_of(means: Mapping[str, tuple[float, float]]) -> str:
     """Return what is said of the *means*, group of pages -> (mean, worst)."""
-    parts = {HTML: "an HTML page", DATA: "a REST answer or live search"}
+    parts = {HTML: "an HTML page", DATA: "a REST answer or live search", VOLTO: "a page of Volto"}
     return ", ".join(
-        f"{name} {number(means[group][0])} (the worst {number(means[group][1])})" for group, name in parts.items()
+        f"{name} {number(means[group][0])} (the worst {number(means[group][1])})"
+        for group, name in parts.items()
+        if group in means
     )
 
 

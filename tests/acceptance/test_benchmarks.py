@@ -172,7 +172,7 @@ def test_scale_fills_a_site_and_searches_it(results: Path) -> None:
 
 @pytest.mark.slow
 def test_pages_are_asked_for_over_http(results: Path) -> None:
-    asked = ("--page", "front page", "--page", "live search", "--page", "@search, a usual word")
+    asked = ("--page", "front page", "--page", "live search", "--page", "@search, a usual word", "--page", "Volto page")
     http = measured(results, "pages", "--docs", "30", "--seconds", "0.1", "--rounds", "1", "--starts", "1", *asked)
     records = http["results"]["pgcatalog"]["pages"]
     for state in {record["state"] for record in records}:

@@ -15,7 +15,9 @@ from plone.app.uuid.utils import uuidToPhysicalPath
 from plone.app.uuid.utils import uuidToURL
 from plone.pgcatalog.core.references import references
 from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.restapi.relations import RelationsGet
 from plone.pgcatalog.results.cache import result_cache
+from plone.restapi.services.relations.get import GetRelations
 from plone.uuid.interfaces import ATTRIBUTE_NAME
 from tests.integration import site as sites
 from tests.integration.people import acting_as
@@ -135,7 +137,7 @@ def test_rows_that_share_a_uid_are_all_found(portal: Any) -> None:
 # -- a page
 
 
-def answered(site: Site, login: str | None, path: str = "/plone/page", **query: str) -> tuple[Any, Traffic]:
+def answered(site: Site, login: str | None, path: str = "/plone/page", **query: Any) -> tuple[Any, Traffic]:
     """Return the JSON of the page for *login*, and the messages of the request."""
     with traced_requests(site.db) as traffic:
         response = site.web.get(path, login, accept="application/json", **query)
@@ -182,7 +184,7 @@ def test_expanded_page_is_the_same_with_fewer_messages(
     save_other(shared_site)
     together, traffic = answered(shared_site, login, expand=expand)
     assert together == alone
-    assert len(traffic.matching('FROM "pgcatalog_')) <= 8
+    assert len(traffic.matching('FROM "pgcatalog_')) <= 7
 
 
 def test_first_request_of_a_process_loads_the_linked_objects_together(dsn: str) -> None:
@@ -191,6 +193,87 @@ def test_first_request_of_a_process_loads_the_linked_objects_together(dsn: str) 
     alone = [text for text in traffic.matching("object_state WHERE zoid = $") if "Target" in text]
     assert alone == []
     assert len(traffic.matching("zoid = ANY")) >= 1
+
+
+# -- services
+
+
+def test_relations_and_their_objects_are_loaded_together(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request of a process loads each workflow's history by itself, as before."""
+    answers, messages = [], []
+    for is_together in (False, True):
+        with sites.opened(dsn) as db, monkeypatch.context() as patch:
+            site = Site(db)
+            site.web.get("/plone/other", MANAGER, accept="application/json")
+            if not is_together:
+                patch.setattr("plone.pgcatalog.restapi.relations.load_relations", lambda *args: None)
+            answer, traffic = answered(site, MANAGER, "/plone/@relations", source="/related", relation="relatedItems")
+            answers.append(answer)
+            messages.append(traffic.round_trips)
+    assert answers[0] == answers[1]
+    assert answers[0]["relations"]["relatedItems"]["items_total"] == LINKS + FEW
+    alone, together = messages
+    assert alone - together >= 2 * (LINKS + FEW) - 5
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"source": "/nowhere"},
+        {"source": "nothing"},
+        {"target": "/targets/target00"},
+        {"source": "/page"},
+        {"source": "/page", "target": "/targets/target01"},
+        {"relation": "isReferencing"},
+        {"relation": "none"},
+        {"source:list": "/page"},
+        {"onlyBroken": "1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("visitor", VISITORS)
+def test_relations_are_those_of_plone(
+    shared_site: Site, query: dict[str, str], visitor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reply() -> Any:
+        response = shared_site.web.get("/plone/@relations", VISITORS[visitor], accept="application/json", **query)
+        return response.status, response.body
+
+    ours = reply()
+    monkeypatch.setattr(RelationsGet, "reply", GetRelations.reply)
+    assert ours == reply()
+
+
+def test_link_integrity_searches_for_all_uids_at_once(shared_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with shared_site.inside() as portal:
+        uids = [portal.targets[name].UID() for name in TARGETS]
+
+    def ask() -> tuple[Any, list[str]]:
+        answered(shared_site, MANAGER, "/plone/@linkintegrity", uids=uids)
+        save_other(shared_site)
+        answer, traffic = answered(shared_site, MANAGER, "/plone/@linkintegrity", uids=uids)
+        return answer, traffic.matching('WHERE "uid"')
+
+    together, messages = ask()
+    assert len(together) == len(TARGETS)
+    assert len(messages) == 1
+    with nothing_announced(monkeypatch):
+        alone, messages = ask()
+    assert alone == together
+    assert len(messages) == len(TARGETS)
+
+
+@pytest.mark.parametrize(
+    "uids", [["\0"], ["x" * 2000], ["/plone"], ["' OR 1=1"], "f" * 32], ids=lambda uids: uids[0][:5]
+)
+def test_link_integrity_of_what_is_no_uid_is_that_of_plone(
+    shared_site: Site, uids: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
+    with nothing_announced(monkeypatch):
+        plones = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
+    assert (ours.status, ours.body) == (plones.status, plones.body)
 
 
 # -- the same answers as single searches

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from plone.pgcatalog.results import loader
+from plone.pgcatalog.results import reader
+from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
@@ -51,6 +53,27 @@ def test_a_sort_by_position_reads_no_row_by_itself(filled: Any, monkeypatch: Any
         assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
     # Paths, and metadata.
     assert traffic[0].round_trips == 2
+
+
+@pytest.mark.parametrize("held", ["nothing", "some rows", "all rows"])
+def test_few_rows_in_the_order_of_their_positions_take_one_message(filled: Any, held: str) -> None:
+    result_cache().clear()
+    if held != "nothing":
+        titles(search(filled, sort_on="getId")[: 3 if held == "some rows" else PAGES])
+    result_cache().clear(HITS)
+    with traced(filled) as traffic:
+        assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
+    assert len(traffic[0].matching('FROM "pgcatalog_')) == 1
+
+
+def test_many_rows_in_the_order_of_their_positions_come_without_metadata(filled: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(reader, "FEW_ROWS", PAGES - 1)
+    result_cache().clear()
+    with traced(filled) as traffic:
+        assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
+    first, *others = traffic[0].matching('FROM "pgcatalog_')
+    assert "page_rows <= 39" in first
+    assert len(others) == 1
 
 
 def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: Any) -> None:

@@ -1,6 +1,7 @@
 """Pages with blocks, as Volto stores them: links, teasers, images, a listing and related items."""
 
 from base64 import b64decode
+from collections.abc import Iterable
 from tests.integration.content import create
 from typing import Any
 
@@ -53,6 +54,16 @@ def set_blocks(obj: Any, blocks: list[dict[str, Any]]) -> None:
     obj.blocks_layout = {"items": names}
 
 
+def related_to(objects: Iterable[Any]) -> list[Any]:
+    """Return a relation to each of *objects*, for a field of relations."""
+    from z3c.relationfield import RelationValue
+    from zope.component import getUtility
+    from zope.intid.interfaces import IIntIds
+
+    intids = getUtility(IIntIds)
+    return [RelationValue(intids.register(obj)) for obj in objects]
+
+
 def allow_blocks(portal: Any) -> None:
     """Let documents have blocks, and everybody use the REST API."""
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
@@ -83,5 +94,6 @@ def make_volto_page(portal: Any) -> None:
         ],
     )
     create(portal, "Document", "other", title="Another page")
+    create(portal, "Document", "related", title="Related", relatedItems=related_to(targets))
     for obj in (folder, *targets[::2], page):
         portal.portal_workflow.doActionFor(obj, "publish")

@@ -1,6 +1,7 @@
 """UIDs in blocks and texts, which Plone is going to search for one by one: announced, so that one search reads all."""
 
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from plone.outputfilters.interfaces import IFilter
@@ -15,8 +16,9 @@ from zope.interface import Interface
 import re
 
 
-#: A link to the object with a UID, as Plone stores it in blocks and texts.
-LINK = re.compile(r"resolve[Uu]id/([\w-]{1,100})")
+#: A UID, and a link to the object that has it, as Plone stores it in blocks and texts.
+UID = re.compile(r"[\w-]{1,100}")
+LINK = re.compile(rf"resolve[Uu]id/({UID.pattern})")
 
 
 def references(value: Any) -> Iterator[str]:
@@ -40,6 +42,11 @@ def announce(context: Any, source: Hashable, value: Any) -> None:
     tool = getToolByName(context, "portal_catalog", None)
     if IPGCatalogTool.providedBy(tool):
         tool._core.announce("UID", references(value), source)
+
+
+def announce_uids(context: Any, uids: Iterable[Any]) -> None:
+    """Announce *uids*, which a visitor may have sent, for the catalog of *context*'s site; what is no UID is left out."""
+    announce(context, object(), [f"resolveuid/{uid}" for uid in uids if isinstance(uid, str) and UID.fullmatch(uid)])
 
 
 @implementer(IFilter)

@@ -145,16 +145,20 @@ def page_with_metadata(
     known: bytes | None = b"",
     with_total: bool | None = None,
     value: Column | None = None,
+    most: int | None = None,
 ) -> Statement:
     """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place.
 
-    The last place has the *value* of a column, if one is given.
+    The last place has the *value* of a column, if one is given.  A page with more than *most* rows has NULL for each text.
     """
     # The idx is fetched for the rows of the page only: behind LIMIT.
     # Of several relations, PostgreSQL takes a system column by its whole name only.
     xmin = f"{stored.source[0]}.xmin" if isinstance(query.score, Fusion) else "xmin"
-    inner = page(query, stored, start, size, f", zoid, idx, {xmin}{value_column(value)}", with_total)
+    more = f", zoid, idx, {xmin}{value_column(value)}{'' if most is None else ', count(*) OVER () AS page_rows'}"
+    inner = page(query, stored, start, size, more, with_total)
     text, params = versioned_idx_sql("page", excluded_keys, known)
+    if most is not None:
+        text = f"CASE WHEN page_rows <= {most:d} THEN {text} END"
     last = ("" if with_total is None else ", total") + ("" if value is None else ", value")
     sql = f"SELECT rid, path, score, {text}{last} FROM ({inner.sql}) AS page"
     return replace(inner, sql=sql, params=(*params, *inner.params))

@@ -188,11 +188,11 @@ class RowLoader:
     # -- what statements have brought
 
     def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> None:
-        """Take what was *found*: (rid, path, score) and, for a page with versions, a text of ``CatalogView.idx_texts``.
+        """Take what was *found*: (rid, path, score) and, for a page with versions, a text of ``CatalogView.idx_texts`` or None.
 
         The process keeps these rows for other results if they are to *share*.
         """
-        if len(found[0]) > 3:
+        if len(found[0]) > 3 and found[0][3] is not None:
             self._take([(row[0], row[1], row[3]) for row in found], share)
             return
         rows = self.find([row[0] for row in found])

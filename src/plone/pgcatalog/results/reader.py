@@ -9,7 +9,8 @@ What a statement brings besides the answer follows from rules, never from what o
 - a search for up to IDX_BATCH unique values has about as many rows: whatever is wanted of it brings them all, and so their number;
 - a search for one unique value that a page has announced brings the rows of all such values (``results.announced``);
 - a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
-- rows bring no count, unless ``count_along`` says so.
+- rows bring no count, unless ``count_along`` says so;
+- all rows of a result that Python sorts are read at once, and up to FEW_ROWS with their versions and metadata.
 """
 
 from array import array
@@ -34,6 +35,8 @@ from plone.pgcatalog.sql.predicate import EQUALS
 from typing import Any
 
 
+#: Rows of a result that Python sorts which come with their metadata: their versions take about as long as another message.
+FEW_ROWS = 100
 #: Rows that a count brings in a small catalog: a page of Plone's listings has 20 or 30.
 COUNT_BATCH = 30
 #: Ids of rows that are read at once, at least; then twice as many, so that slice after slice reads none more than twice.
@@ -154,16 +157,18 @@ class Reader:
             return self.loader.expected_store().bitmap
         return None if self.loader.has_most() else b""
 
-    def rest(self, with_paths: bool = False) -> None:
-        """Know all rows, and with *with_paths* where they are."""
+    def rest(self, with_paths: bool = False, with_metadata: bool = False) -> None:
+        """Know all rows, and with *with_paths* where they are; *with_metadata* their metadata if there are few."""
         if self.query.window.size is not None or self._few_rows():
             self.first(1)
         self.start()
         if self.answer.whole:
             return
         # Where rows are that the process has is told by their versions.
-        if self.query.score or (with_paths and not self.loader.has_most()):
-            rows, _ = self.view.page(self.query, 0, None)
+        with_metadata = with_metadata and not self.query.score
+        if self.query.score or with_metadata or (with_paths and not self.loader.has_most()):
+            options = (self.loader.excluded_keys, self._held(), False, None, FEW_ROWS) if with_metadata else ()
+            rows, _ = self.view.page(self.query, 0, None, *options)
             scores = tuple(row[2] or 0.0 for row in rows) if self.query.score else ()
             self._learn(Answer(array("q", [row[0] for row in rows]), scores, True, len(rows)))
             if rows:

@@ -174,7 +174,7 @@ class CatalogSearchResults(LazyMap):
     def _sort_rows(self) -> None:
         """Sort in Python, and cut what SQL cannot."""
         if self._sorted is None:
-            self._reader.rest(with_paths=True)
+            self._reader.rest(with_paths=True, with_metadata=True)
             rids: Sequence[int] = self._answer.ids
             if self.query.python_sort:
                 paths = self._loader.paths(rids)

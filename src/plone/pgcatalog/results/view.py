@@ -177,6 +177,7 @@ class CatalogView(SeenCatalog):
         held: bytes | None = b"",
         with_total: bool = False,
         value: Column | None = None,
+        most: int | None = None,
     ) -> tuple[Rows, int | None]:
         """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all rows that match.
 
@@ -184,6 +185,7 @@ class CatalogView(SeenCatalog):
         always if there is no row.  With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth
         place, unless the transaction sees changes of its own: their version, and the other keys of those not in *held*, a
         bitmap, None for all rows; see ``idx_texts``.  The last place has the *value* of a column, for a page without *size*.
+        The fourth place of a page with more than *most* rows is None.
         """
         column = None if size is None else with_total
 
@@ -194,7 +196,7 @@ class CatalogView(SeenCatalog):
             state = state or self.read_state()
             if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
                 return statements.page(query, stored, start, size, statements.value_column(value), column)
-            return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value)
+            return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value, most)
 
         rows = self.run("page", statement)
         if column is None or not rows:

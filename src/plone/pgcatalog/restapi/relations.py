@@ -1,0 +1,83 @@
+"""``@relations`` and ``@linkintegrity``: what they read one by one is read together."""
+
+from collections.abc import Iterable
+from itertools import islice
+from plone.pgcatalog.core.references import announce_uids
+from plone.pgcatalog.database.prefetch import prefetch
+from plone.restapi.services.linkintegrity.get import LinkIntegrityGet
+from plone.restapi.services.relations import plone_api_content_get
+from plone.restapi.services.relations.get import GetRelations
+from typing import Any
+from zc.relation import catalog as queries
+from zc.relation.interfaces import ICatalog
+from ZODB.utils import u64
+from zope.component import getUtility
+from zope.component import queryUtility
+from zope.intid.interfaces import IIntIds
+
+
+#: Upper limit: relations whose objects are loaded together.
+MOST = 1000
+#: Parameter of the service -> what the catalog of relations calls that end.
+ENDS = {"source": "from_id", "target": "to_id"}
+
+
+class RelationsGet(GetRelations):
+    """``@relations``, which loads relations and the objects at both ends together."""
+
+    def reply(self) -> Any:
+        """Return what plone.restapi does."""
+        query = self._query()
+        if query:
+            load_relations(self.context._p_jar, query)
+        return super().reply()
+
+    def _query(self) -> dict[str, Any]:
+        """Return the query for the relations that the request names by *source*, *target* or *relation*; empty for none."""
+        intids, query = getUtility(IIntIds), {}
+        for name, column in ENDS.items():
+            end = self.request.get(name)
+            if not end:
+                continue
+            if not isinstance(end, str):
+                return {}
+            obj = plone_api_content_get(**{"path" if end.startswith("/") else "UID": end})
+            number = None if obj is None else intids.queryId(obj)
+            if number is None:
+                return {}
+            query[column] = queries.any(number)
+        if relation := self.request.get("relation"):
+            query["from_attribute"] = relation
+        return query
+
+
+def load_relations(jar: Any, query: dict[str, Any]) -> None:
+    """Have *jar*, a ZODB connection, load the first relations that *query* finds, and the objects that they relate."""
+    catalog, references = queryUtility(ICatalog), getUtility(IIntIds).refs
+    if catalog is None:
+        return
+
+    def objects(numbers: Iterable[int | None]) -> list[Any]:
+        found = (references.get(number) for number in numbers if number is not None)
+        return [reference.object for reference in found if reference is not None]
+
+    relations = objects(islice(catalog.findRelationTokens(query), MOST))
+    prefetch(jar, zoids(relations))
+    prefetch(jar, zoids(objects(relation.to_id for relation in relations)))
+    prefetch(jar, zoids(relation.from_object for relation in relations))
+
+
+def zoids(objects: Iterable[Any]) -> list[int]:
+    """Return the oids, as numbers, of those of *objects* that are stored."""
+    oids = dict.fromkeys(getattr(obj, "_p_oid", None) for obj in objects)
+    return [u64(oid) for oid in oids if oid is not None]
+
+
+class LinkIntegrity(LinkIntegrityGet):
+    """``@linkintegrity``, which searches for all *uids* of the request at once."""
+
+    def reply(self) -> Any:
+        """Return what plone.restapi does."""
+        uids = self.request.form.get("uids", [])
+        announce_uids(self.context, uids if isinstance(uids, list) else [uids])
+        return super().reply()
