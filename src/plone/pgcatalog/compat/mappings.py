@@ -228,7 +228,7 @@ class Paths(NamesTree):
         announced = view.session.announced.get(view.zoid)
         loader = None if announced is None else announced.loader(view, key)
         if loader is not None:
-            # Whoever has looked up the row of a link wants the object.
+            # The path of a link is looked up to traverse to its object.
             loader.prefetch(key)
         else:
             loader = RowLoader(view, (key,), self._catalog.core.excluded_keys)

@@ -45,7 +45,7 @@ def announce(context: Any, source: Hashable, value: Any) -> None:
 
 
 def announce_uids(context: Any, uids: Iterable[Any]) -> None:
-    """Announce *uids*, which a visitor may have sent, for the catalog of *context*'s site; what is no UID is left out."""
+    """Announce *uids*, values from a request, for the catalog of *context*'s site; values that are no UIDs are left out."""
     announce(context, object(), [f"resolveuid/{uid}" for uid in uids if isinstance(uid, str) and UID.fullmatch(uid)])
 
 

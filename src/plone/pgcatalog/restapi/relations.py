@@ -1,4 +1,4 @@
-"""``@relations`` and ``@linkintegrity``: what they read one by one is read together."""
+"""``@relations`` and ``@linkintegrity``, with fewer messages: relations, objects and rows are read together."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -18,7 +18,7 @@ from zope.intid.interfaces import IIntIds
 
 #: Upper limit: relations whose objects are loaded together.
 MOST = 1000
-#: Parameter of the service -> what the catalog of relations calls that end.
+#: Parameter of the service -> name of that end in the catalog of relations.
 ENDS = {"source": "from_id", "target": "to_id"}
 
 
@@ -26,7 +26,7 @@ class RelationsGet(GetRelations):
     """``@relations``, which loads relations and the objects at both ends together."""
 
     def reply(self) -> Any:
-        """Return what plone.restapi does."""
+        """Return the answer of plone.restapi."""
         query = self._query()
         if query:
             load_relations(self.context._p_jar, query)
@@ -68,7 +68,7 @@ def load_relations(jar: Any, query: dict[str, Any]) -> None:
 
 
 def zoids(objects: Iterable[Any]) -> list[int]:
-    """Return the oids, as numbers, of those of *objects* that are stored."""
+    """Return the oids, as numbers, of the *objects* that are stored, each once."""
     oids = dict.fromkeys(getattr(obj, "_p_oid", None) for obj in objects)
     return [u64(oid) for oid in oids if oid is not None]
 
@@ -77,7 +77,7 @@ class LinkIntegrity(LinkIntegrityGet):
     """``@linkintegrity``, which searches for all *uids* of the request at once."""
 
     def reply(self) -> Any:
-        """Return what plone.restapi does."""
+        """Return the answer of plone.restapi."""
         uids = self.request.form.get("uids", [])
         announce_uids(self.context, uids if isinstance(uids, list) else [uids])
         return super().reply()

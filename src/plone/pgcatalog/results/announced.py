@@ -1,8 +1,8 @@
 """Rows that a page is going to search for one by one: the first search reads the rows of all.
 
-A page of Volto refers to others by their UIDs, and Plone searches for each by itself.  Whoever knows the UIDs announces
-them.  A search for one of them then reads the rows of all that are not read yet, with the same other conditions, order
-and user, in one statement.  What was announced counts until the snapshot ends; the rows until the transaction changes the catalog.
+A page of Volto refers to others by their UIDs, and Plone searches for each by itself.  The UIDs are announced before.
+The first search for one of them reads the rows of all announced UIDs, with the same other conditions, order and user, in
+one statement.  Announcements end with the snapshot, the rows with the next change of the catalog by the transaction.
 """
 
 from array import array
@@ -33,9 +33,9 @@ class Announced:
     def __init__(self) -> None:
         #: name of a column -> values, in the order of the page
         self._values: dict[str, dict[str, None]] = {}
-        #: number of changes, and column, left out metadata, other conditions and order of a search -> what was found
+        #: number of changes, and column, left out metadata, other conditions and order of a search -> its rows by value
         self._found: dict[tuple[int | None, Hashable], Found] = {}
-        #: what has been searched for announcements
+        #: names of the texts and blocks whose UIDs are announced
         self._sources: set[Hashable] = set()
 
     @classmethod
@@ -49,7 +49,7 @@ class Announced:
         self._found.clear()
 
     def is_new(self, source: Hashable) -> bool:
-        """Return whether *source* is named for the first time on this snapshot: its announcements are not known yet."""
+        """Return whether *source* is named for the first time on this snapshot."""
         if source in self._sources:
             return False
         self._sources.add(source)
@@ -65,7 +65,7 @@ class Announced:
     ) -> tuple[array[int], RowLoader] | None:
         """Return the rids of the rows that *query* finds, and the loader that has them; None if it was not announced.
 
-        *loader* is that of the query, *held* returns the rows of which the process has the metadata (``CatalogView.page``).
+        *loader* is the query's own, *held* returns the bitmap of ``CatalogView.page``.
         Raises as ``CatalogView.ask``.
         """
         part = query.unique
@@ -74,7 +74,7 @@ class Announced:
         announced, value = self._values.get(part.column.name, {}), part.values[0]
         if value not in announced:
             return None
-        # What two searches have in common whose answers differ by the value only.
+        # Two searches with this in common have answers that differ by the value only.
         others = replace(query, where=query.where.changed(lambda each: EVERYTHING if each is part else each)).key
         if others is None:
             return None
@@ -98,7 +98,7 @@ def _changes(view: CatalogView) -> int | None:
 
 
 def _read(query: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None) -> Found:
-    """Return what *query* finds with each of *values* in place of that of *part*."""
+    """Return the rows of *query* with each of *values* in place of the value of *part*."""
     view = loader.view
     all_values = any_value(part.column, values)
     where = query.where.changed(lambda each: all_values if each is part else each)

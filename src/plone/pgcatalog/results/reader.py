@@ -6,7 +6,7 @@ What a statement brings besides the answer follows from rules, never from what o
   catalog (``RowLoader.has_most``); of a catalog that a bitmap fits, those of the rows that the process has not;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
   else in an open batch; in a small catalog it brings where the first rows are, if nothing is ranked;
-- a search for up to IDX_BATCH unique values has about as many rows: whatever is wanted of it brings them all, and so their number;
+- a search for fewer than IDX_BATCH unique values has about as many rows: each read of it brings all, and so their number;
 - a search for one unique value that a page has announced brings the rows of all such values (``results.announced``);
 - a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
 - rows bring no count, unless ``count_along`` says so;
@@ -134,7 +134,7 @@ class Reader:
             self.loader.keep(rows)
 
     def _few_rows(self) -> int:
-        """Return for how many rows to ask a search that finds fewer, because it names unique values; 0 for another search."""
+        """Return a limit above the number of rows that a search for unique values finds; 0 for another search."""
         part = self.query.unique
         if part is None or self.query.window.size is not None:
             return 0
