@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from ExtensionClass import Base
+from itertools import islice
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.configuration import Configuration
@@ -27,6 +28,7 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.results.announced import Announced
+from plone.pgcatalog.results.announced import MOST
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
@@ -170,14 +172,15 @@ class Catalog(Base):
         """Let the first search for a row with one of *keys* in the index *name* read the rows of all *keys*.
 
         *name* is an index with one row for each key, such as a UUIDIndex; with another one each search reads for itself.
-        *source* names where *keys* come from: of the same source they are iterated over once on a snapshot.
+        *keys* beyond ``announced.MOST`` are left out.  *source* names where *keys* come from: keys of one source are read
+        once on a snapshot; None names no source.
         See ``results.announced``.
         """
         translator = self.indexes.get(name)
         announced = Announced.of(self.session, self.zoid)
         if translator is None or not announced.is_new(source):
             return
-        part = translator.where({name: list(keys)})
+        part = translator.where({name: list(islice(keys, MOST))})
         if isinstance(part, Predicate) and part.column.is_unique:
             announced.add(part)
 

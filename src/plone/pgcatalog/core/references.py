@@ -4,9 +4,11 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from itertools import islice
 from plone.outputfilters.interfaces import IFilter
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.results.announced import MOST
 from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zope.component import adapter
@@ -19,15 +21,19 @@ import re
 #: A UID, and a link to the object that has it, as Plone stores it in blocks and texts.
 UID = re.compile(r"[\w-]{1,100}")
 LINK = re.compile(rf"resolve[Uu]id/({UID.pattern})")
+#: Upper limit: parts of JSON data that are searched for links.  Data that contains itself has no end.
+MOST_PARTS = 100_000
 
 
 def references(value: Any) -> Iterator[str]:
-    """Yield the UIDs that *value*, a text or JSON data, links to, in their order."""
+    """Yield the UIDs that *value*, a text or JSON data, links to, in their order; at most MOST_PARTS parts are read."""
     unread = [value]
-    while unread:
+    for _ in range(MOST_PARTS):
+        if not unread:
+            return
         part = unread.pop()
         if isinstance(part, str):
-            yield from LINK.findall(part)
+            yield from (link[1] for link in LINK.finditer(part))
         elif isinstance(part, Mapping):
             unread.extend(reversed(list(part.values())))
         elif isinstance(part, list | tuple):
@@ -46,7 +52,8 @@ def announce(context: Any, source: Hashable, value: Any) -> None:
 
 def announce_uids(context: Any, uids: Iterable[Any]) -> None:
     """Announce *uids*, values from a request, for the catalog of *context*'s site; values that are no UIDs are left out."""
-    announce(context, object(), [f"resolveuid/{uid}" for uid in uids if isinstance(uid, str) and UID.fullmatch(uid)])
+    texts = (uid for uid in islice(uids, MOST) if isinstance(uid, str) and UID.fullmatch(uid))
+    announce(context, None, [f"resolveuid/{uid}" for uid in texts])
 
 
 @implementer(IFilter)
@@ -66,4 +73,4 @@ class TextReferences:
     def __call__(self, data: str) -> None:
         """Announce the UIDs in *data*."""
         if LINK.search(data):
-            announce(self.context, data, data)
+            announce(self.context, None, data)

@@ -1,6 +1,7 @@
 """UIDs that services of plone.restapi are going to search for one by one: announced, so that one search reads all."""
 
 from Acquisition import aq_base
+from OFS.interfaces import ITraversable
 from plone.pgcatalog.core.references import announce
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.restapi.interfaces import IBlockFieldSerializationTransformer
@@ -28,8 +29,8 @@ class BlockReferences:
     def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
         """Return *block* as it is."""
         if block.get("@type") == JSON_FIELD:
-            announce(self.context, object(), block)
-        else:
+            announce(self.context, None, block)
+        elif ITraversable.providedBy(self.context):
             blocks = getattr(aq_base(self.context), "blocks", None)
             announce(self.context, ("blocks", self.context.getPhysicalPath()), blocks)
         return block

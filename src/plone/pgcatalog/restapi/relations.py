@@ -27,14 +27,16 @@ class RelationsGet(GetRelations):
 
     def reply(self) -> Any:
         """Return the answer of plone.restapi."""
-        query = self._query()
+        query = {} if self.request.get("onlyBroken") else self._query()
         if query:
             load_relations(self.context._p_jar, query)
         return super().reply()
 
     def _query(self) -> dict[str, Any]:
         """Return the query for the relations that the request names by *source*, *target* or *relation*; empty for none."""
-        intids, query = getUtility(IIntIds), {}
+        intids, query = queryUtility(IIntIds), {}
+        if intids is None:
+            return {}
         for name, column in ENDS.items():
             end = self.request.get(name)
             if not end:
@@ -47,6 +49,8 @@ class RelationsGet(GetRelations):
                 return {}
             query[column] = queries.any(number)
         if relation := self.request.get("relation"):
+            if not isinstance(relation, str):
+                return {}
             query["from_attribute"] = relation
         return query
 

@@ -3,6 +3,7 @@
 A page of Volto refers to others by their UIDs, and Plone searches for each by itself.  The UIDs are announced before.
 The first search for one of them reads the rows of all announced UIDs, with the same other conditions, order and user, in
 one statement.  Announcements end with the snapshot, the rows with the next change of the catalog by the transaction.
+A snapshot may be that of a long script: limits below bound what is kept.
 """
 
 from array import array
@@ -20,8 +21,15 @@ from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
 
-#: Upper limit: values that one statement looks up.
+#: Upper limit: values of one source, and values that one statement looks up.
 MOST = 500
+#: Upper limit: sources of a snapshot, and values of all of them.  A source that is one too many replaces all others.
+MOST_SOURCES = 1000
+MOST_VALUES = 5000
+#: Upper limit: rows that come with their metadata.  Rows of a damaged site may share a UID.
+MOST_ROWS = 2 * MOST
+#: Upper limit: groups of searches with the same other conditions.  A search of a further group reads for itself.
+MOST_GROUPS = 10
 
 #: Value of a column -> the rids of its rows, and the loader that has these rows.
 Found = dict[str, tuple[array[int], RowLoader]]
@@ -49,16 +57,27 @@ class Announced:
         self._found.clear()
 
     def is_new(self, source: Hashable) -> bool:
-        """Return whether *source* is named for the first time on this snapshot."""
+        """Return whether *source* is named for the first time; None names no source, and is always new."""
         if source in self._sources:
             return False
-        self._sources.add(source)
+        if len(self._sources) >= MOST_SOURCES:
+            self._forget()
+        if source is not None:
+            self._sources.add(source)
         return True
 
     def add(self, part: Predicate) -> None:
         """Announce searches for each value of *part*, which compares a unique column with one value or with several."""
         values = part.values if part.operator == EQUALS else part.values[0]
+        if len(values) + sum(map(len, self._values.values())) > MOST_VALUES:
+            self._forget()
         self._values.setdefault(part.column.name, {}).update(dict.fromkeys(values))
+
+    def _forget(self) -> None:
+        """Forget all announcements."""
+        self._values.clear()
+        self._sources.clear()
+        self._found.clear()
 
     def find(
         self, query: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
@@ -79,7 +98,10 @@ class Announced:
         if others is None:
             return None
         kind = part.column.name, tuple(loader.excluded_keys), others
-        found = self._found.setdefault((_changes(loader.view), kind), {})
+        group = _changes(loader.view), kind
+        if group not in self._found and len(self._found) >= MOST_GROUPS:
+            return None
+        found = self._found.setdefault(group, {})
         if value not in found:
             unread = [value, *(other for other in announced if other not in found and other != value)]
             found.update(_read(query, part, list(islice(unread, MOST)), loader, held()))
@@ -102,7 +124,7 @@ def _read(query: CompiledQuery, part: Predicate, values: list[str], loader: RowL
     view = loader.view
     all_values = any_value(part.column, values)
     where = query.where.changed(lambda each: all_values if each is part else each)
-    rows, _ = view.page(replace(query, where=where), 0, None, loader.excluded_keys, held, value=part.column)
+    rows, _ = view.page(replace(query, where=where), 0, None, loader.excluded_keys, held, False, part.column, MOST_ROWS)
     rids: dict[str, array[int]] = {value: array("q") for value in values}
     for row in rows:
         rids[row[-1]].append(row[0])
