@@ -14,16 +14,8 @@ from plone.app.uuid.utils import uuidToCatalogBrain
 from plone.app.uuid.utils import uuidToObject
 from plone.app.uuid.utils import uuidToPhysicalPath
 from plone.app.uuid.utils import uuidToURL
-from plone.pgcatalog.core.references import announce_uids
-from plone.pgcatalog.core.references import references
 from plone.pgcatalog.interfaces import IPGCatalogLayer
-from plone.pgcatalog.restapi.references import BlockReferences
 from plone.pgcatalog.restapi.relations import RelationsGet
-from plone.pgcatalog.results.announced import Announced
-from plone.pgcatalog.results.announced import MOST
-from plone.pgcatalog.results.announced import MOST_GROUPS
-from plone.pgcatalog.results.announced import MOST_SOURCES
-from plone.pgcatalog.results.announced import MOST_VALUES
 from plone.pgcatalog.results.cache import result_cache
 from plone.restapi.services.relations.get import GetRelations
 from plone.uuid.interfaces import ATTRIBUTE_NAME
@@ -214,7 +206,6 @@ def test_first_request_of_a_process_loads_the_linked_objects_together(
 
 
 def test_relations_and_their_objects_are_loaded_together(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first request of a process loads each workflow's history by itself, as before."""
     answers, messages = [], []
     for is_together in (False, True):
         with sites.opened(dsn) as db, monkeypatch.context() as patch:
@@ -228,7 +219,7 @@ def test_relations_and_their_objects_are_loaded_together(dsn: str, monkeypatch: 
     assert answers[0] == answers[1]
     assert answers[0]["relations"]["relatedItems"]["items_total"] == LINKS + FEW
     alone, together = messages
-    assert alone - together >= 2 * (LINKS + FEW) - 5
+    assert together <= 30 < 100 <= alone
 
 
 @pytest.mark.parametrize(
@@ -488,124 +479,6 @@ def test_pages_in_a_result_are_the_same_when_announced(
         alone, _ = answered(shared_site, VISITORS[visitor], "/plone/@search", **query)
     assert together == alone
     assert together["items"]
-
-
-# -- limits
-
-
-def announced_values(portal: Any) -> list[str]:
-    core = portal.portal_catalog._core
-    return list(Announced.of(core.session, core.zoid)._values.get("uid", ()))
-
-
-ODD_UIDS: list[Any] = [
-    None,
-    3,
-    b"bytes",
-    "",
-    "\0",
-    "x" * 100_000,
-    "\ud800",
-    "ü" * 50,
-    ("a", "b"),
-    {"a": "b"},
-    ["a"],
-    object(),
-]
-
-
-def test_odd_values_are_not_announced_and_harm_no_search(portal: Any) -> None:
-    transaction.begin()
-    uid = portal.targets.target00.UID()
-    announce_uids(portal, [*ODD_UIDS, uid])
-    assert announced_values(portal) == ["ü" * 50, uid]
-    assert searched(portal, uid)[0] == 1
-    assert searched(portal, "ü" * 50) == (0, [])
-
-
-def test_keys_beyond_the_limit_are_not_read(portal: Any) -> None:
-    transaction.begin()
-    keys = (f"{number:032x}" for number in range(100_000))
-    portal.portal_catalog._core.announce("UID", keys, "test")
-    assert next(keys) == f"{MOST:032x}"
-    assert len(announced_values(portal)) == MOST
-
-
-def test_announcements_of_a_long_transaction_stay_few(portal: Any) -> None:
-    transaction.begin()
-    core = portal.portal_catalog._core
-    for page in range(MOST_VALUES // 100 + 20):
-        core.announce("UID", [f"{page:016x}{number:016x}" for number in range(200)], ("page", page))
-        assert len(announced_values(portal)) <= MOST_VALUES
-    for page in range(2 * MOST_SOURCES):
-        core.announce("UID", ["f" * 32], ("other", page))
-    assert len(Announced.of(core.session, core.zoid)._sources) <= MOST_SOURCES
-
-
-def test_searches_with_ever_other_conditions_read_for_themselves(portal: Any) -> None:
-    transaction.begin()
-    core = portal.portal_catalog._core
-    uids = [portal.targets[name].UID() for name in TARGETS]
-    core.announce("UID", uids, "test")
-    for number in range(2 * MOST_GROUPS):
-        path = {"query": "/plone", "depth": 3 + number}
-        assert [len(portal.portal_catalog.unrestrictedSearchResults(UID=uid, path=path)) for uid in uids] == [1] * len(
-            uids
-        )
-    assert len(Announced.of(core.session, core.zoid)._found) == MOST_GROUPS
-
-
-# -- what refers
-
-
-def links_in(value: Any) -> list[str]:
-    """Return the UIDs in *value*, as the simplest program finds them."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return [uid for each in value for uid in links_in(each)]
-    return [text.partition("#")[0] for text in value.split("resolveuid/")[1:]] if isinstance(value, str) else []
-
-
-TEXTS = st.builds("../resolveuid/{}#".format, st.text("abc-_09", min_size=1, max_size=32))
-JSON = st.recursive(
-    st.none() | st.integers() | st.sampled_from(["", "text"]) | TEXTS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=4),
-    max_leaves=30,
-)
-
-
-@given(JSON)
-def test_references_of_any_json_are_its_links(value: Any) -> None:
-    assert list(references(value)) == links_in(value)
-
-
-def test_references_of_data_that_contains_itself_have_an_end() -> None:
-    value: dict[str, Any] = {"a": "resolveuid/one"}
-    value["b"] = value["c"] = value
-    assert set(references(value)) == {"one"}
-
-
-def test_references_in_deep_data_are_found() -> None:
-    value: Any = "resolveuid/one"
-    for _ in range(20_000):
-        value = [{"a": value}]
-    assert list(references(value)) == ["one"]
-
-
-def test_blocks_of_an_object_without_a_path_are_not_announced(portal: Any) -> None:
-    block = {"@type": "slate", "value": [{"url": "resolveuid/one"}]}
-    assert BlockReferences(object(), portal.REQUEST)(block) is block
-
-
-def test_references_are_those_of_links_in_their_order() -> None:
-    blocks = {
-        "a": {"@type": "slate", "value": [{"children": [{"data": {"url": "../resolveuid/one#part"}}]}]},
-        "b": {"href": [{"@id": "/plone/resolveUid/two/@@images/image"}], "n": 3, "none": None},
-        "c": '<a href="resolveuid/three?x=1">resolveuid/</a> <img src="../../resolveuid/four/@@images/image/large">',
-        "d": ({"deep": ["resolveuid/one"]},),
-    }
-    assert list(references(blocks)) == ["one", "two", "three", "four", "one"]
 
 
 def test_text_with_links_sends_few_messages(portal: Any) -> None:

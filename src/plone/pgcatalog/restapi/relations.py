@@ -1,5 +1,6 @@
 """``@relations`` and ``@linkintegrity``, with fewer messages: relations, objects and rows are read together."""
 
+from Acquisition import aq_base
 from collections.abc import Iterable
 from itertools import islice
 from plone.pgcatalog.core.references import announce_uids
@@ -10,6 +11,7 @@ from plone.restapi.services.relations.get import GetRelations
 from typing import Any
 from zc.relation import catalog as queries
 from zc.relation.interfaces import ICatalog
+from ZODB.POSException import POSKeyError
 from ZODB.utils import u64
 from zope.component import getUtility
 from zope.component import queryUtility
@@ -67,8 +69,18 @@ def load_relations(jar: Any, query: dict[str, Any]) -> None:
 
     relations = objects(islice(catalog.findRelationTokens(query), MOST))
     prefetch(jar, zoids(relations))
-    prefetch(jar, zoids(objects(relation.to_id for relation in relations)))
-    prefetch(jar, zoids(relation.from_object for relation in relations))
+    targets, sources = objects(relation.to_id for relation in relations), [each.from_object for each in relations]
+    prefetch(jar, zoids([*targets, *sources]))
+    # A summary tells the state of a workflow.
+    prefetch(jar, zoids(map(workflow_history, [*targets, *sources])))
+
+
+def workflow_history(obj: Any) -> Any:
+    """Return the workflow history of *obj*; None if it has none, or is not stored any more, which its reader will meet."""
+    try:
+        return getattr(aq_base(obj), "workflow_history", None)
+    except POSKeyError:
+        return None
 
 
 def zoids(objects: Iterable[Any]) -> list[int]:

@@ -52,6 +52,11 @@ class Announced:
         announced: Announced = session.announced.setdefault(zoid, cls())
         return announced
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """The numbers of sources, values and groups of searches that are kept."""
+        return len(self._sources), sum(map(len, self._values.values())), len(self._found)
+
     def forget_rows(self) -> None:
         """Forget the rows: the transaction changes the catalog."""
         self._found.clear()
@@ -69,7 +74,7 @@ class Announced:
     def add(self, part: Predicate) -> None:
         """Announce searches for each value of *part*, which compares a unique column with one value or with several."""
         values = part.values if part.operator == EQUALS else part.values[0]
-        if len(values) + sum(map(len, self._values.values())) > MOST_VALUES:
+        if len(values) + self.counts[1] > MOST_VALUES:
             self._forget()
         self._values.setdefault(part.column.name, {}).update(dict.fromkeys(values))
 
