@@ -31,6 +31,7 @@ from tests.integration.volto_pages import FEW
 from tests.integration.volto_pages import LINKS
 from tests.integration.volto_pages import make_volto_page
 from tests.integration.volto_pages import reference
+from tests.integration.volto_pages import save_other
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
@@ -48,13 +49,6 @@ def fill(portal: Any) -> None:
 
 CONTENT = SHARED = fill
 VISITORS = {"anonymous": None, "editor": "edith:secret", "manager": MANAGER}
-
-
-def save_other(site: Site) -> None:
-    """Save a page that no other refers to."""
-    with site.inside() as portal:
-        portal.other.setRights(f"{portal.other.Rights()}!")
-        portal.other.reindexObject()
 
 
 # -- one search

@@ -3,6 +3,7 @@
 from base64 import b64decode
 from collections.abc import Iterable
 from tests.integration.content import create
+from tests.integration.web import Site
 from typing import Any
 
 import json
@@ -97,3 +98,10 @@ def make_volto_page(portal: Any) -> None:
     create(portal, "Document", "related", title="Related", relatedItems=related_to(targets))
     for obj in (folder, *targets[::2], page):
         portal.portal_workflow.doActionFor(obj, "publish")
+
+
+def save_other(site: Site) -> None:
+    """Save a page that no other refers to."""
+    with site.inside() as portal:
+        portal.other.setRights(f"{portal.other.Rights()}!")
+        portal.other.reindexObject()

@@ -1,0 +1,59 @@
+"""How many messages each part of a page of Volto sends, quiet and behind a save of another page."""
+
+from tests.integration.people import add_plain_users
+from tests.integration.traffic import traced_requests
+from tests.integration.traffic import Traffic
+from tests.integration.volto_pages import EXPANSIONS
+from tests.integration.volto_pages import make_volto_page
+from tests.integration.volto_pages import save_other
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from typing import Any
+
+import pytest
+
+
+def fill(portal: Any) -> None:
+    add_plain_users(portal)
+    make_volto_page(portal)
+
+
+SHARED = fill
+
+
+def asked(site: Site, path: str, query: dict[str, Any]) -> Traffic:
+    """Return the messages of a manager's request."""
+    with traced_requests(site.db) as traffic:
+        response = site.web.get(path, MANAGER, accept="application/json", **query)
+    assert response.status == 200, response.text
+    return traffic[0]
+
+
+#: Expansions that list pages; the others read objects only.
+LISTS = ("navigation", "contextnavigation")
+#: Request -> path, parameters, messages to the catalog behind a save
+REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
+    "page": ("/plone/page", {}, 2),
+    **{name: ("/plone/other", {"expand": name}, 2 if name in LISTS else 0) for name in EXPANSIONS.split(",")},
+    "all expansions": ("/plone/page", {"expand": EXPANSIONS}, 6),
+    "relations": ("/plone/@relations", {"source": "/related", "relation": "relatedItems"}, 0),
+    "related items": ("/plone/related", {}, 0),
+    "listing": ("/plone/@search", {"portal_type": "Document", "sort_on": "modified", "b_size": "30"}, 1),
+    "images": ("/plone/targets", {"fullobjects": "1", "b_size": "60"}, 1),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_request_sends_few_messages_behind_a_save(shared_site: Site, name: str) -> None:
+    path, query, most = REQUESTS[name]
+    for _ in range(2):
+        asked(shared_site, path, query)
+        save_other(shared_site)
+    asked(shared_site, path, query)
+    quiet = asked(shared_site, path, query)
+    save_other(shared_site)
+    saved = asked(shared_site, path, query)
+    assert quiet.matching("pgcatalog_") == []
+    assert len(saved.matching("pgcatalog_")) <= most
+    # One message tells which objects have changed.
+    assert saved.round_trips <= quiet.round_trips + most + 1
