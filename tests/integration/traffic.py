@@ -1,6 +1,7 @@
 """The messages that a connection sends to its server."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,13 +38,17 @@ class Traffic:
         return [text for text in self.statements if word in text]
 
 
-@contextmanager
-def traced(portal: Any, prepares: bool = False) -> Iterator[list[Traffic]]:
-    """Yield a list that holds the Traffic of the portal's snapshot connection afterwards.
+def traced(portal: Any, prepares: bool = False) -> AbstractContextManager[list[Traffic]]:
+    """Return the context of a list that holds the Traffic of the portal's snapshot connection afterwards.
 
     Without prepared statements every message names its SQL; with them, if it *prepares* any, their names.
     """
-    connection = portal._p_jar._normal_storage.pg_connection
+    return traced_connection(portal._p_jar._normal_storage.pg_connection, prepares)
+
+
+@contextmanager
+def traced_connection(connection: Any, prepares: bool = False) -> Iterator[list[Traffic]]:
+    """Yield a list that holds the Traffic of the psycopg *connection* afterwards; see ``traced``."""
     if not prepares:
         connection.prepare_threshold, connection.prepares_ours = None, False
     pgconn = connection.pgconn

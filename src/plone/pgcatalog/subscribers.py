@@ -13,6 +13,8 @@ from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.queue import worker
 from plone.pgcatalog.storage import is_supported
+from plone.pgcatalog.storage import snapshots
+from plone.pgcatalog.storage.publisher import begin_requests_once
 from typing import Any
 
 import Zope2
@@ -27,6 +29,7 @@ def register_processors(event: Any) -> None:
     log_patches()
     direct.pack_directly()
     texts.hide_transforms()
+    begin_requests_once()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         if processor.register(database):
@@ -49,6 +52,11 @@ def begin_snapshot(site: Any, event: Any) -> None:
     jar = connection_of(site)
     if is_supported(jar):
         Session.begin(jar)
+
+
+def end_request(event: Any) -> None:
+    """Keep the snapshot of the request until its connection is closed (IPubBeforeCommit, IPubBeforeAbort)."""
+    snapshots.end_request()
 
 
 def release_connection(event: Any) -> None:

@@ -11,6 +11,8 @@ from plone.pgcatalog.database.errors import ClockBehind
 from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import advance_clock
 from plone.pgcatalog.storage import committed_tid
 from plone.pgcatalog.storage import forget_objects
@@ -26,6 +28,9 @@ logger = logging.getLogger(__name__)
 #: Whether a transaction is part of the history.  A pack removes those from the log that stored no object; the catalog
 #: that such a one has changed names it until the next change.
 IS_THERE = "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
+#: The objects that others have changed: the statement of zodb-pgjsonb.
+CHANGED = "SELECT DISTINCT zoid FROM object_state WHERE tid > %s AND tid <= %s"
+IS_LOGGED = "SELECT EXISTS (SELECT FROM transaction_log WHERE tid = %s)"
 #: The first statement of ours in a commit also sets how long all that follows may wait for a lock.
 NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
 
@@ -172,6 +177,24 @@ def newest_known(database: Any) -> int:
     generations = Generations.of(database)
     generations.learn(committed_tid(database))
     return generations.newest_tid()
+
+
+def read_changes(database: Any, connection: Any, since: int, newest: int) -> list[int]:
+    """Return the zoids of objects that were changed after the transaction *since*, in a snapshot up to *newest*; one message.
+
+    *connection*, psycopg's, has the snapshot.  The same message says whether this belongs to the known history of *database*;
+    ``SnapshotHistory.check`` asks when it does not.  Raises psycopg.Error.
+    """
+    generations = Generations.of(database)
+    newest_known(database)
+    history, expected = generations.number, generations.newest_tid(newest)
+    statements = [Statement(CHANGED, (since, newest)), Statement(IS_LOGGED, (expected,))]
+    # A plan of CHANGED for any transactions would read the whole table.
+    zoids, [(is_there,)] = PreparedStatements.of(connection).run(statements, prepare=False)
+    if is_there and history == generations.number and newest >= generations.newest_tid():
+        advance_clock(database, newest)
+        generations.learn(newest)
+    return [zoid for (zoid,) in zoids]
 
 
 def change_history(database: Any, history: int) -> None:

@@ -27,6 +27,8 @@ class Messages:
     def __init__(self, jar: Any) -> None:
         self._jar = jar
         self._has_savepoint = False
+        #: whether the snapshot has temporary tables
+        self.has_tables = False
         #: catalog -> overlay that shows its pending rows
         self.overlays: dict[int, Any] = {}
         #: seconds it has taken so far to make Python's values of rows
@@ -43,7 +45,7 @@ class Messages:
 
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot, which has no savepoint and no temporary table."""
-        self._has_savepoint = False
+        self._has_savepoint = self.has_tables = False
         self.overlays.clear()
 
     def send(self, statements: Sequence[Statement], settings: Sequence[str], first: int | None) -> list[Rows]:
@@ -76,10 +78,12 @@ class Messages:
 
     def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run *query*, a change of a temporary table, once for each of *rows*."""
+        self.has_tables = True
         self._guarded(lambda connection: self._cursor(connection).executemany(query, rows), sets_savepoint=True)
 
     def run(self, query: str, params: Sequence[Any] = ()) -> None:
         """Run *query*, a change of a temporary table."""
+        self.has_tables = True
         self._guarded(
             lambda connection: self._cursor(connection).execute(query, params, prepare=False), sets_savepoint=True
         )

@@ -73,6 +73,8 @@ class Session:
         self.history = SnapshotHistory(jar)
         self.messages = Messages(jar)
         self._synchronized: Any = None
+        #: whether the snapshot may outlast the transaction that ends, for what follows in its request
+        self._may_stay = False
         #: catalog -> which table of chunks answers in this snapshot, a ``meaning.table.Vectors``; None for none
         self.vectors: dict[int, Any] = {}
         #: questions, by catalog, that got no vector in this snapshot: all parts of a page are answered by words then
@@ -128,9 +130,15 @@ class Session:
     def beforeCompletion(self, txn: Any) -> None:
         self.history.end_snapshot()
         self.materialize_results(ending=True)
+        if self.messages.has_tables:
+            # They would show what was pending.
+            storage.let_snapshot_go(self.jar)
+        self._may_stay = storage.is_ending(self.jar)
 
     def afterCompletion(self, txn: Any) -> None:
-        self.forget_snapshot()
+        # The storage may have done it already, or does it next.
+        if not (self._may_stay and storage.keeps_snapshot(self.jar)):
+            self.forget_snapshot()
 
     def newTransaction(self, txn: Any) -> None:
         self.forget_snapshot()

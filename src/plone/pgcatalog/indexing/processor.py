@@ -9,12 +9,14 @@ or forgets them.
 
 from Acquisition import aq_base
 from dataclasses import replace
+from functools import partial
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.errors import shorten_outage
 from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.database.errors import transient_when_locked
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.history import check_order
+from plone.pgcatalog.database.history import read_changes
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import begin_snapshot
 from plone.pgcatalog.database.restored import bring_back
@@ -41,6 +43,7 @@ from plone.pgcatalog.storage import forget_objects
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
 from plone.pgcatalog.storage import require_known_storage
+from plone.pgcatalog.storage.snapshots import PollMessages
 from psycopg import Cursor
 from typing import Any
 from weakref import ref
@@ -181,7 +184,7 @@ def register(database: Any) -> bool:
         # Zope opens its database before it imports this package, and `keep_values` with it.
         database.storage.clear_caches()
         database._connectionMap(forget_objects)
-        adapt(database, begin_snapshot, transient_reads)
+        adapt(database, PollMessages(begin_snapshot, partial(read_changes, database)), transient_reads)
         for name in CONNECTION_LOGS:
             logging.getLogger(name).addFilter(shorten_outage)
     return True

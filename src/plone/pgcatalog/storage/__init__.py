@@ -13,6 +13,8 @@ from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
 from plone.pgcatalog.storage.known import unknown_code
 from plone.pgcatalog.storage.records import keep_values
+from plone.pgcatalog.storage.snapshots import PollMessages
+from plone.pgcatalog.storage.snapshots import Snapshots
 from psycopg import IsolationLevel
 from psycopg.errors import DeadlockDetected
 from psycopg.errors import SerializationFailure
@@ -100,6 +102,29 @@ def snapshot_tid(jar: Any) -> int | None:
     return storage._polled_tid if getattr(storage, "_in_read_txn", False) else None
 
 
+def is_ending(jar: Any) -> bool:
+    """Return whether the publisher of Zope ends the request of *jar*, a ZODB connection, by the commit or abort that comes."""
+    snapshots = _snapshots_of(jar)
+    return snapshots is not None and snapshots.is_ending
+
+
+def keeps_snapshot(jar: Any) -> bool:
+    """Return whether *jar*, a ZODB connection, has the snapshot of its request still when that is committed or aborted."""
+    snapshots = _snapshots_of(jar)
+    return snapshots is not None and snapshots.is_kept
+
+
+def let_snapshot_go(jar: Any) -> None:
+    """Have *jar*, a ZODB connection, keep its snapshot no longer than its transaction."""
+    snapshots = _snapshots_of(jar)
+    if snapshots is not None:
+        snapshots.let_go()
+
+
+def _snapshots_of(jar: Any) -> Snapshots | None:
+    return getattr(jar._normal_storage, "snapshots", None)
+
+
 def unchanged_tid(jar: Any) -> int | None:
     """Return ``snapshot_tid`` if the ZODB connection *jar* has changed no object since its transaction began, else None."""
     return snapshot_tid(jar) if jar is not None and jar._needs_to_join else None
@@ -178,12 +203,12 @@ def advance_clock(database: Any, tid: int) -> float:
         return float(TimeStamp(p64(tid)).timeTime() - last.timeTime())
 
 
-def adapt(database: Any, begin: Callable[[Any, bool], int], reading: Callable[[], ContextDecorator]) -> None:
+def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDecorator]) -> None:
     """Have ZODB connections of *database*, of zodb-pgjsonb, send fewer messages; the storage's own way is for special cases.
 
-    Each of their reads is decorated by what *reading* returns, which raises what Zope repeats.  *begin* ends a
-    snapshot of a psycopg connection (if told so), begins the next one and returns its newest transaction, in one message
-    instead of three.  New objects get their ids in blocks (``NewOids``).
+    Each of their reads is decorated by what *reading* returns, which raises what Zope repeats.  A snapshot begins by one of
+    the *messages* instead of three, two if others have changed objects, and a request of Zope has one (``Snapshots``).  New
+    objects get their ids in blocks (``NewOids``).
 
     A connection's first snapshot begins where the shared cache of objects is, or the storage would call that cache current.
     """
@@ -199,7 +224,10 @@ def adapt(database: Any, begin: Callable[[Any, bool], int], reading: Callable[[]
             setattr(instance, name, reading()(getattr(instance, name)))
         instance.tryToResolveConflict = partial(_resolve_conflict, instance, instance.tryToResolveConflict)
         poll = reading()(instance.poll_invalidations)
-        instance.poll_invalidations = partial(_poll, instance, poll, begin, new_oids)
+        instance.snapshots = snapshots = Snapshots(instance, poll, messages, new_oids.forget)
+        instance.sync = snapshots.sync
+        instance.poll_invalidations = snapshots.poll
+        instance.afterCompletion = snapshots.after_completion
 
     def new_instance() -> Any:
         instance = make_instance()
@@ -244,23 +272,6 @@ class NewOids:
             self._connection = connection
             self._size = min(2 * self._size, MOST_OIDS)
         return bytes(p64(self._oids.pop()))
-
-
-def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], int], new_oids: NewOids) -> Any:
-    """Begin the next snapshot of *instance* and return the oids that *poll*, the storage's own way, would."""
-    new_oids.forget()
-    if instance._conn is None or instance._main._pending_ddl:
-        return poll()
-    had_begun, instance._in_read_txn = instance._in_read_txn, True
-    try:
-        newest = begin(instance._conn, had_begun)
-    except psycopg.Error:
-        # The storage has a way with connections that are lost.
-        return poll()
-    if newest != instance._polled_tid:
-        return poll()
-    instance._main._shared_cache.poll_advance(newest, [])
-    return []
 
 
 def _resolve_conflict(

@@ -1,0 +1,58 @@
+"""Lets requests of Zope begin once: see ``snapshots``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from inspect import getsource
+from plone.pgcatalog.storage.snapshots import publishing
+from typing import Any
+from ZPublisher import WSGIPublisher
+
+import logging
+
+
+logger = logging.getLogger(__name__)
+
+#: Functions of the publisher by which a request opens a connection, begins, ends and closes it -> beginnings of the SHA-256 of
+#: their sources that do so.
+FUNCTIONS = {
+    "load_app": ("0ba860658286",),
+    "transaction_pubevents": ("761c8591ad9b",),
+    "publish_module": ("5fce512c9800",),
+}
+
+_load_app = WSGIPublisher.load_app
+
+
+def unknown_functions() -> list[str]:
+    """Return the names of those FUNCTIONS whose source is another one, or which somebody has replaced."""
+    found = []
+    for name, digests in FUNCTIONS.items():
+        try:
+            source = getsource(getattr(WSGIPublisher, name))
+        except (AttributeError, OSError, TypeError):
+            source = ""
+        if not sha256(source.encode()).hexdigest().startswith(digests):
+            found.append(name)
+    return found
+
+
+def begin_requests_once() -> None:
+    """Have the publisher of this process keep the snapshot of a connection that it opens when it begins; idempotent.
+
+    With a publisher that is not known each request begins twice, as without this package.
+    """
+    if WSGIPublisher.load_app is load_app:
+        return
+    if names := unknown_functions():
+        logger.warning("requests begin twice: the publisher of Zope has other functions: %s", ", ".join(names))
+        return
+    WSGIPublisher.load_app = load_app
+
+
+@contextmanager
+def load_app(module_info: Any) -> Iterator[Any]:
+    """Open the application of a request, as the publisher's own function does."""
+    with publishing() as request, _load_app(module_info) as loaded:
+        request.is_opening = False
+        yield loaded

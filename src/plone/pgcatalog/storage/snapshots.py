@@ -1,0 +1,172 @@
+"""When a ZODB connection begins a snapshot, and when it keeps the one that it has.
+
+ZODB polls when a connection is opened, at ``begin()`` and after each commit or abort.  Each poll begins a snapshot, except two
+of a request of Zope, for which the publisher opens a connection, begins at once, and commits or aborts right before it
+closes the connection:
+
+- the begin keeps the snapshot of the opening, which is younger than the request;
+- the end keeps the snapshot of the request until the close, unless the request has stored something.
+
+Everybody else sees at each poll what is committed by then, as on a FileStorage.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from psycopg.pq import TransactionStatus
+from typing import Any
+from typing import NamedTuple
+from ZODB.utils import p64
+
+import psycopg
+import threading
+
+
+class Stage(Enum):
+    """What the publisher does with a connection."""
+
+    #: the connection is not the publisher's, or the request has begun or ended a transaction itself
+    NONE = 0
+    #: the publisher has opened it, and begins the request next
+    OPENED = 1
+    #: the request runs
+    BEGUN = 2
+    #: the publisher commits or aborts next, and then closes the connection
+    ENDING = 3
+    #: it has done so, and the snapshot of the request is still there
+    ENDED = 4
+
+
+class Publishing(threading.local):
+    """The request of Zope that a thread is publishing."""
+
+    def __init__(self) -> None:
+        #: whether the publisher is opening connections
+        self.is_opening = False
+        #: those it has opened
+        self.opened: list[Snapshots] = []
+
+
+_publishing = Publishing()
+
+
+@contextmanager
+def publishing() -> Iterator[Publishing]:
+    """Let connections that this thread opens be those of a request, until ``is_opening`` is set to false."""
+    former = _publishing.is_opening, _publishing.opened
+    _publishing.is_opening, _publishing.opened = True, []
+    try:
+        yield _publishing
+    finally:
+        _publishing.is_opening, _publishing.opened = former
+
+
+def end_request() -> None:
+    """Announce that the publisher commits or aborts next in this thread, and then closes the connection of its request."""
+    for each in _publishing.opened:
+        each.end_request()
+
+
+class PollMessages(NamedTuple):
+    """What a snapshot of a psycopg connection is begun with; both raise psycopg.Error."""
+
+    #: ends the former one (if told so), begins the next one and returns its newest transaction
+    begin: Callable[[Any, bool], int]
+    #: returns the zoids of objects that were changed after one transaction, up to another one
+    read_changes: Callable[[Any, int, int], list[int]]
+
+
+class Snapshots:
+    """The snapshots of *instance*, the storage of a ZODB connection.
+
+    *poll* is the storage's own way to begin one, for special cases.  *forget* is called at each poll.
+    """
+
+    def __init__(
+        self, instance: Any, poll: Callable[[], Any], messages: PollMessages, forget: Callable[[], None]
+    ) -> None:
+        self._instance = instance
+        self._own_poll = poll
+        self._own_completion = instance.afterCompletion
+        self._messages = messages
+        self._forget = forget
+        self._stage = Stage.NONE
+        self._is_forced = False
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the publisher commits or aborts next."""
+        return self._stage is Stage.ENDING
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the end of the request keeps its snapshot, or has kept it."""
+        return self._stage in (Stage.ENDING, Stage.ENDED) and self._is_usable()
+
+    def end_request(self) -> None:
+        """Keep the snapshot at the next commit or abort."""
+        if self._stage is Stage.BEGUN:
+            self._stage = Stage.ENDING
+
+    def let_go(self) -> None:
+        """Keep the snapshot no longer than its transaction."""
+        self._stage = Stage.NONE
+
+    # -- the storage's methods
+
+    def sync(self, force: bool = True) -> None:
+        """Called before each poll, with *force* if ``begin()`` is the reason."""
+        self._is_forced = force
+
+    def poll(self) -> Any:
+        """Begin the next snapshot, unless this one is kept; return the oids that the storage's own way would."""
+        self._forget()
+        forced, self._is_forced = self._is_forced, False
+        if self._stage is Stage.OPENED and forced and self._is_usable():
+            self._stage = Stage.BEGUN
+            return []
+        if self._stage is Stage.ENDED and not forced:
+            return []
+        self._stage = Stage.NONE
+        oids = self._next()
+        if _publishing.is_opening:
+            self._stage = Stage.OPENED
+            _publishing.opened.append(self)
+        return oids
+
+    def after_completion(self) -> None:
+        """End the snapshot after a commit or an abort, unless it is kept, and when the connection is closed."""
+        if self._stage is Stage.ENDING and self._is_usable():
+            self._stage = Stage.ENDED
+        else:
+            self._stage = Stage.NONE
+            self._own_completion()
+
+    def _is_usable(self) -> bool:
+        """Return whether the snapshot is there, and no error or pending change of the schema ends it."""
+        instance = self._instance
+        return bool(
+            instance._in_read_txn
+            and not instance._main._pending_ddl
+            and instance._conn.pgconn.transaction_status == TransactionStatus.INTRANS
+        )
+
+    def _next(self) -> Any:
+        instance = self._instance
+        connection, polled = instance._conn, instance._polled_tid
+        if connection is None or instance._main._pending_ddl:
+            return self._own_poll()
+        had_begun, instance._in_read_txn = instance._in_read_txn, True
+        try:
+            newest = self._messages.begin(connection, had_begun)
+            is_old = newest != polled and polled is not None
+            changed = self._messages.read_changes(connection, polled, newest) if is_old else []
+        except psycopg.Error:
+            # The storage has a way with connections that are lost.
+            return self._own_poll()
+        for zoid in changed:
+            instance._load_cache.invalidate(zoid)
+        instance._main._shared_cache.poll_advance(newest, changed)
+        instance._polled_tid = newest
+        return [p64(zoid) for zoid in changed]

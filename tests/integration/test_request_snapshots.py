@@ -1,0 +1,254 @@
+"""A request has one snapshot, and everybody sees what a FileStorage would show."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import suppress
+from hypothesis import example
+from hypothesis import given
+from hypothesis import HealthCheck
+from hypothesis import settings
+from hypothesis import strategies as st
+from io import BytesIO
+from pathlib import Path
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog import storage
+from plone.pgcatalog.database.prepared import BEGIN
+from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.storage import publisher
+from tests.integration import site as sites
+from tests.integration.storage import forget_loaded
+from transaction import TransactionManager
+from typing import Any
+from zope.component import getGlobalSiteManager
+from ZPublisher import WSGIPublisher
+from ZPublisher.HTTPRequest import HTTPRequest
+from ZPublisher.HTTPResponse import HTTPResponse
+from ZPublisher.interfaces import IPubFailure
+from ZPublisher.interfaces import IPubSuccess
+
+import pytest
+import transaction
+
+
+SHARED = ("one", "two", "three")
+SCRIPTS = (0, 1)
+
+Step = tuple[Any, ...]
+
+
+class Failed(Exception):
+    """Ends a request."""
+
+
+def make_numbers(db: Any) -> None:
+    with db.transaction() as writing:
+        writing.root()["numbers"] = numbers = PersistentMapping()
+        for name in (*SHARED, "own0", "own1", "request"):
+            numbers[name] = PersistentMapping(value=0)
+
+
+class World:
+    """A database, another process on it, and what is seen there."""
+
+    def __init__(self, db: Any, other: Any) -> None:
+        self.db = db
+        self.other = other
+        self.saved = 0
+        self.jars: dict[int, Any] = {}
+        #: what each read showed, in order
+        self.seen: list[Any] = []
+        #: what was shown after the end of each request, before its connection was closed
+        self.seen_at_end: list[list[Any]] = []
+
+    def save(self) -> None:
+        """Have the other process set all shared numbers to the next one."""
+        self.saved += 1
+        with self.other.transaction() as writing:
+            for name in SHARED:
+                writing.root()["numbers"][name]["value"] = self.saved
+
+    def run(self, steps: list[Step]) -> None:
+        """Take *steps*, each the name of a method and its arguments."""
+        self.seen, self.seen_at_end = [], []
+        try:
+            for name, *args in steps:
+                getattr(self, name)(*args)
+        finally:
+            for script in SCRIPTS:
+                self.close(script)
+
+    # -- scripts
+
+    def open(self, script: int) -> None:
+        if script not in self.jars:
+            self.jars[script] = self.db.open(TransactionManager())
+
+    def close(self, script: int) -> None:
+        if script in self.jars:
+            self.abort(script)
+            self.jars.pop(script).close()
+
+    def begin(self, script: int) -> None:
+        if script in self.jars:
+            self.jars[script].transaction_manager.begin()
+
+    def commit(self, script: int) -> None:
+        if script in self.jars:
+            self.jars[script].transaction_manager.commit()
+
+    def abort(self, script: int) -> None:
+        if script in self.jars:
+            self.jars[script].transaction_manager.abort()
+
+    def savepoint(self, script: int) -> None:
+        if script in self.jars:
+            self.jars[script].transaction_manager.savepoint()
+
+    def write(self, script: int) -> None:
+        if script in self.jars:
+            self.jars[script].root()["numbers"][f"own{script}"]["value"] += 1
+
+    def read(self, script: int, name: str, forgets: bool) -> None:
+        if script in self.jars:
+            self.seen.append(self.look(self.jars[script], name, forgets))
+
+    def look(self, jar: Any, name: str, forgets: bool) -> int:
+        """Return the number *name*, out of the database if *forgets*, else as it is in memory."""
+        if forgets:
+            jar.cacheMinimize()
+            if storage.is_supported(jar):
+                forget_loaded(jar)
+        return int(jar.root()["numbers"][name]["value"])
+
+    # -- requests
+
+    def request(self, steps: list[Step], fails: bool) -> None:
+        """Publish a request that takes *steps*; at its end, and once more after another save, it looks at all numbers."""
+        with suppress(Failed), WSGIPublisher.load_app((self.application, "Zope", False)) as (numbers, *_):
+            jar = numbers._p_jar
+
+            def at_end(event: Any) -> None:
+                self.seen_at_end.append([self.look(jar, name, False) for name in SHARED])
+                self.save()
+                self.seen_at_end[-1] += [self.look(jar, name, True) for name in SHARED]
+
+            request = new_request()
+            with handling(at_end), WSGIPublisher.transaction_pubevents(request, request.response):
+                for step in steps:
+                    self.step_of_request(jar, *step)
+                if fails:
+                    raise Failed
+
+    def application(self) -> Any:
+        """Return the root object of a request, as Zope's application wrapper does."""
+        return self.db.open().root()["numbers"]
+
+    def step_of_request(self, jar: Any, name: str, *args: Any) -> None:
+        if name == "read":
+            self.seen.append(self.look(jar, *args))
+        elif name == "write":
+            jar.root()["numbers"]["request"]["value"] += 1
+        elif name == "save":
+            self.save()
+        else:
+            getattr(transaction, name)()
+
+
+def new_request() -> HTTPRequest:
+    environ = {"SERVER_NAME": "nohost", "SERVER_PORT": "80", "REQUEST_METHOD": "GET"}
+    return HTTPRequest(BytesIO(), environ, HTTPResponse(stdout=BytesIO()))
+
+
+@contextmanager
+def handling(handler: Callable[[Any], None]) -> Iterator[None]:
+    """Call *handler* when a request has ended and its connection is open."""
+    manager = getGlobalSiteManager()
+    for interface in (IPubSuccess, IPubFailure):
+        manager.registerHandler(handler, (interface,))
+    try:
+        yield
+    finally:
+        for interface in (IPubSuccess, IPubFailure):
+            manager.unregisterHandler(handler, (interface,))
+
+
+@pytest.fixture(scope="module")
+def worlds(zope: None, postgres: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, World]]:
+    """Our storage, and a FileStorage, which has one process."""
+    dsn = postgres.createdb("request_snapshots")
+    folder: Path = tmp_path_factory.mktemp("oracle")
+    with sites.opened(dsn) as ours, sites.opened(dsn) as other, sites.opened_in_file(folder) as stock:
+        for db in (ours, stock):
+            make_numbers(db)
+        yield World(ours, other), World(stock, stock)
+
+
+names = st.sampled_from(SHARED)
+scripts = st.sampled_from(SCRIPTS)
+steps_of_requests = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), names, st.booleans()),
+        st.tuples(st.sampled_from(["write", "save", "begin", "commit", "abort", "savepoint"])),
+    ),
+    max_size=6,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["open", "close", "begin", "commit", "abort", "savepoint", "write"]), scripts),
+        st.tuples(st.just("read"), scripts, names, st.booleans()),
+        st.tuples(st.just("save")),
+        st.tuples(st.just("request"), steps_of_requests, st.booleans()),
+    ),
+    max_size=20,
+)
+READ = [("read", 0, name, forgets) for name in SHARED for forgets in (False, True)]
+
+
+@given(steps=steps)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@example(steps=[("open", 0), ("save",), ("begin", 0), *READ])
+@example(steps=[("open", 0), *READ, ("save",), ("abort", 0), *READ, ("save",), ("commit", 0), *READ])
+@example(steps=[("request", [], False), ("save",), ("open", 0), ("save",), ("begin", 0), *READ])
+@example(steps=[("request", [("commit",)], False), ("open", 0), ("save",), ("begin", 0), *READ])
+@example(steps=[("request", [("read", "one", False), ("save",), ("begin",), ("read", "one", False)], True)])
+@example(steps=[("request", [("write",), ("save",), ("commit",), ("read", "two", False)], False)])
+def test_everybody_sees_what_a_file_storage_shows(worlds: tuple[World, World], steps: list[Step]) -> None:
+    ours, stock = worlds
+    for world in worlds:
+        world.run(steps)
+    assert ours.seen == stock.seen
+    assert len(ours.seen_at_end) == len(stock.seen_at_end)
+    for numbers in ours.seen_at_end:
+        # One snapshot, of objects in memory and of those that are loaded.
+        assert len(set(numbers)) == 1
+        assert numbers[0] <= ours.saved
+
+
+def test_a_request_sees_what_was_committed_before_it(worlds: tuple[World, World]) -> None:
+    ours, _ = worlds
+    for _ in range(3):
+        ours.save()
+        ours.run([("request", [("read", name, forgets) for name in SHARED for forgets in (False, True)], False)])
+        assert set(ours.seen) == {ours.saved - 1}
+
+
+@pytest.mark.parametrize(("is_known", "number"), [(True, 1), (False, 3)])
+def test_snapshots_of_a_request_by_a_publisher(
+    worlds: tuple[World, World], monkeypatch: pytest.MonkeyPatch, is_known: bool, number: int
+) -> None:
+    """One by that of Zope; another one, as of a later Zope, begins two more, at its begin and at its end."""
+    ours, _ = worlds
+    begun = []
+    begin = PreparedStatements.run
+
+    def noted(prepared: Any, statements: Any, before: Any = (), *args: Any, **options: Any) -> Any:
+        begun.extend(command for command in before if command == BEGIN)
+        return begin(prepared, statements, before, *args, **options)
+
+    if not is_known:
+        monkeypatch.setattr(WSGIPublisher, "load_app", publisher._load_app)
+    monkeypatch.setattr(PreparedStatements, "run", noted)
+    monkeypatch.setattr(ours, "save", lambda: None)
+    ours.run([("request", [], False)])
+    assert len(begun) == number
