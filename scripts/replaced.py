@@ -29,7 +29,7 @@ PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
 PAGE = ROOT / "docs" / "reference" / "replaced.md"
 MARKS = ("<!-- what we replace: scripts/replaced.py -->", "<!-- end of what we replace -->")
 #: Modules in which every attribute that is set on another object is one of the storage's.
-OF_THE_STORAGE = ("storage/__init__.py", "storage/records.py", "reader.py")
+OF_THE_STORAGE = ("storage/__init__.py", "storage/records.py", "storage/snapshots.py", "reader.py")
 ZCML_KINDS = ("page", "service", "subscriber", "adapter", "utility", "viewlet", "importStep")
 
 #: Why, of what has no docstring that says it: by name in the tables below.
@@ -78,7 +78,12 @@ WHY = {
     "storage._ts": "the next transaction gets a later id than those of machines whose clock is ahead",
     "instance.new_oid": "oids come in blocks, not one by a message",
     "setattr(instance)": "a read that loses its connection, or that a standby ends, is repeated by Zope",
-    "instance.poll_invalidations": "a snapshot ends and the next begins in one message instead of three",
+    "instance.poll_invalidations": "a snapshot ends and the next begins in one message instead of three; a request begins once",
+    "instance.sync": "the polls of `begin()` are told from those of an opening and of an end",
+    "instance.afterCompletion": "the end of a request keeps its snapshot until its connection is closed",
+    "instance.snapshots": "when a snapshot begins, and which poll keeps it",
+    "publishing.is_opening": "this package's own: whether the publisher opens a connection",
+    "WSGIPublisher.load_app": "a connection that the publisher opens has the snapshot of its request",
     "instance.tryToResolveConflict": "a state that is gone is a conflict, without a traceback in the log",
     "instance._polled_tid": "a connection's first snapshot begins where the shared cache is",
     "instance._in_read_txn": "the snapshot was begun by the message above",

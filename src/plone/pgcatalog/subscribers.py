@@ -13,8 +13,8 @@ from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.queue import worker
 from plone.pgcatalog.storage import is_supported
-from plone.pgcatalog.storage import snapshots
 from plone.pgcatalog.storage.publisher import begin_requests_once
+from plone.pgcatalog.storage.snapshots import publishing
 from typing import Any
 
 import Zope2
@@ -56,7 +56,7 @@ def begin_snapshot(site: Any, event: Any) -> None:
 
 def end_request(event: Any) -> None:
     """Keep the snapshot of the request until its connection is closed (IPubBeforeCommit, IPubBeforeAbort)."""
-    snapshots.end_request()
+    publishing.end()
 
 
 def release_connection(event: Any) -> None:

@@ -190,7 +190,7 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     history, expected = generations.number, generations.newest_tid(newest)
     statements = [Statement(CHANGED, (since, newest)), Statement(IS_LOGGED, (expected,))]
     # A plan of CHANGED for any transactions would read the whole table.
-    zoids, [(is_there,)] = PreparedStatements.of(connection).run(statements, prepare=False)
+    zoids, [(is_there,)] = PreparedStatements.of(connection).run(statements, (), False)
     if is_there and history == generations.number and newest >= generations.newest_tid():
         advance_clock(database, newest)
         generations.learn(newest)

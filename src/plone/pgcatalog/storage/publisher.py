@@ -53,6 +53,6 @@ def begin_requests_once() -> None:
 @contextmanager
 def load_app(module_info: Any) -> Iterator[Any]:
     """Open the application of a request, as the publisher's own function does."""
-    with publishing() as request, _load_app(module_info) as loaded:
-        request.is_opening = False
+    with publishing.request(), _load_app(module_info) as loaded:
+        publishing.is_opening = False
         yield loaded

@@ -44,28 +44,26 @@ class Publishing(threading.local):
     def __init__(self) -> None:
         #: whether the publisher is opening connections
         self.is_opening = False
-        #: those it has opened
+        #: the snapshots of those it has opened
         self.opened: list[Snapshots] = []
 
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Let connections that this thread opens be those of a request, until ``is_opening`` is set to false."""
+        former = self.is_opening, self.opened
+        self.is_opening, self.opened = True, []
+        try:
+            yield
+        finally:
+            self.is_opening, self.opened = former
 
-_publishing = Publishing()
+    def end(self) -> None:
+        """Announce that the publisher commits or aborts next, and then closes the connections of its request."""
+        for each in self.opened:
+            each.end_request()
 
 
-@contextmanager
-def publishing() -> Iterator[Publishing]:
-    """Let connections that this thread opens be those of a request, until ``is_opening`` is set to false."""
-    former = _publishing.is_opening, _publishing.opened
-    _publishing.is_opening, _publishing.opened = True, []
-    try:
-        yield _publishing
-    finally:
-        _publishing.is_opening, _publishing.opened = former
-
-
-def end_request() -> None:
-    """Announce that the publisher commits or aborts next in this thread, and then closes the connection of its request."""
-    for each in _publishing.opened:
-        each.end_request()
+publishing = Publishing()
 
 
 class PollMessages(NamedTuple):
@@ -130,9 +128,9 @@ class Snapshots:
             return []
         self._stage = Stage.NONE
         oids = self._next()
-        if _publishing.is_opening:
+        if publishing.is_opening:
             self._stage = Stage.OPENED
-            _publishing.opened.append(self)
+            publishing.opened.append(self)
         return oids
 
     def after_completion(self) -> None:
