@@ -123,8 +123,11 @@ class World:
 
     # -- requests
 
-    def request(self, steps: list[Step], fails: bool) -> None:
-        """Publish a request that takes *steps*; at its end, and once more after another save, it looks at all numbers."""
+    def request(self, steps: list[Step], fails: bool, goes_on: str = "") -> None:
+        """Publish a request that takes *steps*; at its end, and once more after another save, it looks at all numbers.
+
+        There it may go on with another transaction, by the function of that name.
+        """
         with suppress(Failed), WSGIPublisher.load_app((self.application, "Zope", False)) as (numbers, *_):
             jar = numbers._p_jar
 
@@ -132,6 +135,9 @@ class World:
                 self.seen_at_end.append([self.look(jar, name, False) for name in SHARED])
                 self.save()
                 self.seen_at_end[-1] += [self.look(jar, name, True) for name in SHARED]
+                if goes_on:
+                    getattr(transaction, goes_on)()
+                    self.seen += [self.look(jar, name, False) for name in SHARED]
 
             request = new_request()
             with handling(at_end), WSGIPublisher.transaction_pubevents(request, request.response):
@@ -198,7 +204,9 @@ steps = st.lists(
         st.tuples(st.sampled_from(["open", "close", "begin", "commit", "abort", "savepoint", "write"]), scripts),
         st.tuples(st.just("read"), scripts, names, st.booleans()),
         st.tuples(st.just("save")),
-        st.tuples(st.just("request"), steps_of_requests, st.booleans()),
+        st.tuples(
+            st.just("request"), steps_of_requests, st.booleans(), st.sampled_from(["", "begin", "commit", "abort"])
+        ),
     ),
     max_size=20,
 )
@@ -212,6 +220,8 @@ READ = [("read", 0, name, forgets) for name in SHARED for forgets in (False, Tru
 @example(steps=[("request", [], False), ("save",), ("open", 0), ("save",), ("begin", 0), *READ])
 @example(steps=[("request", [("commit",)], False), ("open", 0), ("save",), ("begin", 0), *READ])
 @example(steps=[("request", [("read", "one", False), ("save",), ("begin",), ("read", "one", False)], True)])
+@example(steps=[("request", [], False, "begin"), ("request", [], True, "begin")])
+@example(steps=[("request", [], False, "commit"), ("request", [], True, "abort")])
 @example(steps=[("request", [("write",), ("save",), ("commit",), ("read", "two", False)], False)])
 def test_everybody_sees_what_a_file_storage_shows(worlds: tuple[World, World], steps: list[Step]) -> None:
     ours, stock = worlds

@@ -8,6 +8,8 @@ from plone.pgcatalog import storage
 from plone.pgcatalog.storage import known
 from scripts.replaced import OF_THE_STORAGE
 from scripts.replaced import patch_rows
+from plone.pgcatalog.storage import snapshots
+from plone.pgcatalog.storage.publisher import unknown_functions
 from types import SimpleNamespace
 from typing import Any
 from zodb_pgjsonb.instance import PGJsonbStorageInstance
@@ -54,7 +56,7 @@ def test_a_missing_name_is_told(name: str) -> None:
 
 
 def test_the_list_has_what_is_used() -> None:
-    nodes = list(ast.walk(ast.parse(inspect.getsource(storage))))
+    nodes = [node for module in (storage, snapshots) for node in ast.walk(ast.parse(inspect.getsource(module)))]
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr.startswith("_")}
     # What every persistent object has is no secret of the storage.
     used = {name for name in used if not name.startswith("_p_")}
@@ -107,10 +109,12 @@ def test_each_method_of_another_source_is_named_in_one_line(monkeypatch: pytest.
 
 
 def test_each_replaced_method_has_a_digest() -> None:
-    """The list is what the code sets on the storage, overrides in a subclass of it, or lends it."""
-    assert {*known.METHODS, *known.CODEC} == {*set_on_the_storage(), *overridden(), *lent()}
+    """The list is what the code sets on the storage, overrides in a subclass of it, or lends it, and what it does instead."""
+    assert {*known.METHODS, *known.CODEC} == {*set_on_the_storage(), *overridden(), *lent(), *DONE_INSTEAD}
 
 
+#: What the replaced `poll_invalidations` does by itself, but for special cases.
+DONE_INSTEAD = {"instance.PGJsonbStorageInstance._poll"}
 #: Names in the code -> what they stand for.
 OWNERS = {
     "PGJsonbStorage": PGJsonbStorage,
@@ -162,3 +166,7 @@ def lent() -> Iterator[str]:
 def test_codec_of_other_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zodb_json_codec, "encode_zodb_record", lambda record: b"other")
     assert known.unknown_code().endswith(": zodb_json_codec.encode_zodb_record")
+
+
+def test_publisher_of_zope_is_the_one_whose_requests_begin_once() -> None:
+    assert unknown_functions() == []

@@ -7,6 +7,7 @@ Without this package nothing of it is imported.
 
 from collections.abc import Iterator
 from contextlib import closing
+from transaction import TransactionManager
 from types import FrameType
 from typing import Any
 from unittest import defaultTestLoader
@@ -125,6 +126,8 @@ def adapt_databases() -> None:
     def open_and_register(database: Any, *args: Any, **options: Any) -> None:
         open_database(database, *args, **options)
         register_processors(DatabaseOpenedWithRoot(database))
+        # Zope does so at its start, in one thread: the first poll makes the tables.
+        database.open(TransactionManager()).close()
 
     ZODB.DB.__init__ = open_and_register
 

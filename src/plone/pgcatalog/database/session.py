@@ -34,6 +34,7 @@ from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.statistics import FREQUENCIES
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.storage.snapshots import Snapshots
 from typing import Any
 from ZODB.utils import u64
 
@@ -73,8 +74,8 @@ class Session:
         self.history = SnapshotHistory(jar)
         self.messages = Messages(jar)
         self._synchronized: Any = None
-        #: whether the snapshot may outlast the transaction that ends, for what follows in its request
-        self._may_stay = False
+        #: the snapshots of *jar*, if this one may outlast the transaction that ends, for the rest of its request
+        self._staying: Snapshots | None = None
         #: catalog -> which table of chunks answers in this snapshot, a ``meaning.table.Vectors``; None for none
         self.vectors: dict[int, Any] = {}
         #: questions, by catalog, that got no vector in this snapshot: all parts of a page are answered by words then
@@ -130,14 +131,15 @@ class Session:
     def beforeCompletion(self, txn: Any) -> None:
         self.history.end_snapshot()
         self.materialize_results(ending=True)
-        if self.messages.has_tables:
+        snapshots = storage.snapshots_of(self.jar)
+        if snapshots is not None and self.messages.has_tables:
             # They would show what was pending.
-            storage.let_snapshot_go(self.jar)
-        self._may_stay = storage.is_ending(self.jar)
+            snapshots.let_go()
+        self._staying = snapshots if snapshots is not None and snapshots.is_ending else None
 
     def afterCompletion(self, txn: Any) -> None:
-        # The storage may have done it already, or does it next.
-        if not (self._may_stay and storage.keeps_snapshot(self.jar)):
+        # The storage keeps the snapshot already, or does so next.
+        if self._staying is None or not self._staying.is_kept:
             self.forget_snapshot()
 
     def newTransaction(self, txn: Any) -> None:

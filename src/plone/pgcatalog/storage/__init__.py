@@ -1,4 +1,4 @@
-"""What the catalog needs of zodb-pgjsonb beyond its public API: the one place for the private names of that package."""
+"""What the catalog needs of zodb-pgjsonb beyond its public API: this room is the one place for the private names of that package."""
 
 from collections.abc import Callable
 from collections.abc import Container
@@ -102,26 +102,8 @@ def snapshot_tid(jar: Any) -> int | None:
     return storage._polled_tid if getattr(storage, "_in_read_txn", False) else None
 
 
-def is_ending(jar: Any) -> bool:
-    """Return whether the publisher of Zope ends the request of *jar*, a ZODB connection, by the commit or abort that comes."""
-    snapshots = _snapshots_of(jar)
-    return snapshots is not None and snapshots.is_ending
-
-
-def keeps_snapshot(jar: Any) -> bool:
-    """Return whether *jar*, a ZODB connection, has the snapshot of its request still when that is committed or aborted."""
-    snapshots = _snapshots_of(jar)
-    return snapshots is not None and snapshots.is_kept
-
-
-def let_snapshot_go(jar: Any) -> None:
-    """Have *jar*, a ZODB connection, keep its snapshot no longer than its transaction."""
-    snapshots = _snapshots_of(jar)
-    if snapshots is not None:
-        snapshots.let_go()
-
-
-def _snapshots_of(jar: Any) -> Snapshots | None:
+def snapshots_of(jar: Any) -> Snapshots | None:
+    """Return when snapshots of *jar*, a ZODB connection, begin and end; None if its database is not adapted."""
     return getattr(jar._normal_storage, "snapshots", None)
 
 
@@ -275,7 +257,7 @@ class NewOids:
 
 
 def _resolve_conflict(
-    instance: Any, resolve: Any, oid: bytes, committed: bytes, old: bytes, *args: Any, **options: Any
+    instance: Any, resolve: Any, oid: bytes, committed: bytes, old: bytes, new: bytes, *args: Any, **options: Any
 ) -> Any:
     """Return the answer of *resolve* to a conflict; raises ConflictError at once if the state that both began with is gone.
 
@@ -284,8 +266,8 @@ def _resolve_conflict(
     try:
         instance.loadSerial(oid, old)
     except POSKeyError as error:
-        raise ConflictError(oid=oid, serials=(committed, old)) from error
-    return resolve(oid, committed, old, *args, **options)
+        raise ConflictError(oid=oid, serials=(committed, old), data=new) from error
+    return resolve(oid, committed, old, new, *args, **options)
 
 
 def forget_objects(jar: Any) -> None:

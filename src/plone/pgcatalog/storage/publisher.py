@@ -29,7 +29,8 @@ def unknown_functions() -> list[str]:
     found = []
     for name, digests in FUNCTIONS.items():
         try:
-            source = getsource(getattr(WSGIPublisher, name))
+            function = getattr(WSGIPublisher, name)
+            source = getsource(_load_app if function is load_app else function)
         except (AttributeError, OSError, TypeError):
             source = ""
         if not sha256(source.encode()).hexdigest().startswith(digests):
