@@ -6,10 +6,10 @@ from importlib.metadata import version
 from plone.pgcatalog import reader
 from plone.pgcatalog import storage
 from plone.pgcatalog.storage import known
-from scripts.replaced import OF_THE_STORAGE
-from scripts.replaced import patch_rows
 from plone.pgcatalog.storage import snapshots
 from plone.pgcatalog.storage.publisher import unknown_functions
+from scripts.replaced import OF_THE_STORAGE
+from scripts.replaced import patch_rows
 from types import SimpleNamespace
 from typing import Any
 from zodb_pgjsonb.instance import PGJsonbStorageInstance
