@@ -51,7 +51,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-pooler differential
+.PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-zodb test-pooler differential
 .PHONY: bench bench-page bench-ranking bench-meaning topology soak soak-files matrix
 .PHONY: lint format docs clean
 
@@ -89,6 +89,9 @@ test-slow: $(VENV)/.installed-bench  ## the long ones: benchmarks, command line,
 test-plone: $(VENV)/.installed-$(if $(filter addons,$(SUITE)),addons,suites)  ## suites of Plone (SUITE=quick, medium, all) and of add-ons (addons), next to ZCatalog's results
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
 		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
+
+test-zodb: $(VENV)/.installed-test  ## ZODB's own tests of storages with and without this package, and the table in docs/reference/zodb-suites.md
+	$(BIN)/python -m tests.acceptance.zodb_suites
 
 differential: $(VENV)/.installed-test  ## random queries (N=1000) and write sequences, next to a real ZCatalog
 	$(BIN)/python -m tests.property.differential --queries $(N) --sequences $(SEQUENCES) $(DIFF_ARGS)

@@ -1,4 +1,4 @@
-"""A request has one snapshot, and everybody sees what a FileStorage would show."""
+"""A request has one snapshot, and reads return the values of a FileStorage."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -49,16 +49,16 @@ def make_numbers(db: Any) -> None:
 
 
 class World:
-    """A database, another process on it, and what is seen there."""
+    """A database, another process on it, and the values that reads have returned there."""
 
     def __init__(self, db: Any, other: Any) -> None:
         self.db = db
         self.other = other
         self.saved = 0
         self.jars: dict[int, Any] = {}
-        #: what each read showed, in order
+        #: the value of each read, in order
         self.seen: list[Any] = []
-        #: what was shown after the end of each request, before its connection was closed
+        #: the values read after the end of each request, before its connection was closed
         self.seen_at_end: list[list[Any]] = []
 
     def save(self) -> None:
@@ -223,7 +223,7 @@ READ = [("read", 0, name, forgets) for name in SHARED for forgets in (False, Tru
 @example(steps=[("request", [], False, "begin"), ("request", [], True, "begin")])
 @example(steps=[("request", [], False, "commit"), ("request", [], True, "abort")])
 @example(steps=[("request", [("write",), ("save",), ("commit",), ("read", "two", False)], False)])
-def test_everybody_sees_what_a_file_storage_shows(worlds: tuple[World, World], steps: list[Step]) -> None:
+def test_reads_equal_those_of_a_file_storage(worlds: tuple[World, World], steps: list[Step]) -> None:
     ours, stock = worlds
     for world in worlds:
         world.run(steps)
@@ -235,7 +235,7 @@ def test_everybody_sees_what_a_file_storage_shows(worlds: tuple[World, World], s
         assert numbers[0] <= ours.saved
 
 
-def test_a_request_sees_what_was_committed_before_it(worlds: tuple[World, World]) -> None:
+def test_request_sees_earlier_commits(worlds: tuple[World, World]) -> None:
     ours, _ = worlds
     for _ in range(3):
         ours.save()
@@ -244,10 +244,10 @@ def test_a_request_sees_what_was_committed_before_it(worlds: tuple[World, World]
 
 
 @pytest.mark.parametrize(("is_known", "number"), [(True, 1), (False, 3)])
-def test_snapshots_of_a_request_by_a_publisher(
+def test_publisher_decides_the_number_of_snapshots(
     worlds: tuple[World, World], monkeypatch: pytest.MonkeyPatch, is_known: bool, number: int
 ) -> None:
-    """One by that of Zope; another one, as of a later Zope, begins two more, at its begin and at its end."""
+    """Zope's publisher begins one; an unknown publisher begins two more, at its begin and at its end."""
     ours, _ = worlds
     begun = []
     begin = PreparedStatements.run

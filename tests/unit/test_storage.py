@@ -109,11 +109,11 @@ def test_each_method_of_another_source_is_named_in_one_line(monkeypatch: pytest.
 
 
 def test_each_replaced_method_has_a_digest() -> None:
-    """The list is what the code sets on the storage, overrides in a subclass of it, or lends it, and what it does instead."""
+    """The list has the methods that the code sets on the storage, overrides in a subclass, lends or does itself."""
     assert {*known.METHODS, *known.CODEC} == {*set_on_the_storage(), *overridden(), *lent(), *DONE_INSTEAD}
 
 
-#: What the replaced `poll_invalidations` does by itself, but for special cases.
+#: The method that the replaced `poll_invalidations` calls for special cases only.
 DONE_INSTEAD = {"instance.PGJsonbStorageInstance._poll"}
 #: Names in the code -> what they stand for.
 OWNERS = {
@@ -168,5 +168,5 @@ def test_codec_of_other_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     assert known.unknown_code().endswith(": zodb_json_codec.encode_zodb_record")
 
 
-def test_publisher_of_zope_is_the_one_whose_requests_begin_once() -> None:
+def test_installed_publisher_is_known() -> None:
     assert unknown_functions() == []

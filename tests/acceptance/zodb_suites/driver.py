@@ -45,6 +45,8 @@ MOST_SECONDS = 60
 
 _numbers = itertools.count(1)
 _mode = _dsn = ""
+#: The databases of the running test.
+_created: list[str] = []
 
 
 class TooLong(Exception):
@@ -56,6 +58,7 @@ def new_storage(keeps_history: bool = False, **options: Any) -> Any:
     name = f"zodb_{_mode}_{next(_numbers)}"
     with closing(psycopg.connect(_dsn, autocommit=True)) as connection:
         connection.execute(f"CREATE DATABASE {name}")
+    _created.append(name)
     dsn = psycopg.conninfo.make_conninfo(_dsn, dbname=name)
     return PGJsonbStorage(dsn=dsn, cache_warm_pct=0, history_preserving=keeps_history, **options)
 
@@ -155,7 +158,15 @@ def passes(test: Any) -> bool:
         return False
     finally:
         signal.alarm(0)
+        drop_databases()
     return result.wasSuccessful()
+
+
+def drop_databases() -> None:
+    """Drop the databases of a test: those of all tests have several gigabytes."""
+    with closing(psycopg.connect(_dsn, autocommit=True)) as connection:
+        while _created:
+            connection.execute(f"DROP DATABASE {_created.pop()} WITH (FORCE)")
 
 
 def stop(number: int, frame: FrameType | None) -> None:

@@ -1,5 +1,6 @@
-"""Which of ZODB's own tests of storages fail, and where."""
+"""The failures of ZODB's own tests of storages, as stored and as a table."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import sys
 
 
 STORED = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "zodb-suites.md"
+MARKS = ("<!-- results: make test-zodb -->", "<!-- end of results -->")
 MODES = ("without", "with")
 #: Seconds that all tests may take.
 MOST_SECONDS = 1800
@@ -29,12 +32,37 @@ def run_in(mode: str, dsn: str) -> dict[str, bool]:
     return found
 
 
-def table(outcomes: Outcomes) -> dict[str, Any]:
-    """Return the numbers of tests, and the names of those that fail without this package, and in one mode only."""
+def group(name: str) -> str:
+    """Return the class or the module of the test *name*."""
+    return name.removeprefix("tests.").split(".")[0]
+
+
+def summary(outcomes: Outcomes) -> dict[str, Any]:
+    """Return how many tests each group has, and the names of those that fail without this package, and in one mode only."""
     failing = {mode: {name for name, passes in found.items() if not passes} for mode, found in outcomes.items()}
     return {
-        "tests": len(outcomes["without"]),
+        "tests": dict(sorted(Counter(map(group, outcomes["without"])).items())),
         "fail without": sorted(failing["without"]),
         "fail with only": sorted(failing["with"] - failing["without"]),
         "fail without only": sorted(failing["without"] - failing["with"]),
     }
+
+
+def table(found: dict[str, Any]) -> str:
+    """Return a summary as a Markdown table with a line for each group."""
+    without = Counter(map(group, found["fail without"]))
+    both = without - Counter(map(group, found["fail without only"]))
+    with_package = both + Counter(map(group, found["fail with only"]))
+    lines = ["| tests of ZODB | number | fail without this package | fail with it |", "|---|--:|--:|--:|"]
+    lines += [
+        f"| `{name}` | {number} | {without[name]} | {with_package[name]} |" for name, number in found["tests"].items()
+    ]
+    lines.append(f"| all | {sum(found['tests'].values())} | {without.total()} | {with_package.total()} |")
+    return "\n".join(lines)
+
+
+def page(text: str, found: dict[str, Any]) -> str:
+    """Return *text*, a page with MARKS, with the table of the summary *found* between them."""
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{table(found)}\n\n{MARKS[1]}{after}"

@@ -74,7 +74,7 @@ class Session:
         self.history = SnapshotHistory(jar)
         self.messages = Messages(jar)
         self._synchronized: Any = None
-        #: the snapshots of *jar*, if this one may outlast the transaction that ends, for the rest of its request
+        #: the snapshots of *jar* while a request ends, whose current one may outlast the transaction; else None
         self._staying: Snapshots | None = None
         #: catalog -> which table of chunks answers in this snapshot, a ``meaning.table.Vectors``; None for none
         self.vectors: dict[int, Any] = {}
@@ -133,12 +133,12 @@ class Session:
         self.materialize_results(ending=True)
         snapshots = storage.snapshots_of(self.jar)
         if snapshots is not None and self.messages.has_tables:
-            # They would show what was pending.
-            snapshots.let_go()
+            # They hold pending rows of the transaction that ends.
+            snapshots.end_with_transaction()
         self._staying = snapshots if snapshots is not None and snapshots.is_ending else None
 
     def afterCompletion(self, txn: Any) -> None:
-        # The storage keeps the snapshot already, or does so next.
+        # The storage may be called before this session or after it.
         if self._staying is None or not self._staying.is_kept:
             self.forget_snapshot()
 

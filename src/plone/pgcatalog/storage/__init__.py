@@ -1,4 +1,4 @@
-"""What the catalog needs of zodb-pgjsonb beyond its public API: this room is the one place for the private names of that package."""
+"""What the catalog needs of zodb-pgjsonb beyond its public API: the one package for its private names."""
 
 from collections.abc import Callable
 from collections.abc import Container
@@ -103,7 +103,7 @@ def snapshot_tid(jar: Any) -> int | None:
 
 
 def snapshots_of(jar: Any) -> Snapshots | None:
-    """Return when snapshots of *jar*, a ZODB connection, begin and end; None if its database is not adapted."""
+    """Return the snapshots of *jar*, a ZODB connection; None if its database is not adapted."""
     return getattr(jar._normal_storage, "snapshots", None)
 
 

@@ -25,7 +25,7 @@ _load_app = WSGIPublisher.load_app
 
 
 def unknown_functions() -> list[str]:
-    """Return the names of those FUNCTIONS whose source is another one, or which somebody has replaced."""
+    """Return the names of FUNCTIONS that differ from the known source, as in another Zope or when an add-on replaces them."""
     found = []
     for name, digests in FUNCTIONS.items():
         try:
@@ -39,14 +39,14 @@ def unknown_functions() -> list[str]:
 
 
 def begin_requests_once() -> None:
-    """Have the publisher of this process keep the snapshot of a connection that it opens when it begins; idempotent.
+    """Replace ``load_app`` of this process's publisher, so that a request begins one snapshot; idempotent.
 
-    With a publisher that is not known each request begins twice, as without this package.
+    An unknown publisher stays as it is: each of its requests begins several snapshots, as without this package.
     """
     if WSGIPublisher.load_app is load_app:
         return
     if names := unknown_functions():
-        logger.warning("requests begin twice: the publisher of Zope has other functions: %s", ", ".join(names))
+        logger.warning("Requests begin several snapshots: unknown functions of Zope's publisher: %s", ", ".join(names))
         return
     WSGIPublisher.load_app = load_app
 

@@ -1,13 +1,13 @@
-"""When a ZODB connection begins a snapshot, and when it keeps the one that it has.
+"""Decides when a ZODB connection begins a snapshot, and when it keeps the current one.
 
 ZODB polls when a connection is opened, at ``begin()`` and after each commit or abort.  Each poll begins a snapshot, except two
-of a request of Zope, for which the publisher opens a connection, begins at once, and commits or aborts right before it
-closes the connection:
+of a request.  Zope's publisher opens a connection, begins at once, and commits or aborts right before it closes the connection:
 
 - the begin keeps the snapshot of the opening, which is younger than the request;
 - the end keeps the snapshot of the request until the close, unless the request has stored something.
 
-Everybody else sees at each poll what is committed by then, as on a FileStorage.
+The end is the first commit or abort behind IPubBeforeCommit or IPubBeforeAbort, also if a later subscriber of these events is
+its caller.  All other code sees at each poll all transactions committed by then, as on a FileStorage.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ import threading
 
 
 class Stage(Enum):
-    """What the publisher does with a connection."""
+    """The stage of a request at which its ZODB connection is."""
 
     #: the connection is not the publisher's, or the request has begun or ended a transaction itself
     NONE = 0
-    #: the publisher has opened it, and begins the request next
+    #: the publisher has opened the connection, and begins the request next
     OPENED = 1
     #: the request runs
     BEGUN = 2
     #: the publisher commits or aborts next, and then closes the connection
     ENDING = 3
-    #: it has done so, and the snapshot of the request is still there
+    #: the publisher has committed or aborted, and the snapshot of the request is still there
     ENDED = 4
 
 
@@ -44,12 +44,12 @@ class Publishing(threading.local):
     def __init__(self) -> None:
         #: whether the publisher is opening connections
         self.is_opening = False
-        #: the snapshots of those it has opened
+        #: the snapshots of the connections that it has opened
         self.opened: list[Snapshots] = []
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Let connections that this thread opens be those of a request, until ``is_opening`` is set to false."""
+        """Assign connections opened by this thread to a new request, until ``is_opening`` is set to false."""
         former = self.is_opening, self.opened
         self.is_opening, self.opened = True, []
         try:
@@ -67,9 +67,9 @@ publishing = Publishing()
 
 
 class PollMessages(NamedTuple):
-    """What a snapshot of a psycopg connection is begun with; both raise psycopg.Error."""
+    """The messages that begin a snapshot of a psycopg connection; both raise psycopg.Error."""
 
-    #: ends the former one (if told so), begins the next one and returns its newest transaction
+    #: ends the former snapshot (if told so), begins the next one and returns its newest transaction
     begin: Callable[[Any, bool], int]
     #: returns the zoids of objects that were changed after one transaction, up to another one
     read_changes: Callable[[Any, int, int], list[int]]
@@ -78,7 +78,7 @@ class PollMessages(NamedTuple):
 class Snapshots:
     """The snapshots of *instance*, the storage of a ZODB connection.
 
-    *poll* is the storage's own way to begin one, for special cases.  *forget* is called at each poll.
+    *poll* is the storage's own way to begin a snapshot, for special cases.  *forget* is called at each poll.
     """
 
     def __init__(
@@ -107,18 +107,21 @@ class Snapshots:
         if self._stage is Stage.BEGUN:
             self._stage = Stage.ENDING
 
-    def let_go(self) -> None:
-        """Keep the snapshot no longer than its transaction."""
+    def end_with_transaction(self) -> None:
+        """End the snapshot with its transaction, also at the end of a request."""
         self._stage = Stage.NONE
 
     # -- the storage's methods
 
     def sync(self, force: bool = True) -> None:
-        """Called before each poll, with *force* if ``begin()`` is the reason."""
+        """Note whether ``begin()`` is the reason of the next poll: *force*."""
         self._is_forced = force
 
     def poll(self) -> Any:
-        """Begin the next snapshot, unless this one is kept; return the oids that the storage's own way would."""
+        """Begin the next snapshot, unless the current one is kept; return the oids of objects that others have changed.
+
+        Raises psycopg.Error, as the storage's own way does.
+        """
         self._forget()
         forced, self._is_forced = self._is_forced, False
         if self._stage is Stage.OPENED and forced and self._is_usable():
@@ -142,7 +145,7 @@ class Snapshots:
             self._own_completion()
 
     def _is_usable(self) -> bool:
-        """Return whether the snapshot is there, and no error or pending change of the schema ends it."""
+        """Return whether the snapshot is open, without an error or a pending change of the schema."""
         instance = self._instance
         return bool(
             instance._in_read_txn
@@ -151,6 +154,7 @@ class Snapshots:
         )
 
     def _next(self) -> Any:
+        """Begin the next snapshot; return as ``poll``."""
         instance = self._instance
         connection, polled = instance._conn, instance._polled_tid
         if connection is None or instance._main._pending_ddl:
@@ -161,7 +165,7 @@ class Snapshots:
             is_old = newest != polled and polled is not None
             changed = self._messages.read_changes(connection, polled, newest) if is_old else []
         except psycopg.Error:
-            # The storage has a way with connections that are lost.
+            # The storage replaces connections that are lost.
             return self._own_poll()
         for zoid in changed:
             instance._load_cache.invalidate(zoid)

@@ -1,0 +1,361 @@
+"""What a request reads behind its end, and the state in which it leaves its connection."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
+from plone.subrequest import subrequest
+from tests.integration import site as sites
+from tests.integration.publishing import fill_with_rare_words
+from tests.integration.publishing import front_page
+from tests.integration.publishing import handlers
+from tests.integration.publishing import portal_of
+from tests.integration.publishing import save
+from tests.integration.publishing import titles
+from tests.integration.readers import reading
+from tests.integration.storage import backend
+from tests.integration.storage import terminate
+from tests.integration.uploads import upload
+from tests.integration.web import application
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from tests.integration.web import Web
+from transaction import TransactionManager
+from typing import Any
+from ZODB.POSException import ConflictError
+
+import psycopg
+import pytest
+import threading
+import transaction
+
+
+PICTURE = "/plone/download/@@download/file"
+
+
+class Failed(Exception):
+    """Ends a request."""
+
+
+def fill(portal: Any) -> None:
+    fill_with_rare_words(portal)
+    upload(portal, "download", b"%PDF-" + b"page" * 100_000)
+
+
+SHARED = fill
+
+
+@pytest.fixture(scope="module")
+def other(shared_site: Site) -> Iterator[Any]:
+    """The ZODB.DB of another process on the same site."""
+    with sites.opened(shared_site.dsn) as db:
+        yield db
+
+
+@pytest.fixture(scope="module")
+def web(shared_site: Site) -> Web:
+    web = Web(shared_site.db, application(shared_site.db))
+    # The first visit of a page may store.
+    front_page(web)
+    return web
+
+
+@pytest.fixture
+def save_elsewhere(other: Any) -> Callable[[], None]:
+    """A function that saves ``rare19`` in the other process, and in another transaction than its caller's."""
+
+    def save_in_thread() -> None:
+        thread = threading.Thread(target=save, args=[other])
+        thread.start()
+        thread.join()
+
+    return save_in_thread
+
+
+def open_transactions(dsn: str) -> list[tuple[str, str]]:
+    """Return (state, last statement) of each client with an open transaction in the database *dsn*."""
+    with closing(psycopg.connect(dsn, autocommit=True)) as connection:
+        return connection.execute(
+            "SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchall()
+
+
+# -- the connection that goes back to the pool
+
+
+def fail(event: Any) -> None:
+    raise Failed
+
+
+def change(event: Any) -> None:
+    portal_of(event).rare18.title += "!"
+    portal_of(event).rare18.reindexObject()
+
+
+def search(event: Any) -> None:
+    titles(portal_of(event))
+
+
+def fail_in_sql(event: Any) -> None:
+    with pytest.raises(psycopg.Error):
+        portal_of(event)._p_jar._normal_storage.pg_connection.execute("SELECT 1 / 0")
+
+
+@pytest.mark.parametrize("path", ["/plone", "/plone/nowhere", "/plone/manage_main", "/plone/@search", PICTURE])
+@pytest.mark.parametrize(
+    "subscribers",
+    [
+        {},
+        {"IPubBeforeCommit": change},
+        {"IPubBeforeCommit": fail},
+        {"IPubBeforeCommit": lambda event: transaction.abort()},
+        {"IPubBeforeCommit": lambda event: transaction.commit()},
+        {"IPubBeforeCommit": lambda event: transaction.doom()},
+        {"IPubBeforeCommit": fail_in_sql, "IPubBeforeAbort": fail_in_sql},
+        {"IPubSuccess": search, "IPubFailure": search},
+        {"IPubSuccess": change, "IPubFailure": change},
+    ],
+    ids=["none", "change", "fail", "abort", "commit", "doom", "fail in SQL", "search after", "change after"],
+)
+def test_closed_connection_has_no_transaction(
+    web: Web, shared_site: Site, path: str, subscribers: dict[str, Callable[[Any], None]]
+) -> None:
+    with handlers(**subscribers):
+        web.get(path, accept="text/html")
+    assert open_transactions(shared_site.dsn) == []
+
+
+# -- reads behind the end
+
+
+def test_read_behind_the_end_shows_the_snapshot_of_the_request(
+    web: Web, shared_site: Site, save_elsewhere: Callable[[], None]
+) -> None:
+    """... although this process has met a later transaction meanwhile, which is no lost history."""
+    seen = []
+
+    def look(event: Any) -> None:
+        seen.append(titles(portal_of(event)))
+
+    def look_and_learn(event: Any) -> None:
+        look(event)
+        save_elsewhere()
+        jar = shared_site.db.open(TransactionManager())
+        seen.append(titles(jar.root()["Application"].plone))
+        jar.close()
+
+    with handlers(IPubBeforeCommit=look_and_learn, IPubSuccess=look):
+        front_page(web)
+    before, learnt, after = seen
+    assert before == after != learnt
+    with handlers(IPubSuccess=look):
+        front_page(web)
+    assert seen[-1] == learnt
+
+
+def test_search_behind_a_failed_request_shows_nothing_of_it(web: Web) -> None:
+    """Its pending rows are in a temporary table, which ends with the snapshot."""
+    seen = []
+
+    def change_and_fail(event: Any) -> None:
+        portal = portal_of(event)
+        before = titles(portal)
+        portal.rare19.title = "Changed"
+        portal.rare19.reindexObject()
+        seen.extend([before, titles(portal)])
+        raise Failed
+
+    def look(event: Any) -> None:
+        portal = portal_of(event)
+        seen.append(titles(portal))
+        portal.rare18.title = "Changed too"
+        portal.rare18.reindexObject()
+        seen.append(titles(portal))
+
+    with handlers(IPubBeforeCommit=change_and_fail, IPubFailure=look):
+        assert web.get("/plone", accept="text/html").status == 500
+    before, pending, *after = seen
+    assert before != pending
+    assert after == [before, before]
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_after_commit_hook_reads_own_changes_and_one_snapshot(
+    web: Web, save_elsewhere: Callable[[], None], changes: bool
+) -> None:
+    seen = []
+
+    def register(event: Any) -> None:
+        portal = portal_of(event)
+
+        def look(is_committed: bool) -> None:
+            assert is_committed
+            seen.extend([titles(portal), portal.rare18.title])
+            save_elsewhere()
+            seen.extend([titles(portal), portal.rare18.title])
+
+        if changes:
+            portal.rare18.title = "Changed by a request"
+            portal.rare18.reindexObject()
+        transaction.get().addAfterCommitHook(look)
+
+    with handlers(IPubBeforeCommit=register):
+        front_page(web)
+    assert seen[:2] == seen[2:]
+    assert (seen[1] == "Changed by a request") == changes
+
+
+def test_transaction_begun_in_an_after_commit_hook_shows_later_commits(
+    web: Web, shared_site: Site, save_elsewhere: Callable[[], None]
+) -> None:
+    seen = []
+
+    def register(event: Any) -> None:
+        def look(_: bool) -> None:
+            with closing(shared_site.db.open(TransactionManager())) as jar:
+                seen.append(titles(jar.root()["Application"].plone))
+
+        def look_before_and_after(committed: bool) -> None:
+            look(committed)
+            save_elsewhere()
+            look(committed)
+
+        transaction.get().addAfterCommitHook(look_before_and_after)
+
+    with handlers(IPubBeforeCommit=register):
+        front_page(web)
+    before, after = seen
+    assert before != after
+
+
+@pytest.mark.parametrize("place", ["IPubAfterTraversal", "IPubBeforeCommit", "IPubSuccess", "IPubFailure"])
+@pytest.mark.parametrize("end", [transaction.abort, transaction.commit, transaction.begin])
+def test_second_end_in_a_request_shows_later_commits(
+    web: Web, save_elsewhere: Callable[[], None], end: Callable[[], Any], place: str
+) -> None:
+    """The first one behind IPubBeforeCommit may be that of the publisher."""
+    seen = []
+
+    def look_after_each(event: Any) -> None:
+        portal = portal_of(event)
+        end()
+        seen.append(titles(portal))
+        save_elsewhere()
+        end()
+        seen.append(titles(portal))
+
+    with handlers(**{place: look_after_each}):
+        web.get("/plone/nowhere" if place == "IPubFailure" else "/plone", accept="text/html")
+    before, after = seen
+    assert before != after
+
+
+def test_subrequest_reads_the_snapshot_of_its_request(web: Web, save_elsewhere: Callable[[], None]) -> None:
+    seen = []
+
+    def look(event: Any) -> None:
+        portal = portal_of(event)
+        for _ in range(2):
+            page = subrequest("/plone/rare19", root=portal.aq_parent)
+            [title] = titles(portal)
+            seen.append((title, page.getStatus(), title in page.getBody().decode()))
+            save_elsewhere()
+
+    with handlers(IPubAfterTraversal=look):
+        front_page(web)
+    before, after = seen
+    assert before == after == (before[0], 200, True)
+
+
+# -- several requests
+
+
+def test_repeated_request_sees_the_commit_that_it_met(
+    web: Web, save_elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
+    seen = []
+
+    def conflict(event: Any) -> None:
+        seen.append(titles(portal_of(event)))
+        if len(seen) == 1:
+            save_elsewhere()
+            raise ConflictError
+
+    def look(event: Any) -> None:
+        seen.append(titles(portal_of(event)))
+
+    with handlers(IPubBeforeCommit=conflict, IPubFailure=look):
+        front_page(web)
+    before, behind, repeated = seen
+    assert before == behind != repeated
+
+
+def test_snapshot_of_a_request_is_its_own(web: Web, save_elsewhere: Callable[[], None]) -> None:
+    """Another request, in another thread, begins and ends between the end of the first one and its close."""
+    seen = []
+
+    def look(event: Any) -> None:
+        seen.append(titles(portal_of(event)))
+        if len(seen) == 1:
+            save_elsewhere()
+            front_page(web)
+            seen.append(titles(portal_of(event)))
+
+    with handlers(IPubSuccess=look):
+        front_page(web)
+        front_page(web)
+    first, later, first_again, last = seen
+    assert first == first_again != later == last
+
+
+def test_request_to_a_read_only_zope_sees_earlier_commits(
+    shared_site: Site, save_elsewhere: Callable[[], None]
+) -> None:
+    seen = []
+    with reading(shared_site.dsn) as db, handlers(IPubSuccess=lambda event: seen.append(titles(portal_of(event)))):
+        web = Web(db, application(db))
+        for _ in range(2):
+            front_page(web)
+            assert open_transactions(shared_site.dsn) == []
+            save_elsewhere()
+    before, after = seen
+    assert before != after
+
+
+@pytest.mark.parametrize("place", ["IPubStart", "IPubBeforeCommit", "IPubSuccess"])
+@pytest.mark.direct("ends a session of the server")
+def test_request_whose_connection_is_lost_leaves_none_behind(
+    web: Web, shared_site: Site, save_elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
+    lost, seen = [], []
+
+    def lose(event: Any) -> None:
+        if not lost:
+            lost.append(backend(portal_of(event)) if place != "IPubStart" else None)
+            terminate(shared_site.dsn, lost[0] or only_backend(shared_site.dsn))
+
+    with handlers(**{place: lose}):
+        assert web.get("/plone", accept="text/html").status == 200
+    save_elsewhere()
+    with handlers(IPubSuccess=lambda event: seen.append(titles(portal_of(event)))):
+        front_page(web)
+    with shared_site.inside() as portal:
+        assert seen == [titles(portal)]
+    assert open_transactions(shared_site.dsn) == []
+
+
+def only_backend(dsn: str) -> int:
+    """Return the process of the server with the one open transaction in *dsn*."""
+    with closing(psycopg.connect(dsn, autocommit=True)) as connection:
+        [(pid,)] = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchall()
+    return int(pid)
+
+
+def test_logged_in_request_ends_like_an_anonymous_one(web: Web, shared_site: Site) -> None:
+    assert web.get("/plone/@@search", MANAGER, accept="text/html", SearchableText="rareword1").status == 200
+    assert open_transactions(shared_site.dsn) == []
