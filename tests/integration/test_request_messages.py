@@ -60,7 +60,7 @@ def served(shared_site: Site) -> Served:
 
 
 #: Request -> its messages: from memory, and after another process's commit.
-MESSAGES = {front_page: (2, 10), search_for_new_word: (4, 5)}
+MESSAGES = {front_page: (2, 7), search_for_new_word: (4, 5)}
 
 
 @pytest.mark.parametrize("request_", MESSAGES, ids=lambda request: request.__name__)
