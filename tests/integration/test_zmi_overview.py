@@ -35,7 +35,7 @@ TOOL = "/plone/portal_catalog"
 OVERVIEW = f"{TOOL}/manage_catalogOverview"
 PANEL = "/plone/@@pgcatalog-controlpanel"
 #: Messages of the catalog's own that a page may send.
-MOST = 6
+MOST = 4
 
 
 @pytest.fixture(scope="module")

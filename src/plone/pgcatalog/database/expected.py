@@ -12,6 +12,8 @@ import re
 
 #: Runs a statement with named values and returns its rows, as tuples or dicts.
 Execute = Callable[[str, Mapping[str, Any]], list[Any]]
+#: A statement with its named values.
+Question = tuple[str, Mapping[str, Any]]
 
 TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION = "table", "column", "key", "index", "trigger", "function"
 #: The kinds without which the figures of catalogs cannot be read.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.expected import Execute
+from plone.pgcatalog.database.expected import Question
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql.values import ROLES
@@ -21,6 +22,10 @@ PUBLIC = sql.SQL("rows.{roles} @> ARRAY['Anonymous']::text[]")
 PUBLIC_BY_NUMBER = sql.SQL(
     "rows.{roles} IN (SELECT number FROM pgcatalog_sets WHERE name = {name} AND vals @> ARRAY['Anonymous']::text[])"
 )
+
+
+#: A statement without rows.
+NO_ROWS: Question = ("SELECT WHERE false", {})
 
 
 @cache
@@ -39,16 +44,26 @@ def values_of(row: Any) -> tuple[Any, ...]:
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
+def question_about(catalog: int) -> Question:
+    """Return the statement whose rows ``NeededJobs`` is made of, for the catalog with tool oid *catalog*."""
+    return load_sql("needed"), {"catalog": catalog, "chunks": f"^{chunks_prefix(catalog)}[0-9]+$"}
+
+
+def files_in(rows: list[Any], reads: Callable[[str], bool] = is_read) -> list[int]:
+    """Return the zoids in *rows* of ``NeededJobs.files_question`` whose file has a content type that *reads* is true of."""
+    return sorted({zoid for zoid, kind in map(values_of, rows) if kind and reads(kind)})
+
+
 class NeededJobs:
     """The jobs that the catalog with tool oid *catalog* needs and has not; read with *execute*.
 
-    The settings are those of the catalog's site, as the storage keeps them with the tool.
+    *rows* are those of ``question_about``, read here by default.  The settings are those of the catalog's site, as the storage keeps them with the tool.
     """
 
-    def __init__(self, execute: Execute, catalog: int) -> None:
+    def __init__(self, execute: Execute, catalog: int, rows: list[Any] | None = None) -> None:
         self.execute = execute
         self.catalog = catalog
-        rows = execute(load_sql("needed"), {"catalog": catalog, "chunks": f"^{chunks_prefix(catalog)}[0-9]+$"})
+        rows = execute(*question_about(catalog)) if rows is None else rows
         self.is_there = bool(rows)
         self.settings: dict[str, Any] = {}
         #: True if the text of some file is known, or waited for
@@ -81,19 +96,26 @@ class NeededJobs:
 
     def files(self, reads: Callable[[str], bool] = is_read) -> list[int]:
         """Return the zoids of the objects with a file without a text, of a content type that *reads* is true of."""
+        return files_in(self.execute(*self.files_question()), reads)
+
+    def files_question(self) -> Question:
+        """Return the statement for objects with a file without a text, of any content type; see ``files_in``."""
         if not self.is_there or not self.settings.get("text_of_files", True):
-            return []
+            return NO_ROWS
         query = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
-        rows = map(values_of, self.execute(query.as_string(), {"catalog": self.catalog}))
-        return sorted({zoid for zoid, kind in rows if kind and reads(kind)})
+        return query.as_string(), {"catalog": self.catalog}
 
     def pages(self, chunks: str | None = None) -> list[int]:
         """Return the zoids of the pages without a chunk in the table *chunks*, by default that of ``table``.
 
         No page for a site without an embedder, all pages if there is no such table.
         """
+        return [zoid for (zoid,) in map(values_of, self.execute(*self.pages_question(chunks)))]
+
+    def pages_question(self, chunks: str | None = None) -> Question:
+        """Return the statement of ``pages``: a row for each."""
         if not self.is_there or not self.embedder:
-            return []
+            return NO_ROWS
         table = self.table()
         name = chunks or (table["name"] if table else None)
         query = sql.SQL(load_sql("needed_vectors")).format(
@@ -101,7 +123,7 @@ class NeededJobs:
             chunks=NO_CHUNKS if name is None else sql.Identifier(name),
             visible=self._visible(),
         )
-        return [zoid for (zoid,) in map(values_of, self.execute(query.as_string(), {"catalog": self.catalog}))]
+        return query.as_string(), {"catalog": self.catalog}
 
     def _visible(self) -> sql.Composable:
         """Return the condition of rows that are to have vectors: all, or those that anonymous may see."""

@@ -11,6 +11,7 @@ from datetime import UTC
 from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
+from plone.pgcatalog.database.expected import Question
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.layout import is_unfilled
 from plone.pgcatalog.database.layout import load_sql
@@ -48,7 +49,12 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     ``connections``, ``oldest`` (transaction), ``replicas``, and ``standby`` (see there; None for a server that takes writes).
     Times are texts as ISO 8601 has them.
     """
-    values = {
+    return overview_of(execute, execute(*overview_question(catalog)))
+
+
+def overview_question(catalog: int | None = None) -> Question:
+    """Return the statement of ``overview`` and its values."""
+    return load_sql("statistics"), {
         "catalog": catalog,
         "rebuild": locks.REBUILD,
         "long": LONG_MS,
@@ -57,7 +63,11 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
         "wasteful": WASTEFUL,
         "blocking": BLOCKING_SECONDS,
     }
-    [row] = execute(load_sql("statistics"), values)
+
+
+def overview_of(execute: Execute, rows: list[Any]) -> dict[str, Any]:
+    """Return ``overview`` for the *rows* of ``overview_question``; *execute* asks a standby how far it is."""
+    [row] = rows
     [found] = row.values() if isinstance(row, dict) else row
     for catalog_found in found["catalogs"]:
         catalog_found["unfilled"] = is_unfilled(catalog_found["relation"])

@@ -7,9 +7,12 @@ from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
+from plone.pgcatalog.database.expected import Question
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.needed import files_in
 from plone.pgcatalog.database.needed import NeededJobs
+from plone.pgcatalog.database.needed import NO_ROWS
 from plone.pgcatalog.database.restored import sites_without_table
 from plone.pgcatalog.distribution import version_of
 from plone.pgcatalog.i18n import _
@@ -106,20 +109,32 @@ def of_sites(connection: Connection[Any]) -> dict[str, Any]:
 
 
 def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
-    """Add to each of *catalogs* how many objects need a job and have none: ``needed``, by kind; see ``NeededJobs``.
-
-    No file does where nothing reads files: no text is known or waited for, and kreuzberg is not installed here.
-    """
+    """Add to each of *catalogs* the figures of ``take_needed``, read with *execute*."""
     for catalog in catalogs:
-        catalog["needed"], catalog["needed_later"] = {"text": 0, "embed": 0}, {"text": False, "embed": False}
         jobs = NeededJobs(execute, catalog["catalog"])
-        catalog["settings"] = {name: jobs.settings.get(name, "") for name in EMBEDDER}
-        if statistics.lost_columns(catalog):
-            continue
-        reads_files = jobs.has_texts or version_of("kreuzberg") is not None
-        catalog["needed"] = {"text": len(jobs.files()) if reads_files else 0, "embed": len(jobs.pages())}
-        # The job about the tables of chunks puts those of the pages.
-        catalog["needed_later"] = {"text": False, "embed": jobs.has_upkeep}
+        take_needed(catalog, jobs, *(execute(*question) for question in needed_questions(catalog, jobs)))
+
+
+def needed_questions(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[Question, Question]:
+    """Return the statements for files and pages of *catalog* that need one of *jobs* and have none.
+
+    Files need no job where no text is stored or waited for, and kreuzberg is not installed here.
+    """
+    if statistics.lost_columns(catalog):
+        return NO_ROWS, NO_ROWS
+    reads_files = jobs.has_texts or version_of("kreuzberg") is not None
+    return jobs.files_question() if reads_files else NO_ROWS, jobs.pages_question()
+
+
+def take_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pages: list[Any]) -> None:
+    """Add to *catalog* how many objects need one of *jobs* and have none, by kind, and the settings of its embedder.
+
+    *files* and *pages* are the rows of ``needed_questions``.
+    """
+    catalog["settings"] = {name: jobs.settings.get(name, "") for name in EMBEDDER}
+    catalog["needed"] = {"text": len(files_in(files)), "embed": len(pages)}
+    # The job about the tables of chunks puts those of the pages.
+    catalog["needed_later"] = {"text": False, "embed": jobs.has_upkeep}
 
 
 def unfinished(catalog: dict[str, Any], kind: str) -> int:

@@ -16,6 +16,7 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.zmi.page import ManagePage
@@ -82,18 +83,28 @@ class Browser:
 
     def count(self) -> int | None:
         """Return how many rows there are, None when they are more than ``COUNTED``."""
+        statement = self.count_statement()
+        return 0 if statement is None else self.count_in(self.view.session.ask(statement))
+
+    def count_statement(self) -> Statement | None:
+        """Return the statement of ``count``, None for a catalog without a table."""
         where = between(self.low, self.high)
         if self.folder:
             where = where | Condition("path = %s", (self.folder,))
         statement = self.statement("1", where, f"LIMIT {COUNTED + 1:d}")
-        if statement is None:
-            return 0
-        [(count,)] = self.view.session.execute(f"SELECT count(*) FROM ({statement.sql}) counted", statement.params)
+        return statement and Statement(f"SELECT count(*) FROM ({statement.sql}) counted", statement.params)
+
+    def count_in(self, rows: Rows) -> int | None:
+        """Return ``count`` for the *rows* of ``count_statement``."""
+        [(count,)] = rows
         return count if count <= COUNTED else None
 
     def total(self) -> str:
-        """Return how many rows there are, for people to read; exactly, if they are few."""
-        count = self.count()
+        """Return ``count`` for people to read."""
+        return self.shown(self.count())
+
+    def shown(self, count: int | None) -> str:
+        """Return *count* for people to read; an estimate of the number of rows for None."""
         if count is not None:
             return f"{count:,}"
         return _("about ${number}", {"number": f"{max(self.estimate(), COUNTED):,}"})

@@ -6,7 +6,12 @@ from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.expected import can_be_read
+from plone.pgcatalog.database.expected import Question
 from plone.pgcatalog.database.expected import shared_faults
+from plone.pgcatalog.database.needed import NeededJobs
+from plone.pgcatalog.database.needed import NO_ROWS
+from plone.pgcatalog.database.needed import question_about
+from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.distribution import own_distribution
@@ -25,7 +30,9 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import VALUES
-from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.results.view import Rows
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser import BrowserView
@@ -49,6 +56,11 @@ MANY_HOURS = 48
 HISTORY = ("estimated_rows", "table_bytes", "index_bytes")
 #: Files without a text that are named with the reason.
 SHOWN_FAILURES = 5
+FAILED_FILES = f"""
+SELECT failure.reason, rows.path, rows.rid
+FROM ({table.FAILURES}) AS failure LEFT JOIN {{relation}} rows USING (zoid)
+ORDER BY failure.put_at DESC, failure.zoid
+"""
 #: Seconds from which on the oldest transaction is worth a word.
 OLD = 60
 
@@ -56,8 +68,8 @@ OLD = 60
 class Figures(BrowserView):
     """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
 
-    A message to PostgreSQL each for what all catalogs share, the figures, the settings, files and pages without a job, and up to two each for the
-    number of rows and for files without a text.
+    Messages to PostgreSQL, each with what can be asked after the one before: what all catalogs share; the figures, with the
+    settings; objects without a job, the number of rows and files without a text; an estimate for many rows.
     """
 
     template = ViewPageTemplateFile("templates/figures.pt")
@@ -67,13 +79,19 @@ class Figures(BrowserView):
         self.catalog = context._core
         execute = self.catalog.session.execute
         faults = shared_faults(execute)
-        self.overview = statistics.overview(execute, self.catalog.zoid) if can_be_read(faults) else dict(health.NOTHING)
+        self.overview, settings = dict(health.NOTHING), []
+        if can_be_read(faults):
+            figures, settings = self.ask(
+                statistics.overview_question(self.catalog.zoid), question_about(self.catalog.zoid)
+            )
+            self.overview = statistics.overview_of(execute, figures)
         self.overview |= health.of_shared(faults)
         self.mine: dict[str, Any] | None = next(iter(self.overview["catalogs"]), None)
+        self.failures: Rows = []
         if self.mine is not None:
             # As ``statistics.catalogs`` names it, without a look at the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
-            health.add_needed(execute, [self.mine])
+            self.read_rows(self.mine, NeededJobs(execute, self.catalog.zoid, settings))
             ask_embedders([self.mine])
         if self.overview["connections"] is not None:
             self.overview |= self.of_site()
@@ -81,6 +99,31 @@ class Figures(BrowserView):
     def __call__(self) -> str:
         html: str = self.template()
         return html
+
+    def ask(self, *questions: Question | Statement) -> list[Rows]:
+        """Return the rows of each of *questions*, and read the states of catalogs, in one message."""
+        session = self.catalog.session
+        statements = [each if isinstance(each, Statement) else statement_of(each) for each in questions]
+        rows: list[Rows] = session.ask_all([(each, None) for each in statements], not session.knows_states())
+        return rows
+
+    def read_rows(self, mine: dict[str, Any], jobs: NeededJobs) -> None:
+        """Read of the catalog *mine* which of its *jobs* are needed, the number of rows, and files without a text."""
+        browser = Browser(self.catalog.view())
+        counting = None if statistics.lost_columns(mine) else browser.count_statement()
+        files, pages, self.failures, counted = self.ask(
+            *health.needed_questions(mine, jobs), self.failures_question(mine), counting or NO_ROWS
+        )
+        health.take_needed(mine, jobs, files, pages)
+        self.rows = browser.shown(browser.count_in(counted)) if counted else f"{max(mine['estimated_rows'], 0):,}"
+
+    def failures_question(self, mine: dict[str, Any]) -> Question:
+        """Return the statement for reason, path and rid of the SHOWN_FAILURES files that have failed last."""
+        work = mine["queue"].get(texts.KIND)
+        if not work or not work["failed"] or statistics.lost_columns(mine):
+            return NO_ROWS
+        values = {"catalog": self.catalog.zoid, "kind": texts.KIND, "limit": SHOWN_FAILURES}
+        return FAILED_FILES.format(relation=quote(mine["relation"])), values
 
     def of_site(self) -> dict[str, Any]:
         """Return what ``health.of_sites`` does, for this site, by its objects."""
@@ -108,9 +151,6 @@ class Figures(BrowserView):
         """Return name and version of the distribution that runs."""
         distribution = own_distribution()
         return "plone.pgcatalog" if distribution is None else f"{distribution.metadata['Name']} {distribution.version}"
-
-    def rows(self) -> str:
-        return Browser(self.catalog.view()).total()
 
     def growth(self, name: str) -> str:
         """Return what was added to the figure *name* since the first line of the history, 30 days at most; empty without one."""
@@ -148,15 +188,13 @@ class Figures(BrowserView):
 
     def failed_files(self) -> list[dict[str, str]]:
         """Return path, address of its information and reason of the SHOWN_FAILURES files that have failed last."""
-        values = {"catalog": self.catalog.zoid, "kind": texts.KIND, "limit": SHOWN_FAILURES}
-        failures = self.catalog.session.execute(table.FAILURES, values)
-        rows = self.catalog.view().select(
-            "zoid, path, rid", Condition("zoid = ANY(%s)", ([zoid for zoid, *_ in failures],))
-        )
-        found = {zoid: (path, self.url(f"manage_objectInformation?rid={rid}")) for zoid, path, rid in rows}
         return [
-            dict(zip(("path", "url"), found.get(zoid, ("", "")), strict=True)) | {"reason": reason}
-            for zoid, reason, *_ in failures
+            {
+                "path": path or "",
+                "url": self.url(f"manage_objectInformation?rid={rid}") if path else "",
+                "reason": reason,
+            }
+            for reason, path, rid in self.failures
         ]
 
     def meaning(self) -> dict[str, Any] | None:
@@ -188,6 +226,11 @@ class Figures(BrowserView):
 
     def url(self, page: str) -> str:
         return f"{self.context.absolute_url()}/{page}"
+
+
+def statement_of(question: Question) -> Statement:
+    query, params = positional(*question)
+    return Statement(query, tuple(params))
 
 
 def model_in(about: str) -> str:
