@@ -13,6 +13,7 @@ from tests.unit.stored import DECODE
 from tests.unit.stored import ENCODE
 from tests.unit.stored import number
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import io
 import json
@@ -87,6 +88,47 @@ def test_value_comes_back_through_the_codec(value: Any) -> None:
 def test_record_without_odd_values_stays_as_it_is(value: Any) -> None:
     data = record(value)
     assert records.storable(data) == data
+
+
+TIMES = (
+    time(8, tzinfo=pytz.timezone("Europe/Berlin")),
+    time(23, 59, 59, 999999, pytz.timezone("Asia/Kolkata")),
+    time(8, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+    [time(8, 30, tzinfo=ZoneInfo("America/Sao_Paulo")), {"a": (time(8, tzinfo=pytz.timezone("GMT")),)}],
+)
+
+
+@pytest.mark.parametrize("value", TIMES, ids=str)
+def test_time_in_a_named_zone_that_was_stored_before_is_loaded_as_it_was(value: Any) -> None:
+    state = stored(DECODE, value)
+    assert parts(value_in(ENCODE(state))) != parts(value)
+    assert parts(value_in(zodb_json_codec.encode_zodb_record(state))) == parts(value)
+    # The keys in the order of JSONB.
+    reordered = json.loads(json.dumps(state, sort_keys=True))
+    assert parts(value_in(zodb_json_codec.encode_zodb_record(reordered))) == parts(value)
+
+
+@pytest.mark.parametrize("value", [{"@time": "08:00:00", "@tz": {"zoneinfo": "Europe/Berlin"}}, {"@time": 1, "@tz": 2}])
+def test_dict_that_looks_like_a_time_in_a_zone_stays_a_dict(value: Any) -> None:
+    state = stored(zodb_json_codec.decode_zodb_record_for_pg_json, value)
+    assert value_in(zodb_json_codec.encode_zodb_record(state)) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"@time": "noon", "@tz": {"zoneinfo": "Europe/Berlin"}},
+        {"@time": "08:00:00", "@tz": {"zoneinfo": "Europe/Nowhere"}},
+        {"@time": "08:00:00", "@tz": {"zoneinfo": "../etc/passwd"}},
+        {"@time": "08:00:00", "@tz": {"pytz": ["Europe/Nowhere", 1, 2, "X"]}},
+        {"@time": "08:00:00", "@tz": {"pytz": [[], {}]}},
+        {"@time": "08:00:00", "@tz": {"pytz": ["Europe/Berlin"]}, "more": 1},
+    ],
+    ids=str,
+)
+def test_dict_without_a_known_zone_and_a_time_that_was_stored_before_stays_as_the_codec_loads_it(value: Any) -> None:
+    state = {"@cls": ["builtins", "dict"], "@s": {"data": {"value": value}}}
+    assert zodb_json_codec.encode_zodb_record(state) == ENCODE(state)
 
 
 @pytest.mark.parametrize("value", [NOON.replace(tzinfo=pytz.utc), [time(8, tzinfo=pytz.utc), NOON.replace(tzinfo=UTC)]])

@@ -1,4 +1,4 @@
-"""The result of a search: a lazy sequence that asks the database when somebody asks it, and for no more than that."""
+"""The result of a search: a lazy sequence that reads from the database only the rows that its caller asks for."""
 
 from array import array
 from collections.abc import Callable

@@ -34,7 +34,7 @@ def repair_blocks(storage: Any, connection: Connection[Any], oids: list[int]) ->
             data = zodb_json_codec.encode_zodb_record({"@cls": [row["class_mod"], row["class_name"]], "@s": state})
             storage.store(p64(oid), p64(row["tid"]), data, "", meta)
         storage.tpc_vote(meta)
-    except BaseException:
+    except BaseException:  # also KeyboardInterrupt: the storage is locked until the transaction ends
         storage.tpc_abort(meta)
         raise
     storage.tpc_finish(meta)

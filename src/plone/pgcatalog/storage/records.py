@@ -6,16 +6,21 @@ writes are a pickle of the same value for everybody.  `loadable` repairs what wa
 docs/reference/values.md has the table.
 """
 
+from base64 import b64encode
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import time
 from decimal import Decimal
 from functools import wraps
 from struct import pack
 from struct import unpack_from
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import math
 import pickletools
+import pytz
 import re
 import sys
 import zodb_json_codec
@@ -52,6 +57,10 @@ NAMED_ZONES = re.compile(rb"pytz\n_p\n|zoneinfo\n")
 OFFSET_ZERO = b"cdatetime\ntimezone\ncdatetime\ntimedelta\nK\x00K\x00K\x00\x87R\x85R"
 STORED_UTC = OFFSET_ZERO + b"\x86R"
 LOADED_UTC = b"cpytz\n_UTC\n)R\x86R"
+
+
+#: Keys of the dict that the codec loads for a time in a named zone.
+TIME, ZONE = b"X\x05\x00\x00\x00@time", b"X\x03\x00\x00\x00@tz"
 
 
 def _sizes() -> Iterator[tuple[int, int]]:
@@ -207,6 +216,37 @@ def loadable(data: bytes) -> bytes:
     return b"".join([*pieces, data[kept:]])
 
 
+def with_times(value: Any) -> Any:
+    """Return the JSON *value* of a record with each time in a named zone, which the codec stores and loads as a dict, as a call.
+
+    A dict whose text is no time, or whose zone is unknown, stays a dict.
+    """
+    if isinstance(value, list):
+        return [with_times(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    with suppress(ValueError, LookupError, TypeError):
+        match value:
+            case {"@time": str(text), "@tz": {"pytz": [*args]}} if len(value) == 2 and pytz._p(*args):
+                return _time(text, _call({"@cls": ["pytz", "_p"]}, args))
+            case {"@time": str(text), "@tz": {"zoneinfo": str(name)}} if len(value) == 2 and ZoneInfo(name):
+                unpickle = _call({"@cls": ["builtins", "getattr"]}, [{"@cls": ["zoneinfo", "ZoneInfo"]}, "_unpickle"])
+                return _time(text, _call(unpickle, [name, 1]))
+    return {key: with_times(item) for key, item in value.items()}
+
+
+def _time(text: str, zone: dict[str, Any]) -> dict[str, Any]:
+    """Return the call that makes the time *text* in *zone*.  Raises ValueError."""
+    reduced: Any = time.fromisoformat(text).__reduce_ex__(3)
+    _, (packed,) = reduced
+    return _call({"@cls": ["datetime", "time"]}, [{"@b": b64encode(packed).decode()}, zone])
+
+
+def _call(function: dict[str, Any], args: list[Any]) -> dict[str, Any]:
+    """Return the call of *function* with *args*, as the codec stores it."""
+    return {"@reduce": {"callable": function, "args": {"@t": args}}}
+
+
 def keep_values() -> None:
     """Have zodb-pgjsonb keep the values of all records that this process stores and loads.
 
@@ -223,7 +263,8 @@ def keep_values() -> None:
 
     @wraps(encode)
     def encode_loadable(record: Any) -> bytes:
-        return loadable(encode(record))
+        data = encode(record)
+        return loadable(encode(with_times(record)) if TIME in data and ZONE in data else data)
 
     zodb_json_codec.decode_zodb_record_for_pg_json = decode_storable
     zodb_json_codec.encode_zodb_record = encode_loadable
