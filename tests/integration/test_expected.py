@@ -11,6 +11,7 @@ from plone.pgcatalog.database.expected import TABLE
 from plone.pgcatalog.database.expected import Thing
 from plone.pgcatalog.database.expected import THINGS
 from plone.pgcatalog.database.expected import TRIGGER
+from plone.pgcatalog.database.expected import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.schema import index_names
 from plone.pgcatalog.indexing.verify import Verifier
@@ -18,6 +19,7 @@ from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.migration import tools
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.sql import locks
 from tests.acceptance.cli import answer
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -94,6 +96,8 @@ def bring_back(connection: Any, sentence: str, relation: str) -> None:
         connection.execute(load_sql("base"))
 
 
+#: The parts that base.sql makes; for that of an extension see test_suggest.
+IN_BASE = [thing for thing in THINGS if thing.kind != TRIGRAMS]
 #: A part of each kind, for ``make test``, and all parts.
 OF_EACH_KIND = {
     kind: next(thing for thing in THINGS if thing.kind == kind)
@@ -106,7 +110,7 @@ WHICH = ["one of each kind", pytest.param("all", marks=pytest.mark.slow)]
 def test_each_part_of_the_shared_schema_is_named_and_comes_back(open_connection: Any, which: str) -> None:
     names = {thing.shown for thing in THINGS}
     assert {"pgcatalog_queue", "pgcatalog_queue.due", "pgcatalog_queue_due", "pgcatalog_deletions()"} <= names
-    for thing in THINGS if which == "all" else OF_EACH_KIND.values():
+    for thing in IN_BASE if which == "all" else OF_EACH_KIND.values():
         open_connection.execute(dropping(thing, open_connection))
         sentences = attention(open_connection) if which == "all" else said(open_connection)
         assert any(thing.shown in sentence for sentence in sentences), (thing, sentences)
@@ -127,7 +131,7 @@ def test_shared_schema_is_that_of_the_database(open_connection: Any) -> None:
     )
     found = {row["n"] for row in columns.fetchall()}
     assert found == {thing.shown for thing in THINGS if thing.kind == COLUMN} - {"object_state.idx"}
-    kinds = {thing.kind for thing in THINGS}
+    kinds = {thing.kind for thing in IN_BASE}
     assert kinds == {TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION}
 
 
@@ -187,6 +191,37 @@ def test_disabled_triggers_and_invalid_indexes_are_named(open_connection: Any) -
         assert name in sentence
         bring_back(open_connection, sentence, "")
         assert said(open_connection) == []
+
+
+def test_lost_index_made_on_advice_is_named_and_comes_back(open_connection: Any, shared_filled: Any) -> None:
+    relation, _ = parts_of(shared_filled)
+    zoid = shared_filled.portal_catalog._core.zoid
+    transaction.abort()
+    insert = "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason, message) VALUES (%s, %s, %s, %s, '', %s)"
+    for name, columns, message in (
+        ("adv_lost", ["path"], ""),
+        ("adv_failed", ["path"], "the disk is full"),
+        ("adv_of_no_column", ["gone"], ""),
+    ):
+        open_connection.execute(insert, [zoid, name, "USING btree (path)", columns, message])
+    line = f"CREATE INDEX CONCURRENTLY {relation}_adv_lost ON {relation} USING btree (path)"
+    assert said(open_connection) == [f"/plone: {relation}_adv_lost is missing or disabled; {line}"]
+    bring_back(open_connection, line, relation)
+    assert said(open_connection) == []
+
+
+def test_index_made_on_advice_is_not_missing_while_it_is_built(
+    open_connection: Any, shared_site: Site, shared_filled: Any
+) -> None:
+    relation, _ = parts_of(shared_filled)
+    zoid = shared_filled.portal_catalog._core.zoid
+    transaction.abort()
+    insert = "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason) VALUES (%s, 'adv_new', '(path)', '{path}', '')"
+    open_connection.execute(insert, [zoid])
+    with psycopg.connect(shared_site.dsn) as builder:
+        builder.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [locks.ADVISED_INDEX, f"{relation}_adv_new"])
+        assert said(open_connection) == []
+    assert len(said(open_connection)) == 1
 
 
 def test_lost_statistics_are_named(open_connection: Any, shared_filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:

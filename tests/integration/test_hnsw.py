@@ -5,12 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from demo import documents as files
 from plone.pgcatalog.database import background
+from plone.pgcatalog.database import layout
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
-from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.job import IS_MAKING_INDEX
 from plone.pgcatalog.meaning.job import make_index
+from plone.pgcatalog.meaning.job import put_all
 from plone.pgcatalog.meaning.job import put_upkeep
+from plone.pgcatalog.observe import health
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query import nearest
 from plone.pgcatalog.queue.worker import Worker
@@ -28,6 +30,7 @@ from typing import Any
 
 import json
 import numpy
+import psycopg
 import pytest
 import transaction
 
@@ -50,10 +53,10 @@ def embed(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
 def place(site_template: str, postgres: Any) -> Iterator[Any]:
     """(portal, worker, dsn) of a site whose chunks have an HNSW index, which is asked wherever a filter leaves more than a few rows."""
     with pytest.MonkeyPatch.context() as patch, serving(embed) as answers:
-        patch.setattr(table, "HNSW_FROM", PAGES // 2)
+        patch.setattr(layout, "HNSW_FROM", PAGES // 2)
         patch.setattr(nearest, "FEW", 20)
         # All that is found counts, however far away.
-        patch.setattr(nearest, "MARGIN", 2.0)
+        patch.setattr(nearest, "IS_NEAR", "similarity >= %s::float8")
         with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
             dsn = database_dsn(db)
             assert dsn is not None
@@ -91,6 +94,8 @@ def test_the_index_is_made_and_is_used(portal: Any) -> None:
     vectors = answering(portal)
     assert vectors.has_hnsw
     assert not vectors.wants_hnsw
+    # What is asked for is centred.
+    assert vectors.calibration is not None
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -158,3 +163,49 @@ def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
         until(lambda: answering(portal).has_hnsw)
         worker.stop()
         until(background_ended)
+
+
+def attention(connection: Any) -> list[str]:
+    sentences: list[str] = health.collect(connection, check=True)["attention"]
+    return sentences
+
+
+def test_lost_parts_of_the_chunks_are_named_and_come_back(place: Any) -> None:
+    portal, _, dsn = place
+    name = answering(portal).name
+    transaction.abort()
+    by_statement = {
+        f"ALTER TABLE {name} DROP CONSTRAINT {name}_pkey": (
+            f"{name}_pkey",
+            f"ALTER TABLE {name} ADD PRIMARY KEY (zoid, chunk)",
+        ),
+        f"ALTER TABLE {name} DROP COLUMN start": (f"{name}.start", f"DROP TABLE {name}"),
+    }
+    with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row) as connection:
+        assert attention(connection) == []
+        for statement, (part, line) in by_statement.items():
+            connection.execute(statement)
+            [sentence] = attention(connection)
+            assert sentence == f"/plone: {part} is missing or disabled; {line}"
+            connection.execute(line)
+            # Without the table it is the pages that need vectors.
+            assert [s for s in attention(connection) if "pages have no vectors" not in s] == []
+            connection.rollback()
+
+
+def test_lost_hnsw_is_named_and_comes_back(place: Any) -> None:
+    portal, _, dsn = place
+    work(place)
+    name = answering(portal).name
+    transaction.abort()
+    with psycopg.connect(dsn, autocommit=True, row_factory=psycopg.rows.dict_row) as connection:
+        connection.execute(f"DROP INDEX {name}_hnsw")
+        [sentence] = attention(connection)
+        assert sentence == f"/plone: {name}_hnsw is missing or disabled; pgcatalog meaning ZOPE_CONF --backfill"
+        with connect(dsn, "test") as other:
+            put_all(other, portal.portal_catalog._core.zoid)  # as the line does
+        transaction.abort()
+        assert attention(connection) == []  # a worker is going to build it
+        work(place)
+        assert answering(portal).has_hnsw
+        assert attention(connection) == []

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
+from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import NO_SCAN
 from plone.pgcatalog.database.prepared import PreparedStatements
@@ -15,6 +16,8 @@ from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import create_trigram_index
 from plone.pgcatalog.fulltext.word_lookup import containing
 from plone.pgcatalog.fulltext.word_lookup import distance
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.observe.health import of_fault
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
@@ -427,3 +430,19 @@ def test_counting_makes_the_index_of_trigrams(connection: psycopg.Connection[Any
     connection.execute("INSERT INTO pgcatalog_state VALUES (99, 1, 'pgcatalog_nothing', '{}', 1)")
     assert count_words(connection, 99)
     assert trigram_schema(execute) == '"odd schema"'
+
+
+def test_lost_index_of_words_is_named_and_comes_back(connection: psycopg.Connection[Any]) -> None:
+    has_extension = trigram_schema(executing(connection)) is not None
+    assert shared_faults(executing(connection)) == []
+    connection.execute("DROP INDEX IF EXISTS pgcatalog_words_trigrams")
+    faults = shared_faults(executing(connection))
+    assert [(fault["name"], fault["line"]) for fault in faults] == [
+        ("pgcatalog_words_trigrams", "pgcatalog vacuum ZOPE_CONF")
+    ] * has_extension
+    assert [english(of_fault(fault)) for fault in faults] == [
+        "the index pgcatalog_words_trigrams is missing; pgcatalog vacuum ZOPE_CONF builds it"
+    ] * has_extension
+    # As vacuum does behind counting.
+    assert create_trigram_index(connection) == has_extension
+    assert shared_faults(executing(connection)) == []

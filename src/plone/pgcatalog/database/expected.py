@@ -16,6 +16,8 @@ Execute = Callable[[str, Mapping[str, Any]], list[Any]]
 Question = tuple[str, Mapping[str, Any]]
 
 TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION = "table", "column", "key", "index", "trigger", "function"
+#: The index of words that similar ones are found by: expected where pg_trgm is, and words were counted.
+TRIGRAMS = "trigrams"
 #: The kinds without which the figures of catalogs cannot be read.
 NEEDED_TO_READ = (TABLE, COLUMN)
 #: Kinds of constraints, as in pg_constraint.
@@ -61,7 +63,8 @@ def _things() -> list[Thing]:
     indexes = re.findall(r"^CREATE INDEX IF NOT EXISTS (\w+)\s+ON (\w+)", load_sql("base"), re.M)
     things += [Thing(INDEX, name, of) for name, of in indexes]
     triggers = re.findall(r"^CREATE OR REPLACE TRIGGER (\w+) .* ON (\w+) ", load_sql("base"), re.M)
-    return things + [Thing(TRIGGER, name, of) for name, of in triggers]
+    things += [Thing(TRIGGER, name, of) for name, of in triggers]
+    return [*things, Thing(TRIGRAMS, "pgcatalog_words_trigrams", "pgcatalog_words", False)]
 
 
 THINGS = tuple(_things())
@@ -96,5 +99,7 @@ def _line(thing: Thing, state: str) -> str:
     """Return the line that brings *thing* back from *state*; "" if that is the start of Zope."""
     if state == "invalid":
         return f"REINDEX INDEX {thing.name}"
+    if thing.kind == TRIGRAMS:
+        return "pgcatalog vacuum ZOPE_CONF"
     # The rows are worth nothing without it.
     return "" if thing.is_made_again else f"DROP TABLE {thing.of} CASCADE"

@@ -182,6 +182,12 @@ def index_name(relation: str, name: str) -> str:
     return f"{relation}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
+#: Chunks of a table from which on an index of the neighbours pays; below, all are compared, which takes 6 ms for as many.
+HNSW_FROM = 10_000
+#: Dimensions that HNSW of halfvec can have.
+HNSW_DIMENSIONS = 4000
+
+
 def chunks_prefix(zoid: int) -> str:
     """Return how the names of the tables begin that have the chunks of the texts of the catalog tool with oid *zoid*."""
     return f"{relation_name(zoid, 1)}_chunks_"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from datetime import UTC
 from persistent.timestamp import TimeStamp
+from plone.pgcatalog.database import layout
 from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import Question
@@ -62,6 +63,9 @@ def overview_question(catalog: int | None = None) -> Question:
         "few": FEW,
         "wasteful": WASTEFUL,
         "blocking": BLOCKING_SECONDS,
+        "advised": locks.ADVISED_INDEX,
+        "hnsw_from": layout.HNSW_FROM,
+        "hnsw_dimensions": layout.HNSW_DIMENSIONS,
     }
 
 

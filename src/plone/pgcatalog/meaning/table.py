@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from plone.pgcatalog import settings
+from plone.pgcatalog.database import layout
 from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.schema import create_chunks_trigger
@@ -32,10 +33,6 @@ from typing import Any
 import json
 
 
-#: Chunks from which on an index of the neighbours pays; below, all are compared, which takes 6 ms for as many.
-HNSW_FROM = 10_000
-#: Dimensions that HNSW of halfvec can have.
-HNSW_DIMENSIONS = 4000
 #: What the operators need.
 OLDEST_PGVECTOR = (0, 8)
 
@@ -113,7 +110,8 @@ class Vectors:
     @property
     def wants_hnsw(self) -> bool:
         """True if an index of the neighbours would pay, and is not there."""
-        return not self.has_hnsw and self.chunks >= HNSW_FROM and self.dimension <= HNSW_DIMENSIONS
+        can_have = self.chunks >= layout.HNSW_FROM and self.dimension <= layout.HNSW_DIMENSIONS
+        return can_have and not self.has_hnsw
 
     def is_of(self, embedder: Embedder) -> bool:
         """True if *embedder*, as far as settings tell, gives the vectors of this table: it may stand elsewhere now."""

@@ -9,6 +9,7 @@ from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import Question
 from plone.pgcatalog.database.expected import shared_faults
+from plone.pgcatalog.database.expected import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.needed import files_in
 from plone.pgcatalog.database.needed import NeededJobs
@@ -298,12 +299,15 @@ def of_fault(fault: dict[str, str]) -> str:
     """Return the sentence about a *fault* of what all catalogs share that a start of Zope alone does not repair."""
     if fault["state"] == "invalid":
         return _("the index ${name} was not built to its end; ${line} builds it", fault)
+    if fault["kind"] == TRIGRAMS:
+        return _("the index ${name} is missing; ${line} builds it", fault)
     return _("${name} is missing; ${line} and a restart of Zope recreate the table, empty", fault)
 
 
 def of_part(part: dict[str, str], relation: str, site: dict[str, str]) -> str:
     """Return the sentence about a *part* that the *relation* of a catalog has lost."""
-    name = part["name"] if part["name"].startswith(relation) else f"{relation}.{part['name']}"
+    is_full = part["kind"] == "chunks" or part["name"].startswith(relation)
+    name = part["name"] if is_full else f"{relation}.{part['name']}"
     return _("${site}: ${name} is missing or disabled; ${line}", site | {"name": name, "line": part["line"]})
 
 

@@ -11,7 +11,11 @@ CROSS JOIN LATERAL (
             THEN 'missing' END
         WHEN kind = 'key' THEN CASE WHEN NOT EXISTS (
             SELECT FROM pg_constraint WHERE conrelid = to_regclass(of) AND contype::text = name) THEN 'missing' END
-        WHEN kind = 'index' THEN coalesce((
+        WHEN kind = 'trigrams' AND NOT (
+            EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm' AND has_schema_privilege(extnamespace, 'USAGE'))
+            AND (SELECT reltuples > 0 FROM pg_class WHERE oid = to_regclass(of)))
+            THEN NULL
+        WHEN kind IN ('index', 'trigrams') THEN coalesce((
             SELECT CASE WHEN NOT indisvalid THEN 'invalid' ELSE '' END FROM pg_index
             WHERE indexrelid = to_regclass(name) AND indrelid = to_regclass(of)), 'missing')
         WHEN kind = 'trigger' THEN coalesce((

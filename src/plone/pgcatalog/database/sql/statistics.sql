@@ -48,7 +48,46 @@ SELECT jsonb_build_object(
                         WHERE g.tgrelid = c.oid AND g.tgname = 'pgcatalog_chunks' AND g.tgenabled <> 'D')
                     AND EXISTS (SELECT FROM pg_class v
                         WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
-                            AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$'))) m) AS missing,
+                            AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$'))
+                UNION ALL
+                -- An index made on advice that is not being built, and whose build has not failed.
+                SELECT s.relation || '_' || r.name, 'advised',
+                    format('CREATE INDEX CONCURRENTLY %%I ON %%I %%s', s.relation || '_' || r.name, s.relation, r.definition)
+                FROM pgcatalog_indexes r
+                WHERE r.catalog = s.catalog AND r.message = '' AND r.columns <@ (s.columns || '{rid,zoid,path}')
+                    AND NOT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+                        WHERE x.indrelid = c.oid AND i.relname = s.relation || '_' || r.name)
+                    AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
+                        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                        AND l.classid = %(advised)s::int::oid
+                        AND l.objid::bigint = (hashtext(s.relation || '_' || r.name)::bigint & 4294967295))
+                UNION ALL
+                SELECT lost.name, 'chunks', lost.line FROM pg_class v
+                CROSS JOIN LATERAL (
+                    SELECT v.relname || '.' || name AS name, format('DROP TABLE %%I', v.relname) AS line
+                    FROM unnest('{zoid,chunk,start,stop,digest,embedding}'::text[]) AS name
+                    WHERE NOT EXISTS (SELECT FROM pg_attribute
+                        WHERE attrelid = v.oid AND attname = name AND NOT attisdropped)
+                    UNION ALL
+                    SELECT v.relname || '_pkey', format('ALTER TABLE %%I ADD PRIMARY KEY (zoid, chunk)', v.relname)
+                    WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = v.oid AND contype = 'p')
+                        AND (SELECT count(*) FROM pg_attribute WHERE attrelid = v.oid AND NOT attisdropped
+                            AND attname IN ('zoid', 'chunk')) = 2
+                    UNION ALL
+                    -- The job about the tables of chunks makes it, when it has found all texts in one.
+                    SELECT v.relname || '_hnsw', 'pgcatalog meaning ZOPE_CONF --backfill'
+                    WHERE v.reltuples >= %(hnsw_from)s
+                        AND obj_description(v.oid, 'pg_class') LIKE '%%"is_complete": true%%'
+                        AND (SELECT atttypmod FROM pg_attribute WHERE attrelid = v.oid AND attname = 'embedding'
+                            AND NOT attisdropped) <= %(hnsw_dimensions)s
+                        AND NOT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+                            JOIN pg_am am ON am.oid = i.relam
+                            WHERE x.indrelid = v.oid AND am.amname = 'hnsw' AND x.indisvalid)
+                        AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.relid = v.oid)
+                        AND NOT EXISTS (SELECT FROM pgcatalog_queue u
+                            WHERE u.catalog = s.catalog AND u.zoid = s.catalog AND u.due < 'infinity')) AS lost
+                WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
+                    AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$')) m) AS missing,
             -- The last work that was begun in the ZMI, by its name.
             (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
                 WHERE j.catalog = s.catalog) AS jobs,
