@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.sql.expression import Statement
 from tests.integration.content import create
 from tests.integration.traffic import traced
@@ -24,8 +24,8 @@ def pages(portal: Any) -> Any:
     return portal
 
 
-def read(portal: Any, sql: str, seconds: float | None = None) -> Read:
-    return Read(portal.portal_catalog._core.search_view(), lambda state: Statement(sql), seconds)
+def read(portal: Any, sql: str, seconds: float | None = None) -> RowsFetch:
+    return RowsFetch(portal.portal_catalog._core.search_view(), lambda state: Statement(sql), seconds)
 
 
 def page(portal: Any) -> list[str]:
@@ -40,7 +40,7 @@ def test_a_batch_takes_one_message(pages: Any) -> None:
     with traced(pages) as traffic, batch(pages):
         first, second = read(pages, "SELECT 1"), read(pages, "SELECT 2", 5.0)
         assert page(pages) == ["page"]
-        assert (first.rows(), second.rows()) == ([(1,)], [(2,)])
+        assert (first.value(), second.value()) == ([(1,)], [(2,)])
     assert traffic[0].round_trips == 1, traffic[0].statements
 
 
@@ -66,7 +66,7 @@ def test_without_a_batch_each_is_read_alone(pages: Any) -> None:
     first = read(pages, "SELECT 1")
     with traced(pages) as traffic:
         assert page(pages) == ["page"]
-        assert first.rows() == [(1,)]
+        assert first.value() == [(1,)]
     assert traffic[0].round_trips == 2, traffic[0].statements
     assert len(traffic[0].matching("SELECT 1")) == 1
 
@@ -75,9 +75,9 @@ def test_one_that_fails_does_no_harm(pages: Any) -> None:
     with batch(pages):
         wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")
         assert page(pages) == ["page"]
-    assert right.rows() == [(2,)]
+    assert right.value() == [(2,)]
     with pytest.raises(psycopg.errors.DivisionByZero):
-        wrong.rows()
+        wrong.value()
     assert len(pages.portal_catalog.unrestrictedSearchResults(getId="nowhere")) == 0
 
 
@@ -85,8 +85,8 @@ def test_one_that_fails_at_the_end_says_so_when_it_is_wanted(pages: Any) -> None
     with batch(pages):
         wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        wrong.rows()
-    assert right.rows() == [(2,)]
+        wrong.value()
+    assert right.value() == [(2,)]
 
 
 def test_one_that_takes_too_long_is_not_tried_again(pages: Any) -> None:
@@ -95,7 +95,7 @@ def test_one_that_takes_too_long_is_not_tried_again(pages: Any) -> None:
             slow = read(pages, "SELECT pg_sleep(10)", 0.05)
             assert page(pages) == ["page"]
         with pytest.raises(SearchTimeout):
-            slow.rows()
+            slow.value()
     assert len(traffic[0].matching("pg_sleep")) == 1
 
 
@@ -112,7 +112,7 @@ def test_an_error_inside_ends_the_batch(pages: Any) -> None:
         fail()
     assert first is not None
     assert not pages.portal_catalog._core.session.collected.is_open
-    assert first.rows() == [(1,)]
+    assert first.value() == [(1,)]
 
 
 def test_with_pending_changes_each_is_read_alone(pages: Any) -> None:
@@ -121,7 +121,7 @@ def test_with_pending_changes_each_is_read_alone(pages: Any) -> None:
         first = read(pages, "SELECT 1")
         assert page(pages) == ["page"]
         assert first.answer is None
-    assert first.rows() == [(1,)]
+    assert first.value() == [(1,)]
 
 
 def test_the_next_transaction_does_not_read_it(pages: Any) -> None:

@@ -13,9 +13,6 @@ from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.discovery.preview import preview
-from plone.pgcatalog.discovery.similar import more_like_this
-from plone.pgcatalog.discovery.suggest import did_you_mean
-from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import Kreuzberg
 from plone.pgcatalog.files.job import put_all
@@ -172,11 +169,11 @@ def test_the_words_of_a_private_file_are_nobody_elses(site: Any) -> None:
     counted(worker.dsn, portal.portal_catalog)
     tool = portal.portal_catalog
     assert [brain.getId for brain in tool(SearchableText="numbatine")] == ["closed"]
-    assert suggest(tool, "numba") == ["numbatine"]
+    assert tool.suggest("numba") == ["numbatine"]
     with acting_as(portal, None):
         assert [brain.getId for brain in tool(SearchableText="quokka")] == ["open"]
-        assert suggest(tool, "numba") == []
-        assert did_you_mean(tool, "numbatime") is None
+        assert tool.suggest("numba") == []
+        assert tool.did_you_mean("numbatime") is None
         results = tool(SearchableText="quokka")
         assert "numbatine" not in repr(results.snippets(results[:10]))
         assert results.facets(["portal_type"])["portal_type"] == {"File": 1}
@@ -197,10 +194,8 @@ def test_nor_are_they_in_a_preview_or_in_what_is_similar(site: Any) -> None:
     tool = portal.portal_catalog
     closed = IUUID(portal["folder-closed"]["closed"])
     with acting_as(portal, None):
-        assert "closed" not in [
-            brain.getId for brain in more_like_this(tool, IUUID(portal["folder-open"]["open"]), 10, {})
-        ]
-        assert len(more_like_this(tool, closed, 10, {})) == 0
+        assert "closed" not in [brain.getId for brain in tool.more_like_this(IUUID(portal["folder-open"]["open"]), 10)]
+        assert len(tool.more_like_this(closed, 10)) == 0
         hits = preview(tool, {"SearchableText": "quokka"}, {})
         assert sorted(hit.brain.getId for hit in hits) == ["open", "other"]
 

@@ -8,10 +8,8 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import NO_SCAN
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import TRIGRAMS
-from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIKE
 from plone.pgcatalog.discovery.suggest import near_sql
-from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import create_trigram_index
 from plone.pgcatalog.fulltext.word_lookup import containing
@@ -82,29 +80,29 @@ def site(shared_site: Site) -> Iterator[Any]:
 )
 def test_words_that_begin_so(site: Any, typed: str, suggested: set[str]) -> None:
     catalog, _, _ = site
-    assert set(suggest(catalog, typed)) == suggested
+    assert set(catalog.suggest(typed)) == suggested
 
 
 def test_the_most_frequent_come_first_and_no_more_than_asked_for(site: Any) -> None:
     catalog, _, _ = site
-    assert suggest(catalog, "needles")[0] == "needles"
-    assert suggest(catalog, "needle", limit=1) == ["needles"]
-    assert suggest(catalog, "needle", limit=0) == []
+    assert catalog.suggest("needles")[0] == "needles"
+    assert catalog.suggest("needle", limit=1) == ["needles"]
+    assert catalog.suggest("needle", limit=0) == []
 
 
 def test_they_stand_together_with_the_other_words(site: Any) -> None:
     catalog, _, _ = site
-    assert suggest(catalog, "pins need") == ["needles"]
-    assert suggest(catalog, "pins AND needles an") == ["and"]
-    assert suggest(catalog, "zürich need") == []
+    assert catalog.suggest("pins need") == ["needles"]
+    assert catalog.suggest("pins AND needles an") == ["and"]
+    assert catalog.suggest("zürich need") == []
 
 
 @pytest.mark.parametrize("typed", ["nedle", "neeedle", "neexle", "nedele", "needel"])
 def test_a_letter_may_be_wrong(site: Any, typed: str) -> None:
     catalog, _, _ = site
     if typed != "needel":  # the last letters may go on to anything
-        assert "needlework" in suggest(catalog, typed)
-    assert "needle" in str(did_you_mean(catalog, typed))
+        assert "needlework" in catalog.suggest(typed)
+    assert "needle" in str(catalog.did_you_mean(typed))
 
 
 @pytest.mark.parametrize(
@@ -128,9 +126,9 @@ def test_unknown_words_become_known_ones(site: Any, typed: str, meant: str | Non
 def test_what_is_suggested_finds_something(site: Any) -> None:
     catalog, _, _ = site
     assert len(catalog(SearchableText="informtion")) == 0
-    assert len(catalog(SearchableText=did_you_mean(catalog, "informtion"))) == 1
+    assert len(catalog(SearchableText=catalog.did_you_mean("informtion"))) == 1
     # Both are words of the site, but of no page.
-    assert did_you_mean(catalog, "haystack zuricj") is None
+    assert catalog.did_you_mean("haystack zuricj") is None
 
 
 @pytest.mark.parametrize(
@@ -145,8 +143,8 @@ def test_what_is_suggested_finds_something(site: Any) -> None:
 )
 def test_whatever_is_typed_is_legal(site: Any, text: str) -> None:
     catalog, _, _ = site
-    assert isinstance(suggest(catalog, text), list)
-    assert did_you_mean(catalog, text) is None or isinstance(did_you_mean(catalog, text), str)
+    assert isinstance(catalog.suggest(text), list)
+    assert catalog.did_you_mean(text) is None or isinstance(catalog.did_you_mean(text), str)
     assert len(catalog(getId="p0")) == 1
 
 
@@ -166,7 +164,7 @@ def test_nobody_is_told_a_word_that_he_may_not_see(site: Any) -> None:
     told = {}
     for user in (None, "mara", "rita", "boss"):
         with acting_as(portal, user):
-            told[user] = (suggest(catalog, "secr"), did_you_mean(catalog, "secretve"), suggest(catalog, "need"))
+            told[user] = (catalog.suggest("secr"), catalog.did_you_mean("secretve"), catalog.suggest("need"))
     assert told[None][:2] == told["rita"][:2] == ([], None)
     assert told["mara"][:2] == told["boss"][:2] == (["secretive"], "secretive")
     assert "needful" not in told[None][2]
@@ -177,10 +175,10 @@ def test_a_hidden_word_is_as_unknown_as_one_that_is_nowhere(site: Any) -> None:
     """What is said about "needful", hidden, is what is said about a word of the same letters that is nowhere."""
     catalog, portal, _ = site
     with acting_as(portal, None):
-        hidden, nowhere = did_you_mean(catalog, "needful"), did_you_mean(catalog, "needxul")
+        hidden, nowhere = catalog.did_you_mean("needful"), catalog.did_you_mean("needxul")
         assert (hidden, nowhere) == (None, None)
-        assert did_you_mean(catalog, "rendezvous haystakc") is None
-        assert suggest(catalog, "rendezvous need") == suggest(catalog, "nowhere need") == []
+        assert catalog.did_you_mean("rendezvous haystakc") is None
+        assert catalog.suggest("rendezvous need") == catalog.suggest("nowhere need") == []
 
 
 def test_a_frequent_word_may_be_hidden_in_the_rows_that_are_looked_at_first(site: Any, monkeypatch: Any) -> None:
@@ -234,10 +232,10 @@ def test_the_most_frequent_words_are_read_in_their_order(site: Any) -> None:
 def test_neither_of_what_is_not_effective(site: Any) -> None:
     catalog, portal, _ = site
     with acting_as(portal, None):
-        assert suggest(catalog, "outdated") == []
-        assert did_you_mean(catalog, "outdatedodl") is None
+        assert catalog.suggest("outdated") == []
+        assert catalog.did_you_mean("outdatedodl") is None
     with acting_as(portal, "boss"):
-        assert set(suggest(catalog, "outdated")) == {"outdatedold", "outdatedlater"}
+        assert set(catalog.suggest("outdated")) == {"outdatedold", "outdatedlater"}
 
 
 def test_no_criterion_shows_more(site: Any) -> None:
@@ -254,21 +252,21 @@ def test_no_criterion_shows_more(site: Any) -> None:
 def test_words_come_with_their_count_and_go_with_their_text(portal: Any, catalog: Any, dsn: str) -> None:
     page = create(portal, "Document", "page", title="ephemeral")
     transaction.commit()
-    assert suggest(catalog, "ephem") == []
+    assert catalog.suggest("ephem") == []
     counted(dsn, catalog)
-    assert suggest(catalog, "ephem") == ["ephemeral"]
+    assert catalog.suggest("ephem") == ["ephemeral"]
     with psycopg.connect(dsn) as connection:
         for step in (1, -1):
             connection.execute("UPDATE pgcatalog_words SET catalog = catalog + %s", [step])
             connection.commit()
             transaction.begin()
             # Words of another site in the same database are nobody's here.
-            assert suggest(catalog, "ephem") == (["ephemeral"] if step < 0 else [])
+            assert catalog.suggest("ephem") == (["ephemeral"] if step < 0 else [])
     page.title = "lasting"
     page.reindexObject()
     for end in (lambda: None, transaction.commit):
         end()
-        assert (suggest(catalog, "ephem"), did_you_mean(catalog, "ephemerla")) == ([], None)
+        assert (catalog.suggest("ephem"), catalog.did_you_mean("ephemerla")) == ([], None)
 
 
 # -- what it costs
@@ -277,11 +275,11 @@ def test_words_come_with_their_count_and_go_with_their_text(portal: Any, catalog
 def test_statements(site: Any) -> None:
     catalog, portal, _ = site
     for action, statements in (
-        (lambda: suggest(catalog, "needle"), 1),
-        (lambda: suggest(catalog, "neelde"), 2),
-        (lambda: did_you_mean(catalog, "needle haystack"), 1),
-        (lambda: did_you_mean(catalog, "xyzzyxyzzy"), 1),
-        (lambda: did_you_mean(catalog, "hsystack"), 2),
+        (lambda: catalog.suggest("needle"), 1),
+        (lambda: catalog.suggest("neelde"), 2),
+        (lambda: catalog.did_you_mean("needle haystack"), 1),
+        (lambda: catalog.did_you_mean("xyzzyxyzzy"), 1),
+        (lambda: catalog.did_you_mean("hsystack"), 2),
     ):
         transaction.begin()
         result_cache().clear()

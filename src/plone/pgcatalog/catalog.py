@@ -234,7 +234,7 @@ class PlonePGCatalogTool(CatalogTool):
 
         See ``plone.pgcatalog.discovery.similar``.
         """
-        return more_like_this(self, what, limit, query)
+        return more_like_this(self, what, limit, query).value()
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
@@ -243,13 +243,13 @@ class PlonePGCatalogTool(CatalogTool):
 
         See ``plone.pgcatalog.discovery.suggest``.
         """
-        return suggest(self, text, limit, query)
+        return suggest(self, text, limit, query).value()
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def did_you_mean(self, text: str, **query: Any) -> str | None:
         """Return *text* with words of what the *query* finds in place of unknown ones; None if nothing better is known."""
-        return did_you_mean(self, text, query)
+        return did_you_mean(self, text, query).value()
 
     # -- cataloguing
 

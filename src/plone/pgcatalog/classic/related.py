@@ -35,7 +35,7 @@ class RelatedPages(ViewletBase):
     def _similar(self, catalog: Any, wanted: int) -> list[dict[str, str]]:
         types = Search(self.context, self.request).filter_types([])
         root = "/".join(self.portal_state.navigation_root().getPhysicalPath())
-        brains = more_like_this(catalog, self.context, wanted, {"portal_type": types, "path": root})
+        brains = more_like_this(catalog, self.context, wanted, {"portal_type": types, "path": root}).value()
         registry = queryUtility(IRegistry)
         with_view = (registry and registry.get("plone.types_use_view_action_in_listings")) or ()
         return [

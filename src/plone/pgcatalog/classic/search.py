@@ -236,10 +236,10 @@ class SearchPage(PageRequest):
         with self.catalog._core.session.batch():
             snippets, also = self.found.snippets(self._brains), self.found.also()
             folders = self._folders
-        pages = also()
+        pages = also.value()
         passages = {page.brain.getRID(): page.passage for page in pages}
         marks = self.found.highlighter
-        listed = hits(self, self._brains, snippets(), folders, marks)
+        listed = hits(self, self._brains, snippets.value(), folders, marks)
         whole = marks.of_whole_words() if marks else None
         return listed, hits(self, [page.brain for page in pages], passages, {}, whole)
 

@@ -1,6 +1,5 @@
 """One search of the search page: its rows, what marks them, and the counts of its facets."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -14,16 +13,18 @@ from plone.pgcatalog.discovery.also import also_about
 from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
-from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
-from plone.pgcatalog.discovery.highlight import Snippets
-from plone.pgcatalog.discovery.similar import Similar
+from plone.pgcatalog.discovery.facets import FacetCounting
+from plone.pgcatalog.discovery.highlight import snippets
+from plone.pgcatalog.discovery.similar import more_like_this
+from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.discovery.suggest import titles_of
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
@@ -51,7 +52,7 @@ class PageSearch:
     limit: int = 0
     #: False if the facets only narrow the search: another request counts their values.
     counts_facets: bool = True
-    _better: dict[str, Correction] = field(default_factory=dict)
+    _corrections: dict[str, Fetch[Correction | None]] = field(default_factory=dict)
 
     @cached_property
     def _criteria(self) -> dict[str, Any]:
@@ -59,15 +60,19 @@ class PageSearch:
         if self.similar is None:
             return dict(self.base)
         with self.catalog._core.session.batch():
-            similar = Similar(self.catalog, self.similar, SIMILAR, self.base)
-            bool(self.similar_title)
-        return {**self.base, WHERE: expression_in(similar.results().criteria)}
+            similar = more_like_this(self.catalog, self.similar, SIMILAR, self.base)
+            self._similar_page.read_first(1)
+        return {**self.base, WHERE: expression_in(similar.value().criteria)}
 
     @cached_property
     def similar_title(self) -> str | None:
         """The title of the page that the hits are similar to, None for one that the visitor may not see."""
-        pages = self._part({"UID": self.similar}, 0, 1) if self.similar else ()
-        return next((brain.Title for brain in pages), None)
+        return next((brain.Title for brain in self._similar_page), None) if self.similar else None
+
+    @cached_property
+    def _similar_page(self) -> Any:
+        """The page that the hits are similar to, as a result."""
+        return self._part({"UID": self.similar}, 0, 1)
 
     @cached_property
     def _chosen(self) -> dict[str, Expression]:
@@ -104,7 +109,7 @@ class PageSearch:
     def read(self) -> None:
         """Read the page, and what an open batch has collected; the facets are counted in the same message."""
         with self.catalog._core.session.batch():
-            bool(self.results)
+            self.results.read_first(1)
         if self._counting is not None:
             self._counting.release()
 
@@ -133,37 +138,42 @@ class PageSearch:
         return self.results.highlighter()
 
     def look_up(self, text: str) -> None:
-        """Have the words that *text* may mean looked up in the message of an open batch: ``better`` may be asked."""
-        self._better[text] = Correction(self.catalog, text, self._place)
+        """Have the words that *text* may mean looked up in the message of an open batch, for ``better``."""
+        self._corrections[text] = correct(self.catalog, text, self._place)
 
     def better(self, text: str) -> str | None:
         """Return the text that somebody who has typed *text* may have meant, in what they may see; None for none.
 
         It may find nothing.
         """
-        if text not in self._better:
+        better = self._correction(text)
+        return None if better is None else better.text
+
+    def _correction(self, text: str) -> Correction | None:
+        if text not in self._corrections:
             self.look_up(text)
-        return self._better[text].text()
+        return self._corrections[text].value()
 
     def spelled(self, text: str, meant: "PageSearch") -> str:
-        """Return ``better`` of *text* as its words are written in the hits of *meant*, the search for it."""
-        return self._better[text].spelled(titles_of(meant.results))
+        """Return ``better`` of *text* as its words are written in the hits of *meant*, the search for it; *text* without one."""
+        better = self._correction(text)
+        return text if better is None else better.spelled(titles_of(meant.results))
 
     @property
     def _place(self) -> dict[str, Any]:
         """The query without its text and order: where words have to stand."""
         return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
-    def snippets(self, brains: Iterable[Any]) -> Callable[[], dict[int, str]]:
-        """Return what returns record id -> HTML for *brains*, hits of this page; see ``Snippets``."""
-        return Snippets(self.results, brains).by_rid if self.highlighter else dict
+    def snippets(self, brains: Iterable[Any]) -> Fetch[dict[int, str]]:
+        """Return a fetch of record id -> HTML for *brains*, hits of this page; see ``highlight.snippets``."""
+        return snippets(self.results, brains) if self.highlighter else Fetch.of({})
 
-    def also(self) -> Callable[[], list[AlsoAbout]]:
-        """Return a function for the pages that are about the same without the words, on the first page; see ``also_about``."""
-        return also_about(self.results) if self.start == 0 and self.similar is None else list
+    def also(self) -> Fetch[list[AlsoAbout]]:
+        """Return a fetch of the pages that are about the same without the words, on the first page; see ``also_about``."""
+        return also_about(self.results) if self.start == 0 and self.similar is None else Fetch.of([])
 
     @cached_property
-    def _counting(self) -> Counting | None:
+    def _counting(self) -> FacetCounting | None:
         """The facets that are being counted; None without any."""
         if not self.facets or not self.counts_facets:
             return None
@@ -173,14 +183,14 @@ class PageSearch:
         query = {k: v for k, v in self._criteria.items() if k not in SORTING}
         results = self.catalog.searchResults(query, b_size=0)
         facets = FacetQuery(results.criteria, results.sort, limit=OFFERED, chosen=self._chosen, **options)
-        return Counting(results, facets, FACET_SECONDS)
+        return FacetCounting(results, facets, FACET_SECONDS)
 
     @cached_property
     def counts(self) -> Facets:
         """The counted facets by index; none if counting took too long."""
         self.read()
         try:
-            return Facets() if self._counting is None else self._counting.facets()
+            return Facets() if self._counting is None else self._counting.value()
         except SearchTimeout:
             return Facets()
 

@@ -8,10 +8,10 @@ from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.also import also_about
 from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.highlight import plain_text
-from plone.pgcatalog.discovery.suggest import Completions
-from plone.pgcatalog.discovery.suggest import Correction
+from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import finds_something
+from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.discovery.suggest import titles_of
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.fulltext.typed import wanted_text
@@ -20,6 +20,7 @@ from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.request import number_in
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
@@ -72,10 +73,10 @@ class LiveSearch(AjaxSearch):
     """
 
     corrected: str | None = None
-    #: Returns the pages that are also about the text that was searched for, of one that was corrected in the end.
-    _also: Callable[[], list[AlsoAbout]] = staticmethod(list)
+    #: The pages that are also about the text that was searched for, of one that was corrected in the end.
+    _also: Fetch[list[AlsoAbout]] = Fetch.of([])
     #: The words that the last one may become, which are read together with the pages.
-    _words: Completions | None = None
+    _words: Fetch[list[str]] | None = None
 
     def __call__(self) -> str:
         if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
@@ -92,7 +93,7 @@ class LiveSearch(AjaxSearch):
         if self.corrected is not None:
             told = _("Showing results for ${text}", {"text": self.corrected})
             answer["corrected"] = self._link(self.corrected, told)
-        if also := self._also():
+        if also := self._also.value():
             label = translate(_("Also about this"), context=self.request)
             answer["also"] = {"label": label, "pages": self._as_json(also)}
         answer["words"] = [
@@ -112,19 +113,18 @@ class LiveSearch(AjaxSearch):
         with catalog._core.session.batch():
             last = _LAST_WORD.search(text)
             if last is not None and wanted_text(text).endswith(last[0]) and self.request.form.get("page", "1") == "1":
-                self._words = Completions(catalog, text, WORDS + 1, self._place)
+                self._words = suggest(catalog, text, WORDS + 1, self._place)
             typed = super().results(*args, **options)
             also = self._also_about(typed)
             has_rows = self._read(typed)
         self._also = also
         if has_rows:
             return typed
-        correction = Correction(catalog, text, self._place)
-        better = correction.text()
-        if better is None:
+        correction = correct(catalog, text, self._place).value()
+        if correction is None:
             return typed
         text = self.request.form[SOURCE_INDEX]
-        self.request.form[SOURCE_INDEX] = better
+        self.request.form[SOURCE_INDEX] = correction.text
         try:
             with catalog._core.session.batch():
                 corrected = super().results(*args, **options)
@@ -190,10 +190,10 @@ class LiveSearch(AjaxSearch):
         results.count_along()
         return len(results[: max(1, min(rows, MAX_ROWS))]) > 0
 
-    def _also_about(self, results: Any) -> Callable[[], list[AlsoAbout]]:
-        """Return ``also_about`` for *results*; a function for nothing where they are not on the first page."""
+    def _also_about(self, results: Any) -> Fetch[list[AlsoAbout]]:
+        """Return ``also_about`` for *results*; a fetch of no pages where they are not on the first page."""
         is_first = isinstance(results, CatalogSearchResults) and self.request.form.get("page", "1") == "1"
-        return also_about(results, ALSO) if is_first else list
+        return also_about(results, ALSO) if is_first else Fetch.of([])
 
     def _as_json(self, also: list[AlsoAbout]) -> list[dict[str, str]]:
         """Return title, address and passage of each page."""
@@ -213,7 +213,7 @@ class LiveSearch(AjaxSearch):
         if self._words is None or last is None or not total or self.corrected is not None:
             return []
         begin = self._text[: last.start()]
-        return [begin + word for word in self._words.words() if word != last[0].lower()][:WORDS]
+        return [begin + word for word in self._words.value() if word != last[0].lower()][:WORDS]
 
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"
@@ -282,7 +282,7 @@ class DidYouMean(BrowserView):
         if not isinstance(text, str) or not IPGCatalogTool.providedBy(catalog):
             return None
         place = {name: value for name, value in page.filter_query({}).items() if name != SOURCE_INDEX}
-        better = did_you_mean(catalog, text, place)
+        better = did_you_mean(catalog, text, place).value()
         # To the page operators are words, and all words are beginnings.
         return better if better and finds_something(catalog, page.filter_query({SOURCE_INDEX: better})) else None
 

@@ -31,7 +31,7 @@ from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
@@ -178,7 +178,7 @@ class SearchPanel(ControlPanelFormWrapper):
     form_id = SearchForm.id
     days = KEPT_DAYS
     problem = ""
-    _read: Read | None = None
+    _read: RowsFetch | None = None
 
     def update(self) -> None:
         """See IView."""
@@ -269,19 +269,19 @@ class SearchPanel(ControlPanelFormWrapper):
             parts.append(_("by meaning ${place}, similarity ${similarity}", values))
         return "; ".join(translated(part, self.request) for part in parts)
 
-    def _read_searches(self) -> Read | None:
+    def _read_searches(self) -> RowsFetch | None:
         """Have the counted searches read, in the message of an open batch; return what is read, None when nobody counts them."""
         tool = self.context.portal_catalog
         if self._read is None and IPGCatalogTool.providedBy(tool) and record_searches(tool):
             catalog = tool._core
-            self._read = Read(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
+            self._read = RowsFetch(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
         return self._read
 
     @property
     def searches(self) -> tuple[list[Counted], list[Counted]] | None:
         """The most frequent searches, and those without results; None when nobody counts them."""
         read = self._read_searches()
-        return None if read is None else top_searches(read.rows())
+        return None if read is None else top_searches(read.value())
 
     @property
     def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:

@@ -86,7 +86,7 @@ class Session:
         self.announced: dict[int, Any] = {}
         #: catalog -> overlay that shows its pending rows
         self.overlays = self.messages.overlays
-        #: what waits for a message, each a ``results.view.Read``
+        #: what waits for a message, each a ``results.view.RowsFetch``
         self.collected = Batch()
 
     @classmethod

@@ -1,7 +1,6 @@
 """Also about this: pages that are near to the question of a search and do not have its words, each with its nearest passage."""
 
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
@@ -19,9 +18,10 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.query.nearest import SIMILARITY
 from plone.pgcatalog.query.statements import versioned_idx_sql
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import NOTHING
@@ -41,16 +41,15 @@ class AlsoAbout:
     passage: str
 
 
-def also_about(results: CatalogSearchResults, most: int = MOST) -> Callable[[], list[AlsoAbout]]:
-    """Return a function for the pages that are near to the question of *results* and are not among them, the nearest first.
+def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[AlsoAbout]]:
+    """Return a fetch of the pages that are near to the question of *results* and are not among them, the nearest first.
 
     *results* are those of a search by words; all other criteria of it apply.  There are *most* pages at most, and none where
-    the site does not search by meaning, no embedder answers in time, or the statement takes too long.  One statement, in the
-    message of an open batch or when the function is called.
+    the site does not search by meaning, no embedder answers in time, or the statement takes too long.  One statement.
     """
     near = _near(results) if search_by_meaning(results.catalog.tool) else None
     if near is None:
-        return list
+        return Fetch.of([])
     view = results.catalog.search_view()
     words = results.catalog.translator(SOURCE_INDEX).where(results.criteria) or NOTHING
 
@@ -62,7 +61,7 @@ def also_about(results: CatalogSearchResults, most: int = MOST) -> Callable[[], 
         with_metadata = view.is_committed and state is not None and view.has_columns(state)
         return _statement(results, near, bind.condition(words, stored), stored, most, with_metadata)
 
-    return partial(_pages, results, Read(view, statement))
+    return Fetch(partial(_pages, results, RowsFetch(view, statement)))
 
 
 def _near(results: CatalogSearchResults) -> Near | None:
@@ -99,9 +98,9 @@ def _statement(
     )
 
 
-def _pages(results: CatalogSearchResults, read: Read) -> list[AlsoAbout]:
+def _pages(results: CatalogSearchResults, near: RowsFetch) -> list[AlsoAbout]:
     try:
-        rows = read.rows()
+        rows = near.value()
     except SearchTimeout:
         return []
     catalog = results.catalog

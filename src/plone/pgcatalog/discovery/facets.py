@@ -40,8 +40,9 @@ from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
@@ -74,10 +75,10 @@ def facets(
     exclude_own: bool = False,
     limit: int | None = LIMIT,
     timeout: float | None = None,
-) -> Facets:
-    """Count the values of the indexes *names* in all rows that match the search of *results*, its limits aside.
+) -> Fetch[Facets]:
+    """Return a fetch of the counted values of the indexes *names* in all rows that match *results*, limits aside.
 
-    Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.  Its
+    Its value is {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.  Its
     ``total`` is the number of rows that fulfil all criteria, or None if only ranges were counted, which can be.
     *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path
     or several: for each path one level below, the rows there and in it.
@@ -88,20 +89,20 @@ def facets(
     Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout.
     """
     what = ranges or {}, exclude_own, limit, children or {}, chosen or {}
-    return Counting(results, FacetQuery(results.criteria, results.sort, names, *what), timeout).facets()
+    return FacetCounting(results, FacetQuery(results.criteria, results.sort, names, *what), timeout)
 
 
-class Counting:
-    """The counting of *query* for the search of *results*, in *seconds* at most, as one of AT_ONCE; without *seconds* at once.
+class FacetCounting(Fetch[Facets]):
+    """The counts of *query* for the search of *results*, in *seconds* at most, as one of AT_ONCE; without *seconds* at once.
 
-    From the cache, or read; in an open batch it goes in the message of that.
+    From the cache, or read; in an open batch the statement goes in the message of the batch.
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
         self._facets = FacetStatement(results.catalog, query)
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
-        self._read: Read | None = None
+        self._rows: RowsFetch | None = None
         #: releases the slot of this object, which is released in any case when the object goes; None without one
         self._slot: Callable[[], object] | None = None
         self._is_refused = False
@@ -110,14 +111,14 @@ class Counting:
                 self._is_refused = not slots.acquire(timeout=PATIENCE)
                 self._slot = None if self._is_refused else finalize(self, slots.release)
             if not self._is_refused:
-                self._read = Read(self._view, self._statement, seconds)
+                self._rows = RowsFetch(self._view, self._statement, seconds)
 
     def release(self) -> None:
         """Let another search be counted: the statement of this one has been run."""
         if self._slot is not None:
             self._slot()
 
-    def facets(self) -> Facets:
+    def value(self) -> Facets:
         """Return the counts.  Raises SearchTimeout, also if too many others are counted."""
         if self._is_refused:
             raise SearchTimeout("the facets of other searches are being counted")
@@ -127,10 +128,10 @@ class Counting:
             self.release()
 
     def _row(self) -> Sequence[Any]:
-        row = self._cached() if self._read is None or self._read.answer is None else None
+        row = self._cached() if self._rows is None or self._rows.answer is None else None
         if row is None:
-            read = self._read or Read(self._view, self._statement)
-            row = next(iter(read.rows()), ())
+            rows = self._rows or RowsFetch(self._view, self._statement)
+            row = next(iter(rows.value()), ())
             key = self._key()
             if row and key is not None:
                 # About how many bytes the row and its key take.

@@ -35,8 +35,10 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import Rows
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Condition
@@ -295,64 +297,57 @@ def highlighter(results: CatalogSearchResults) -> Highlighter:
     return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives), stop_words)
 
 
-def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> dict[int, str]:
-    """Return record id -> HTML for *brains* of *results*, a page of it: about *length* characters of each text.
+def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> Fetch[dict[int, str]]:
+    """Return a fetch of record id -> HTML for *brains* of *results*: about *length* characters of each text.
 
-    The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
-    beginning of the text. One statement. What this search does not find is left out.
+    The words that were searched for are in ``<mark>``, and there is no other markup.  Without such words it is the
+    beginning of the text; a page that was found by its meaning has the chunk that is nearest to the question.  What the
+    search does not find is left out.  One statement.
     """
-    return Snippets(results, brains, length).by_rid()
+    wanted = [] if results.query.is_empty else list(brains)
+    if not wanted:
+        return Fetch.of({})
+    view = results.catalog.search_view()
+    rows = any_value(RID, [brain.getRID() for brain in wanted])
+    where = rows & results.query.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
+    texts = RowsFetch(view, view.binding(partial(_texts_statement, results, where), where))
+    return texts.then(partial(_snippets, results, wanted, length))
 
 
-class Snippets:
-    """The snippets of *brains* of *results*, see ``snippets``; in an open batch their texts come in the message of that.
+def _texts_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> Statement:
+    """Return the statement for (rid, text), in a search by meaning with (has the words, start, stop of the nearest chunk)."""
+    source = source_column(results.catalog)
+    near = near_in(where)
+    if near is None:
+        return bind.select(f"rid, {source}", bind.condition(where, stored), stored)
+    words = results.catalog.translator(SOURCE_INDEX).where(results.criteria) or NOTHING
+    chunks = near.question.nearest_of_each(stored.source, bind.condition(near.among, stored))
+    relation, values = stored.source
+    rid, start, stop = CHUNK_COLUMNS
+    joined = f"{relation} LEFT JOIN ({chunks.sql}) AS chunk ON {rid} = rid"
+    return bind.select(
+        f"rid, {source}, ({words.sql}) IS TRUE, {start}, {stop}",
+        bind.condition(where, stored),
+        replace(stored, source=(joined, (*values, *chunks.params))),
+        params=words.params,
+    )
 
-    What is found by its meaning, and not by the words, has its snippet from the chunk that is nearest to the question.
-    """
 
-    def __init__(self, results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> None:
-        self._results = results
-        self._brains = [] if results.query.is_empty else list(brains)
-        self._length = length
-        view = results.catalog.search_view()
-        rows = any_value(RID, [brain.getRID() for brain in self._brains])
-        where = rows & results.query.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
-        self._texts = Read(view, view.binding(partial(self._statement, where), where)) if self._brains else None
+def _snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int, rows: Rows) -> dict[int, str]:
+    texts = {rid: (source, chunk) for rid, source, *chunk in rows}
+    marks = highlighter(results)
+    return {
+        brain.getRID(): _snippet(marks, brain, *texts[brain.getRID()], length)
+        for brain in brains
+        if brain.getRID() in texts
+    }
 
-    def _statement(self, where: Condition, stored: Stored) -> Statement:
-        source = source_column(self._results.catalog)
-        near = near_in(where)
-        if near is None:
-            return bind.select(f"rid, {source}", bind.condition(where, stored), stored)
-        words = self._results.catalog.translator(SOURCE_INDEX).where(self._results.criteria) or NOTHING
-        chunks = near.question.nearest_of_each(stored.source, bind.condition(near.among, stored))
-        relation, values = stored.source
-        rid, start, stop = CHUNK_COLUMNS
-        joined = f"{relation} LEFT JOIN ({chunks.sql}) AS chunk ON {rid} = rid"
-        return bind.select(
-            f"rid, {source}, ({words.sql}) IS TRUE, {start}, {stop}",
-            bind.condition(where, stored),
-            replace(stored, source=(joined, (*values, *chunks.params))),
-            params=words.params,
-        )
 
-    def by_rid(self) -> dict[int, str]:
-        """Return record id -> HTML.  Raises as ``CatalogView.ask``."""
-        if self._texts is None:
-            return {}
-        rows = {rid: (source, chunk) for rid, source, *chunk in self._texts.rows()}
-        marks = highlighter(self._results)
-        return {
-            brain.getRID(): self._snippet(marks, brain, *rows[brain.getRID()])
-            for brain in self._brains
-            if brain.getRID() in rows
-        }
-
-    def _snippet(self, marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any]) -> str:
-        has_words, start, stop = chunk or (True, None, None)
-        if has_words or start is None or stop is None or not (source or "")[start:stop]:
-            return marks.snippet(_text(brain, source), self._length)
-        return chunk_snippet(marks, brain, (source or "")[start:stop], start, stop >= len(source or ""), self._length)
+def _snippet(marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any], length: int) -> str:
+    has_words, start, stop = chunk or (True, None, None)
+    if has_words or start is None or stop is None or not (source or "")[start:stop]:
+        return marks.snippet(_text(brain, source), length)
+    return chunk_snippet(marks, brain, (source or "")[start:stop], start, stop >= len(source or ""), length)
 
 
 def chunk_snippet(marks: Highlighter, brain: Any, text: str, start: int, is_last: bool, length: int = LENGTH) -> str:

@@ -13,7 +13,7 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
@@ -41,7 +41,7 @@ def passages(results: CatalogSearchResults, count: int) -> list[Passage]:
     if found:
         return found
     brains = results[:count]
-    texts = snippets(results, brains, LENGTH)
+    texts = snippets(results, brains, LENGTH).value()
     return [Passage(brain, plain_text(texts[brain.getRID()]), None) for brain in brains if brain.getRID() in texts]
 
 
@@ -61,7 +61,7 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
             near.is_costly,
         )
 
-    rows = Read(view, view.binding(statement, near.among)).rows()
+    rows = RowsFetch(view, view.binding(statement, near.among)).value()
     loader = RowLoader(view, array("q", dict.fromkeys(rid for rid, *_ in rows)), catalog.excluded_keys)
     make = catalog.brain_maker()
     brains = {rid: make(loader, rid) for rid, *_ in rows}

@@ -20,7 +20,9 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.fetch import Fetch
+from plone.pgcatalog.results.view import Rows
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH
 from plone.pgcatalog.sql.column import quote
@@ -45,42 +47,35 @@ COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 SIMILAR = load_sql("similar")
 
 
-def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
-    """Return the *limit* results of *query* that are most like *what* by their text, ranked by that.
+def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Fetch[Any]:
+    """Return a fetch of the *limit* results of *query* that are most like *what* by their text, ranked by likeness.
 
     *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
-    is not catalogued, or hidden from the user, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
-    for a catalog without a text index.
+    is not catalogued, or hidden from the user, or has no text, is like nothing.  Raises TypeError for another *what*, and
+    QueryError for a catalog without a text index.
     """
-    return Similar(tool, what, limit, query).results()
+    limit = whole("limit", limit, LARGEST_WINDOW)
+    as_results = partial(_results, tool, query)
+    if limit <= 0:
+        return Fetch(partial(as_results, []))
+    near = _near_rows(tool, what, limit, query)
+    if near is None:
+        return _similar_rows(tool, what, limit, query).then(as_results)
+    # A page may have no vectors.
+    return near.then(lambda rows: as_results(rows or _similar_rows(tool, what, limit, query).value()))
 
 
-class Similar:
-    """What ``more_like_this`` returns; in an open batch the rows are found in the message of that."""
-
-    def __init__(self, tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> None:
-        limit = whole("limit", limit, LARGEST_WINDOW)
-        self._tool = tool
-        self._query = query
-        self._by_words = partial(_similar_rows, tool, what, limit, query)
-        self._near = None if limit <= 0 else _near_rows(tool, what, limit, query)
-        self._rows = self._by_words() if limit > 0 and self._near is None else None
-
-    def results(self) -> Any:
-        """Return the results.  Raises as ``CatalogView.ask``."""
-        rows = self._near.rows() if self._near is not None else []
-        if not rows and self._near is not None:
-            self._rows = self._by_words()  # the page has no vectors
-        rows = rows or (self._rows.rows() if self._rows is not None else [])
-        if not rows:
-            return self._tool.searchResults(where=Or())
-        like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
-        given = expression_in(self._query)
-        return self._tool.searchResults(**{**self._query, WHERE: like if given is None else And(like, given)})
+def _results(tool: Any, query: Mapping[str, Any], rows: Rows) -> Any:
+    """Return the results of *query* that *rows* name, (record id, score) each, ranked by the scores."""
+    if not rows:
+        return tool.searchResults(where=Or())
+    like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
+    given = expression_in(query)
+    return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
 
 
-def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Read | None:
-    """Return what brings record ids and scores of the rows that mean the same; None for a site without vectors.
+def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch | None:
+    """Return a fetch of (record id, score) of the rows that mean the same; None for a site without vectors.
 
     The meaning of a page is the mean of its chunks.
     """
@@ -103,11 +98,11 @@ def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Re
         )
         return Statement(sql, (*near.params, *params, *one.params, limit), where.is_costly)
 
-    return Read(view, view.binding(statement, itself, results.condition))
+    return RowsFetch(view, view.binding(statement, itself, results.condition))
 
 
-def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Read:
-    """Return what brings record ids and scores."""
+def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch:
+    """Return a fetch of (record id, score) of the rows with the same characteristic words."""
     # An expired page, too, may be looked at by who may view it.
     itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
     given = {WHERE: And()} | dict(query)
@@ -136,7 +131,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
         values = (*params, *one.params, *counted, *counted, *params, *where.params, limit)
         return Statement(text, values, where.is_costly)
 
-    return Read(view, view.binding(statement, itself, results.condition))
+    return RowsFetch(view, view.binding(statement, itself, results.condition))
 
 
 def _itself(what: Any) -> Combinable:

@@ -6,6 +6,9 @@ from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from functools import partial
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.highlight import source_column
 from plone.pgcatalog.fulltext.lexicon import storable_text
@@ -29,8 +32,9 @@ from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import without_near
 from plone.pgcatalog.query.nearest import WORDS
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import whole
@@ -86,43 +90,34 @@ _RUN = re.compile(r"\w+")
 _TOKEN = re.compile(r"(?:\bNOT\s+|-)?[\w*?]+")
 
 
-def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
-    """Return up to *limit* words that begin with the last word of *text*, the most frequent first.
+def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> Fetch[list[str]]:
+    """Return a fetch of up to *limit* words that begin with the last word of *text*, the most frequent first.
 
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
-    When there are few, those come behind that begin so but for one letter.  One statement, or two.
+    When there are few, words follow that begin alike but for one letter.  One statement, or two.
     """
-    return Completions(tool, text, limit, query).words()
+    runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
+    lexicon = lexicon_of(tool)
+    limit = whole("limit", limit, LARGEST_WINDOW)
+    prefix = _single(lexicon, runs[-1]) if runs and limit > 0 else None
+    if prefix is None:
+        return Fetch.of([])
+    stop_words = stop_words_of(tool, query or {})
+    others = [
+        as_word(run)
+        for run in runs[:-1][-MAX_WORDS:]
+        if (parts := words(lexicon, [run])) and tuple(parts) not in stop_words
+    ]
+    vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
+    return vocabulary.beginning_with(prefix, limit).then(partial(_with_near_words, vocabulary, prefix, limit))
 
 
-class Completions:
-    """What ``suggest`` returns; in an open batch, words that begin so come in the message of that."""
-
-    def __init__(self, tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> None:
-        runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
-        lexicon = lexicon_of(tool)
-        self._limit = limit = whole("limit", limit, LARGEST_WINDOW)
-        self._prefix = _single(lexicon, runs[-1]) if runs and limit > 0 else None
-        if self._prefix is not None:
-            stop_words = stop_words_of(tool, query or {})
-            others = [
-                as_word(run)
-                for run in runs[:-1][-MAX_WORDS:]
-                if (parts := words(lexicon, [run])) and tuple(parts) not in stop_words
-            ]
-            query = {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})}
-            self._vocabulary = Vocabulary(tool, query)
-            self._beginning = self._vocabulary.beginning_with(self._prefix, limit)
-
-    def words(self) -> list[str]:
-        """Return the words.  Raises as ``CatalogView.ask``."""
-        if self._prefix is None:
-            return []
-        words = self._beginning()
-        if len(words) < min(FEW_SUGGESTIONS, self._limit) and len(self._prefix) > EXACT_PREFIX + 1:
-            near = self._vocabulary.nearly_beginning_with(self._prefix, self._limit)()
-            words += [word for word in near if word not in words][: self._limit - len(words)]
+def _with_near_words(vocabulary: "Vocabulary", prefix: str, limit: int, words: list[str]) -> list[str]:
+    """Return *words*, which begin with *prefix*, and words that nearly do where they are few."""
+    if len(words) >= min(FEW_SUGGESTIONS, limit) or len(prefix) <= EXACT_PREFIX + 1:
         return words
+    near = vocabulary.nearly_beginning_with(prefix, limit).value()
+    return words + [word for word in near if word not in words][: limit - len(words)]
 
 
 def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
@@ -139,63 +134,76 @@ def _single(lexicon: Any, run: str) -> str | None:
     return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
 
 
-def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
-    """Return *text* with words of the site in place of unknown ones, None when nothing better is known.
+def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> Fetch[str | None]:
+    """Return a fetch of *text* with words of the site in place of unknown ones, None when nothing better is known.
 
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
     Two statements, one when nothing is corrected.
     """
-    correction = Correction(tool, text, query)
-    corrected = correction.text()
-    if corrected is None:
-        return None
-    found = _found_texts(tool, {**(query or {}), SOURCE_INDEX: corrected})
-    return correction.spelled(found) if found else None
+
+    def with_hits(better: Correction | None) -> str | None:
+        found = [] if better is None else _found_texts(tool, {**(query or {}), SOURCE_INDEX: better.text})
+        return better.spelled(found) if better is not None and found else None
+
+    return correct(tool, text, query).then(with_hits)
 
 
+def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fetch[Correction | None]":
+    """Return a fetch of the correction of *text* in what ``searchResults(**query)`` finds, None when nothing better is known.
+
+    The corrected text may find nothing: its words may stand in different pages.  One statement.
+    """
+    text = storable_text(text)
+    tokens = _plain_words(lexicon_of(tool), text)
+    words = sorted({word for _, word in tokens})
+    if not words:
+        return Fetch.of(None)
+    near = Vocabulary(tool, query or {}).near(words, max(map(allowed_edits, words)))
+
+    def correction(there: Mapping[str, int]) -> Correction | None:
+        better = Correction(tool, query or {}, text, tokens, _corrections(there, words))
+        return None if better.text == text else better
+
+    return near.then(correction)
+
+
+@dataclass(frozen=True)
 class Correction:
-    """A text with words of the site in place of unknown ones; in an open batch they are looked up in the message of that.
+    """The text *typed* with words of the site in place of unknown ones.
 
-    It may find nothing: its words may stand in different pages.
+    *tokens* are the words of the text and where they stand, *better* a word of the lexicon for each unknown one, which
+    stands in what ``searchResults(**query)`` of the catalog *tool* finds.
     """
 
-    def __init__(self, tool: Any, text: str, query: Mapping[str, Any] | None = None) -> None:
-        self._tool = tool
-        self._place = query or {}
-        self._text = storable_text(text)
-        self._tokens = _plain_words(lexicon_of(tool), self._text)
-        self._words = sorted({word for _, word in self._tokens})
-        edits = max(map(allowed_edits, self._words), default=0)
-        self._near = Vocabulary(tool, self._place).near(self._words, edits) if self._words else dict
-        self._better: dict[str, str] = {}
+    tool: Any
+    query: Mapping[str, Any]
+    typed: str
+    tokens: Sequence[tuple[re.Match[str], str]]
+    better: Mapping[str, str]
 
-    def text(self) -> str | None:
-        """Return the corrected text in words of the lexicon, None if nothing better is known.
-
-        One statement.  Raises as ``CatalogView.ask``.
-        """
-        self._better = _corrections(self._near(), self._words)
-        corrected = self._with({})
-        return None if corrected == self._text else corrected
+    @cached_property
+    def text(self) -> str:
+        """The corrected text in words of the lexicon."""
+        return self._with({})
 
     def spelled(self, texts: Iterable[str]) -> str:
-        """Return the answer of ``text`` with its new words as they are written in *texts*: ``Bücher`` for ``bucher``.
+        """Return ``text`` with its new words as they are written in *texts*: ``Bücher`` for ``bucher``.
 
         Words that are not in *texts* are looked up in the texts of pages.  One statement, or none.
         """
-        words = set(self._better.values())
-        forms = _forms(lexicon_of(self._tool), words, texts)
+        words = set(self.better.values())
+        forms = _forms(lexicon_of(self.tool), words, texts)
         if missing := words.difference(forms):
             any_word = " OR ".join(f'"{word}"' for word in sorted(missing))
-            kept = _found_texts(self._tool, {**self._place, SOURCE_INDEX: any_word}, len(missing))
-            forms |= _forms(lexicon_of(self._tool), missing, kept)
+            kept = _found_texts(self.tool, {**self.query, SOURCE_INDEX: any_word}, len(missing))
+            forms |= _forms(lexicon_of(self.tool), missing, kept)
         return self._with(forms)
 
     def _with(self, forms: Mapping[str, str]) -> str:
-        corrected = self._text
-        for token, word in reversed(self._tokens):
-            if word in self._better:
-                better = self._better[word]
+        corrected = self.typed
+        for token, word in reversed(self.tokens):
+            if word in self.better:
+                better = self.better[word]
                 better = _as_typed(forms.get(better, better), token[0])
                 corrected = corrected[: token.start()] + better + corrected[token.end() :]
         return corrected
@@ -269,29 +277,26 @@ def _found_texts(tool: Any, query: Mapping[str, Any], rows: int = 1) -> list[str
         query = {**query, RANK: WORDS}
     results = tool.searchResults(**query)
     found = _some_rows(results, results.condition, source_column(results.catalog), rows)
-    return [text or "" for (text,) in found.rows()]
+    return [text or "" for (text,) in found.value()]
 
 
-def by_meaning_alone(results: CatalogSearchResults) -> Callable[[], bool]:
-    """Return what tells whether no row of *results* has the words of the search, so that they may be mistyped.
+def by_meaning_alone(results: CatalogSearchResults) -> Fetch[bool]:
+    """Return a fetch of True if no row of *results* has the words of the search, so that they may be mistyped.
 
-    One statement, in the message of an open batch or then; none for a search that does not ask by meaning.
+    One statement; none for a search that does not ask by meaning, whose value is False.
     """
     where = without_near(results.condition)
-    if where is results.condition:
-        return lambda: False
-    row = _some_rows(results, where)
-    return lambda: not row.rows()
+    return Fetch.of(False) if where is results.condition else _some_rows(results, where).then(lambda rows: not rows)
 
 
-def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "1", rows: int = 1) -> Read:
+def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "1", rows: int = 1) -> RowsFetch:
     view = results.catalog.search_view()
 
     def statement(stored: Stored) -> Statement:
         # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
         return bind.select(columns, bind.selective_condition(where, stored), stored, f"LIMIT {rows:d}")
 
-    return Read(view, view.binding(statement, where))
+    return RowsFetch(view, view.binding(statement, where))
 
 
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:
@@ -315,60 +320,54 @@ class Vocabulary:
         self._view = self._catalog.search_view()
         self._column = self._catalog.translator(SOURCE_INDEX).column
 
-    def beginning_with(self, text: str, limit: int) -> Callable[[], list[str]]:
-        """Return what will return up to *limit* words that begin with *text*, the most frequent first.
-
-        One statement, in the message of an open batch or then.
-        """
+    def beginning_with(self, text: str, limit: int) -> Fetch[list[str]]:
+        """Return a fetch of up to *limit* words that begin with *text*, the most frequent first.  One statement."""
         return self._like(text, "", (), limit)
 
-    def nearly_beginning_with(self, text: str, limit: int) -> Callable[[], list[str]]:
-        """Return what ``beginning_with`` does, of words that begin with *text* but for one letter."""
+    def nearly_beginning_with(self, text: str, limit: int) -> Fetch[list[str]]:
+        """Return ``beginning_with`` for words that begin with *text* but for one letter."""
         patterns = near_beginnings(text)
-        return (
-            self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else list
+        if not patterns:
+            return Fetch.of([])
+        return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit)
+
+    def near(self, words: Sequence[str], edits: int) -> Fetch[dict[str, int]]:
+        """Return a fetch of word -> its documents: *words* that are there, and neighbours of the others that are.
+
+        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement.
+        """
+        if not self._view.session.generations.newest:
+            self._view.session.read_states()  # tells whether pg_trgm is there
+        return Fetch(partial(self._near_words, self._words_or_near(words, edits), words, edits))
+
+    def _near_words(self, rows: RowsFetch, words: Sequence[str], edits: int) -> dict[str, int]:
+        generations = self._view.session.generations
+        try:
+            return dict(rows.value())
+        except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
+            if generations.trigrams is None:
+                raise
+            generations.trigrams = None  # the extension was dropped
+            return dict(self._words_or_near(words, edits).value())
+
+    def _words_or_near(self, words: Sequence[str], edits: int) -> RowsFetch:
+        near = near_sql(self._view.session.generations.trigrams, max(1, NEIGHBOURS // len(words)), NOT_SEEN)
+        column = self._catalog.zoid, self._column.name
+        return self._fetch(
+            lambda seen: THESE_OR_NEAR.format(near=near, seen=seen),
+            lambda seen: (*seen, list(words), *column, *column, edits, *seen),
         )
 
-    def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
-        """Return what will return word -> its documents: *words* that are there, and neighbours of the others that are.
-
-        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the
-        message of an open batch or then.
-        """
-        session, column = self._view.session, (self._catalog.zoid, self._column.name)
-        if not session.generations.newest:
-            session.read_states()  # tells whether pg_trgm is there
-
-        def read() -> Read:
-            near = near_sql(session.generations.trigrams, max(1, NEIGHBOURS // len(words)), NOT_SEEN)
-            return self._read(
-                lambda seen: THESE_OR_NEAR.format(near=near, seen=seen),
-                lambda seen: (*seen, list(words), *column, *column, edits, *seen),
-            )
-
-        words_or_near = read()
-
-        def there() -> dict[str, int]:
-            try:
-                return dict(words_or_near.rows())
-            except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
-                if session.generations.trigrams is None:
-                    raise
-                session.generations.trigrams = None  # somebody has dropped the extension
-                return dict(read().rows())
-
-        return there
-
-    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Callable[[], list[str]]:
+    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Fetch[list[str]]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        words = self._read(
+        words = self._fetch(
             lambda seen: BEGINNING.format(candidates=candidates, seen=seen, limit=limit), lambda seen: (*values, *seen)
         )
-        return lambda: [word for word, _ in sorted(words.rows(), key=lambda counted: (-counted[1], counted[0]))]
+        return words.then(lambda rows: [word for word, _ in sorted(rows, key=lambda row: (-row[1], row[0]))])
 
-    def _read(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Read:
-        """Return what brings the rows of the SQL, and its values, that are made with ``SEEN`` and the values of that."""
+    def _fetch(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:
+        """Return a fetch of the rows of *sql* with *params*, both made of ``SEEN`` and its values."""
         texts = (self._catalog.zoid, self._column.name)
 
         def statement(stored: Stored) -> Statement:
@@ -387,4 +386,4 @@ class Vocabulary:
             # Not costly, even if the restriction is: a scan stops at the first row that has a word.
             return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
 
-        return Read(self._view, self._view.binding(statement, self._where))
+        return RowsFetch(self._view, self._view.binding(statement, self._where))

@@ -183,7 +183,7 @@ class Parameters:
 
     def corrected_text(self) -> str | None:
         """Return the text that may have been meant, None for none."""
-        return did_you_mean(self.catalog, self.text, self.place)
+        return did_you_mean(self.catalog, self.text, self.place).value()
 
     def query(self) -> dict[str, Any]:
         """Return the query dict, without a window."""

@@ -11,8 +11,8 @@ from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import told_facets
-from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
+from plone.pgcatalog.discovery.facets import FacetCounting
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.passages import headings
 from plone.pgcatalog.discovery.passages import passages
@@ -30,6 +30,7 @@ from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.parameters import parsing
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -120,17 +121,17 @@ class ResultsSerializer(LazyCatalogResultSerializer):
             has_no_words = by_meaning_alone(self.lazy_resultset) if marks else None
             if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
                 self.lazy_resultset.count_along()
-                self.lazy_resultset[:end]
+                self.lazy_resultset.read_first(end)
             total = self.lazy_resultset.actual_result_count
         answer = super().__call__(fullobjects)
         is_as_site = "use_site_search_settings" in self.request.form and shown.b_start == 0
         with self.lazy_resultset.view.session.batch():
-            also = also_about(self.lazy_resultset) if is_as_site else list
+            also = also_about(self.lazy_resultset) if is_as_site else Fetch.of([])
             if marks:
                 self._add_snippets(answer["items"])
-        if pages := also():
+        if pages := also.value():
             answer["also_about"] = [self._near(page) for page in pages]
-        if has_no_words is not None and (not total or has_no_words()):
+        if has_no_words is not None and (not total or has_no_words.value()):
             answer["did_you_mean"] = self._meant()
         return answer
 
@@ -154,7 +155,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         text = text.get("query") if isinstance(text, Mapping) else text
         place = {name: value for name, value in criteria.items() if name not in WINDOW}
         typed = text.strip().removesuffix("*") if isinstance(text, str) else ""
-        return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place)
+        return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place).value()
 
 
 class SearchGet(Service):
@@ -185,7 +186,7 @@ class SearchGet(Service):
         is_first = parameters.start == 0 and cursor in (None, "*") and parameters.rows > 0
         highlighter = results.highlighter()
         with results.view.session.batch():
-            also = also_about(results) if is_first and parameters.text else list
+            also = also_about(results) if is_first and parameters.text else Fetch.of([])
             snippets = results.snippets(wanted, parameters.snippet_length)
         answer: dict[str, Any] = {
             "@id": address(self.request),
@@ -200,14 +201,14 @@ class SearchGet(Service):
         }
         if limit:
             answer["response"]["numFoundExact"] = not results.is_limited
-        if pages := also():
+        if pages := also.value():
             passages_of = {page.brain.getRID(): page.passage for page in pages}
             near = [page.brain for page in pages]
             answer["also_about"] = documents(near, self.request, passages_of, highlighter.of_whole_words())
         if parameters.passages:
             answer["passages"] = self._passages(parameters)
         answer |= self._facets(parameters, counted(facets))
-        if parameters.text and (not total or has_no_words() or parameters.flag("spellcheck", False)):
+        if parameters.text and (not total or has_no_words.value() or parameters.flag("spellcheck", False)):
             answer["did_you_mean"] = parameters.corrected_text()
         return answer
 
@@ -242,7 +243,7 @@ class SearchGet(Service):
         return [field, pairs[:limit]]
 
 
-def counting(parameters: Parameters, names: Sequence[str], results: Any) -> Counting | None:
+def counting(parameters: Parameters, names: Sequence[str], results: Any) -> FacetCounting | None:
     """Return the counting of the facets *names*, and of the ranges of *parameters*, in *results*, each without its own criterion.
 
     In an open batch it goes in the message of that.  Facets whose values the user may not be told are left out; None if
@@ -257,18 +258,18 @@ def counting(parameters: Parameters, names: Sequence[str], results: Any) -> Coun
     return counting_of(results, names, ranges, limit) if told else None
 
 
-def counting_of(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> Counting:
+def counting_of(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> FacetCounting:
     """Return the counting of the facets *names* and *ranges* of *results*, each without its own criterion."""
     with bad_values():
         query = FacetQuery(results.criteria, results.sort, names, ranges, True, limit)
-        return Counting(results, query, FACET_SECONDS)
+        return FacetCounting(results, query, FACET_SECONDS)
 
 
-def counted(facets: Counting | None) -> Mapping[str, Facet] | None:
+def counted(facets: FacetCounting | None) -> Mapping[str, Facet] | None:
     """Return *facets*; None if counting takes too long."""
     try:
         with bad_values():
-            return {} if facets is None else facets.facets()
+            return {} if facets is None else facets.value()
     except SearchTimeout:
         return None
 
@@ -352,7 +353,7 @@ class SuggestGet(Service):
         search = beginning(catalog, text)
         pages = parameters.search(place | {"Title": search}, 0, LIMIT) if search else []
         with bad_values():
-            terms = suggest(catalog, text, LIMIT, place) if text else []
+            terms = suggest(catalog, text, LIMIT, place).value() if text else []
         return {
             "@id": self.request["ACTUAL_URL"],
             "suggestions": summaries(pages, self.request),

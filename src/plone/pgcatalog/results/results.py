@@ -95,7 +95,7 @@ class CatalogSearchResults(LazyMap):
         """
         from plone.pgcatalog.discovery.facets import facets
 
-        return facets(self, names, **options)
+        return facets(self, names, **options).value()
 
     @property
     def facet_counts(self) -> Any:
@@ -114,9 +114,13 @@ class CatalogSearchResults(LazyMap):
         """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.highlight.snippets``."""
         from plone.pgcatalog.discovery.highlight import snippets
 
-        return snippets(self, brains, *args, **options)
+        return snippets(self, brains, *args, **options).value()
 
     # -- reading
+
+    def read_first(self, rows: int) -> None:
+        """Read the first *rows* rows now, in one message with what an open batch has collected."""
+        self._first(rows)
 
     def count_along(self) -> None:
         """Have all rows counted in the message that reads the first ones: for who will want both."""

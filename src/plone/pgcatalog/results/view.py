@@ -23,6 +23,7 @@ from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.seen import Maker
 from plone.pgcatalog.results.seen import SeenCatalog
 from plone.pgcatalog.sql.column import Column
@@ -249,11 +250,11 @@ class CatalogView(SeenCatalog):
         return self.run("metadata", statement)
 
 
-class Read:
-    """What *statement* brings of the catalog of *view*; in an open ``Session.batch`` it goes in the message of that.
+class RowsFetch(Fetch[Rows]):
+    """The rows of *statement* in the catalog of *view*; in an open ``Session.batch`` it goes in the message of the batch.
 
-    It does no harm to the others of the message if it fails: then it is repeated alone, and raises.  *seconds* is its time
-    limit, None for the view's.  With changes of its own, the transaction sends each alone.
+    A failure leaves the other statements of the message alone: the statement is repeated alone, and raises.  *seconds* is
+    its time limit, None for the view's.  A transaction with pending changes sends each statement alone.
     """
 
     def __init__(self, view: CatalogView, statement: Maker, seconds: float | None = None) -> None:
@@ -264,8 +265,8 @@ class Read:
         self._view = view
         view.session.collected.add(view.zoid, self)
 
-    def rows(self) -> Rows:
-        """Return what the statement brings, nothing if there is nothing to read.  Raises as ``CatalogView.ask``."""
+    def value(self) -> Rows:
+        """Return the rows, [] if there is nothing to read.  Raises as ``CatalogView.ask``."""
         if self.is_too_slow:
             raise SearchTimeout(f"the search took longer than {self.seconds} s")
         if self.answer is None:
@@ -274,9 +275,9 @@ class Read:
         return self.answer
 
     def send(self) -> None:
-        """Send it with what else its batch has collected; if it fails, ``rows`` will say so."""
+        """Send the statements that the batch has collected; if this one fails, ``value`` raises."""
         with suppress(psycopg.Error, SearchTimeout, LimitExceeded):
-            self.rows()
+            self.value()
 
 
 # -- values of indexes
