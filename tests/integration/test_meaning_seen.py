@@ -157,6 +157,17 @@ def test_pages_that_wait_for_an_embedder_that_is_away(db: Any, site: Any, kind: 
     assert any("ConnectError" in sentence for sentence in told["attention"])
 
 
+def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answers) -> None:
+    dsn = site[2]
+    assert findings(dsn) == []
+    with connect(dsn, "test") as connection:
+        connection.execute("UPDATE pgcatalog_queue SET put_at = put_at - interval '31 seconds'")
+    [named] = findings(dsn)
+    assert "no worker takes it; begin pgcatalog work" in named
+    with connect(dsn, "queue"):
+        assert findings(dsn) == []
+
+
 def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: Answers) -> None:
     dsn, found = site[2], []
 

@@ -31,6 +31,8 @@ OLDEST_SECONDS = 3600
 MAX_REPLAY_LAG = 30.0
 #: A job that nobody has taken after so many seconds is worth a word: workers take one at once.
 LONGEST_WAIT = 600
+#: Seconds after which it is worth a word if no worker is connected to the database.
+WITHOUT_WORKER = 30
 #: More slow queries than usual are worth a word from this factor on, if so many of them were slow for their site.
 UNUSUAL = 1.5
 FEW_LONG = 5
@@ -335,12 +337,15 @@ def lost_references(connection: Connection[Any]) -> dict[str, Any]:
 
 
 def neglected(catalog: dict[str, Any]) -> list[str]:
-    """Return the kinds of jobs of *catalog* of which one waits for LONGEST_WAIT and none is being done."""
+    """Return the kinds of jobs of *catalog* of which one waits for too long and none is being done.
+
+    That is LONGEST_WAIT, or WITHOUT_WORKER if no worker is connected.
+    """
     return [
         kind
         for kind, work in catalog["queue"].items()
         if kind in catalog["needed"]
-        and work["oldest_seconds"] >= LONGEST_WAIT
+        and work["oldest_seconds"] >= (LONGEST_WAIT if work["has_worker"] else WITHOUT_WORKER)
         and not work["is_being_done"]
         and unfinished(catalog, kind)
     ]
