@@ -18,6 +18,7 @@ from plone.pgcatalog.query import nearest
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import database_dsn
+from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import serving
@@ -27,6 +28,7 @@ from tests.integration.vectors import work
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
+from zope.component import getUtility
 
 import json
 import numpy
@@ -163,6 +165,22 @@ def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
         until(lambda: answering(portal).has_hnsw)
         worker.stop()
         until(background_ended)
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_index_finds_the_rows_nearest_to_a_centred_question(portal: Any, share: int) -> None:
+    """Without a threshold of the site's own the vector of a question is calibrated, and not of length 1."""
+    getUtility(IRegistry)["plone.pgcatalog.meaning_threshold"] = 0.0
+    same = 0
+    for question in range(10):
+        results = portal.portal_catalog(
+            SearchableText=f"question {question}", rank="hybrid", Subject=f"{share} percent", b_size=10
+        )
+        found, exact = (nearest_rids(results, is_indexed)[:10] for is_indexed in (True, False))
+        assert len(exact) == 10
+        same += len(set(found) & set(exact))
+    transaction.abort()
+    assert same >= 95
 
 
 def attention(connection: Any) -> list[str]:
