@@ -28,6 +28,8 @@ from tests.integration.fixtures import stock_template  # noqa: F401
 from tests.integration.fixtures import two_sites_template  # noqa: F401
 from tests.integration.fixtures import zope  # noqa: F401
 from tests.integration.pooled import PooledPostgres
+from tests.integration.site import collecting_clones
+from tests.integration.site import drop_clones
 from typing import Any
 
 import itertools
@@ -58,6 +60,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Generator[None, Any, Any]:
+    """Drop the databases that a fixture has cloned when it has ended."""
+    with collecting_clones() as clones:
+        # Before the set-up: what ends the fixture is called first.
+        fixturedef.addfinalizer(lambda: drop_clones(clones))
+        return (yield)
 
 
 def memory_folder() -> Path | None:

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from functools import cache
 from plone.pgcatalog import settings
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from psycopg import sql
 from typing import Any
 
 import gc
 import itertools
 import pathlib
+import psycopg
 import tempfile
 import transaction
 
@@ -22,6 +24,11 @@ STORAGE: dict[str, Any] = {"cache_warm_pct": 0}
 TEMPLATE = "plone_template"
 STOCK_TEMPLATE = "plone_stock"
 _numbers = itertools.count(1)
+#: A server and the name of a database there.
+Clone = tuple[EmbeddedPostgres, str]
+#: The clones of each fixture that is being set up, the innermost last; and those whose fixture has ended.
+_collected: list[list[Clone]] = []
+_ended: list[Clone] = []
 
 ZOPE_CONF = """\
 %define INSTANCE {instance}
@@ -196,5 +203,36 @@ def create_site_in(db: Any, id: str = "plone", profiles: tuple[str, ...] = ()) -
 
 
 def clone(postgres: EmbeddedPostgres, template: str) -> str:
-    """Return the DSN of a new copy of the database *template*."""
-    return postgres.createdb(f"site_{next(_numbers)}", template=template)
+    """Return the DSN of a new copy of the database *template*; it is dropped when the fixture that makes it has ended."""
+    name = f"site_{next(_numbers)}"
+    dsn = postgres.createdb(name, template=template)
+    if _collected:
+        _collected[-1].append((postgres, name))
+    return dsn
+
+
+@contextmanager
+def collecting_clones() -> Iterator[list[Clone]]:
+    """Collect the databases that are made by ``clone`` within the context, but for an inner one."""
+    clones: list[Clone] = []
+    _collected.append(clones)
+    try:
+        yield clones
+    finally:
+        _collected.pop()
+
+
+def drop_clones(clones: list[Clone]) -> None:
+    """Drop *clones*, and those of earlier calls that were still in use: in memory they would fill the machine."""
+    _ended.extend(clones)
+    left = []
+    for postgres, name in _ended:
+        try:
+            with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+                if connection.execute("SELECT FROM pg_stat_activity WHERE datname = %s", [name]).fetchone():
+                    left.append((postgres, name))
+                else:
+                    connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
+        except psycopg.OperationalError:
+            pass  # the server was stopped, or a thread has just connected
+    _ended[:] = left
