@@ -1,19 +1,20 @@
 """catalog.xml of GenericSetup: what a catalog tool exports, and imports."""
 
+from pathlib import Path
 from Products.CMFCore.exportimport.catalog import exportCatalogTool
 from Products.CMFCore.exportimport.catalog import importCatalogTool
-from Products.GenericSetup.tests.common import DummyExportContext
-from Products.GenericSetup.tests.common import DummyImportContext
+from Products.GenericSetup.context import DirectoryExportContext
+from Products.GenericSetup.context import DirectoryImportContext
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import re
 
 
 def exported(tool: Any) -> str:
-    context = DummyExportContext(tool.aq_parent, tool.aq_parent.portal_setup)
-    exportCatalogTool(context)
-    ((_, text, _),) = [wrote for wrote in context._wrote if wrote[0] == "catalog.xml"]
-    return text.decode() if isinstance(text, bytes) else str(text)
+    with TemporaryDirectory() as folder:
+        exportCatalogTool(DirectoryExportContext(tool.aq_parent.portal_setup, folder))
+        return (Path(folder) / "catalog.xml").read_text("utf-8")
 
 
 def importable(text: str) -> str:
@@ -22,6 +23,6 @@ def importable(text: str) -> str:
 
 
 def imported(tool: Any, text: str, purge: bool = False) -> None:
-    context = DummyImportContext(tool.aq_parent, purge)
-    context._files["catalog.xml"] = text.encode()
-    importCatalogTool(context)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "catalog.xml").write_text(text, "utf-8")
+        importCatalogTool(DirectoryImportContext(tool.aq_parent.portal_setup, folder, purge))

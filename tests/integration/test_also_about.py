@@ -59,7 +59,7 @@ def portal(place: tuple[Any, Answers, Web]) -> Iterator[Any]:
 
 def also(portal: Any, text: str, **query: Any) -> dict[str, str]:
     """Return id -> passage, in order."""
-    found = also_about(portal.portal_catalog.searchResults(SearchableText=text, **query))()
+    found = also_about(portal.portal_catalog.searchResults(SearchableText=text, **query)).value()
     return {each.brain.getId: each.passage for each in found}
 
 
@@ -156,7 +156,7 @@ def test_pending_changes_of_the_transaction_count(portal: Any) -> None:
     portal.leave.title = "Changed in this transaction"
     portal.leave.reindexObject()
     portal.manage_delObjects(["secret"])
-    found = also_about(portal.portal_catalog.searchResults(SearchableText="vacation"))()
+    found = also_about(portal.portal_catalog.searchResults(SearchableText="vacation")).value()
     assert {each.brain.Title for each in found} == {"Changed in this transaction", "Jahresurlaub"}
 
 
@@ -198,6 +198,6 @@ def test_near_pages_take_no_round_trip_of_their_own(portal: Any) -> None:
         with results.catalog.session.batch():
             near = also_about(results)
             snippets = results.snippets(brains)
-        assert [each.brain.Title for each in near()] == ["Jahresurlaub"]
+        assert [each.brain.Title for each in near.value()] == ["Jahresurlaub"]
     assert snippets
     assert traffic[0].round_trips == 1
