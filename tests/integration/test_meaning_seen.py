@@ -164,8 +164,24 @@ def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answer
         connection.execute("UPDATE pgcatalog_queue SET put_at = put_at - interval '31 seconds'")
     [named] = findings(dsn)
     assert "no worker takes it; begin pgcatalog work" in named
-    with connect(dsn, "queue"):
+    with connect(dsn, "queue of text"):
+        assert findings(dsn) == [named]  # it lacks what embeds
+    with connect(dsn, "queue of embed text"):
         assert findings(dsn) == []
+
+
+def test_session_of_a_worker_names_what_it_can_do(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, queue, dsn = site
+    names = []
+
+    def note(worker: Worker, connection: Any) -> bool:
+        names.append(connection.execute("SHOW application_name").fetchone()[0])
+        worker.stop()
+        return False
+
+    monkeypatch.setattr(Worker, "run_one", note)
+    Worker(queue.database, dsn).run()
+    assert names == ["pgcatalog: queue of embed text"]
 
 
 def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: Answers) -> None:

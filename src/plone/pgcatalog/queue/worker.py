@@ -164,7 +164,9 @@ class Worker:
         """Do jobs until ``stop``; a database that fails, or is out of reach, is waited for."""
         while not self._stopped.is_set():
             try:
-                with connect(self.dsn, "queue", 30) as connection, self._woken():
+                # The name of the session tells health which kinds have a worker.
+                purpose = " ".join(["queue of", *sorted(kinds())])
+                with connect(self.dsn, purpose, 30) as connection, self._woken():
                     self._put_needed()
                     while not self._stopped.is_set():
                         if not self.run_one(connection):

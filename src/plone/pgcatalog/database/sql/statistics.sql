@@ -98,9 +98,10 @@ SELECT jsonb_build_object(
                     coalesce(extract(epoch FROM now() - min(put_at) FILTER (WHERE attempts = 0)), 0)::float8
                         AS oldest_seconds,
                     coalesce(bool_or(attempts > 0 AND reason = '' AND due > now()), false) AS is_being_done,
-                    -- A worker keeps a session of this name.
+                    -- A worker keeps a session whose name has the kinds of jobs that it can do.
                     EXISTS (SELECT FROM pg_stat_activity
-                        WHERE datname = current_database() AND application_name = 'pgcatalog: queue') AS has_worker,
+                        WHERE datname = current_database() AND application_name LIKE 'pgcatalog: queue of %%'
+                            AND kind = ANY (string_to_array(application_name, ' '))) AS has_worker,
                     coalesce((array_agg(reason ORDER BY put_at DESC) FILTER (WHERE reason <> ''))[1], '') AS last_reason
                 FROM pgcatalog_queue WHERE catalog = s.catalog GROUP BY kind) w) AS queue,
             -- The tables of chunks, the oldest first; "about" is a comment that says of which model, as JSON.
