@@ -7,6 +7,7 @@ from plone.pgcatalog.meaning.question import paused_until
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.embedders import Answers
+from tests.integration.examples import assert_example
 from tests.integration.meanings import embedder
 from tests.integration.meanings import fill
 from tests.integration.meanings import page
@@ -201,3 +202,14 @@ def test_near_pages_take_no_round_trip_of_their_own(portal: Any) -> None:
         assert [each.brain.Title for each in near.value()] == ["Jahresurlaub"]
     assert snippets
     assert traffic[0].round_trips == 1
+
+
+def test_pgsearch_has_near_pages_beside_its_hits(place: Any) -> None:
+    _, _, web = place
+    query = {"q": "annual leave", "rows": "2"}
+    response = web.get("/plone/@pgsearch", MANAGER, accept="application/json", **query)
+    assert [document["title"] for document in response.json["response"]["docs"]] == ["Annual leave"]
+    assert {document["title"] for document in response.json["also_about"]} == {"Jahresurlaub", "Unpaid leave"}
+    assert_example("pgsearch-also-about", "/plone/@pgsearch", query, response)
+    behind = web.get("/plone/@pgsearch", MANAGER, accept="application/json", start="1", **query)
+    assert "also_about" not in behind.json
