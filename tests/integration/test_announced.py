@@ -349,6 +349,11 @@ def expire(obj: Any) -> None:
     obj.reindexObject()
 
 
+def add_column(tool: Any, name: str) -> None:
+    if name not in tool.schema():
+        tool.addColumn(name)
+
+
 CHANGES: dict[str, Callable[[Any, str], None]] = {
     "edit": edit,
     "publish": publish,
@@ -359,7 +364,7 @@ CHANGES: dict[str, Callable[[Any, str], None]] = {
     "clear": lambda portal, name: portal.portal_catalog.manage_catalogClear(),
     "rebuild": lambda portal, name: portal.portal_catalog.clearFindAndRebuild(),
     "expire": lambda portal, name: expire(portal.targets[name]),
-    "add a column": lambda portal, name: portal.portal_catalog.addColumn(f"of_{name}"),
+    "add a column": lambda portal, name: add_column(portal.portal_catalog, f"of_{name}"),
 }
 TARGETS = [f"target{number:02}" for number in range(6)]
 STEPS = st.one_of(
