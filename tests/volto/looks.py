@@ -11,6 +11,8 @@ import re
 HITS = "#page-search .tileHeadline"
 LISTED = ".listing-item h3, .listing-item h4"
 ENTRIES = ".checkbox-facet .entry label"
+#: The button of a facet that hides some of its values.
+CLOSED = ".pgcatalog-more[aria-expanded=false]"
 
 
 def texts(page: Page, selector: str) -> list[str]:
@@ -61,9 +63,12 @@ def without_counts(offered: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def pick(page: Page, text: str, number: int = 0) -> None:
-    """Choose a value of a facet, and wait for what is found then."""
+    """Choose a value of a facet, behind *Show more* if it is there, and wait for what is found then."""
+    block = page.locator(".block.search").nth(number)
+    for _ in range(block.locator(CLOSED).count()):
+        block.locator(CLOSED).first.click()
     with page.expect_response(re.compile("@querystring-search")):
-        page.locator(".block.search").nth(number).locator(ENTRIES, has_text=text).first.click()
+        block.locator(ENTRIES, has_text=text).first.click()
     settled(page)
 
 
