@@ -13,7 +13,7 @@ import re
 #: Runs a statement with named values and returns its rows, as tuples or dicts.
 Execute = Callable[[str, Mapping[str, Any]], list[Any]]
 #: A statement with its named values.
-Question = tuple[str, Mapping[str, Any]]
+NamedStatement = tuple[str, Mapping[str, Any]]
 
 TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION = "table", "column", "key", "index", "trigger", "function"
 #: The index of words that similar ones are found by: expected where pg_trgm is, and words were counted.

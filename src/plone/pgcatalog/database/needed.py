@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.expected import Execute
-from plone.pgcatalog.database.expected import Question
+from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql.values import ROLES
@@ -25,7 +25,7 @@ PUBLIC_BY_NUMBER = sql.SQL(
 
 
 #: A statement without rows.
-NO_ROWS: Question = ("SELECT WHERE false", {})
+NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
 
 
 @cache
@@ -44,26 +44,27 @@ def values_of(row: Any) -> tuple[Any, ...]:
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
-def question_about(catalog: int) -> Question:
+def settings_statement(catalog: int) -> NamedStatement:
     """Return the statement whose rows ``NeededJobs`` is made of, for the catalog with tool oid *catalog*."""
     return load_sql("needed"), {"catalog": catalog, "chunks": f"^{chunks_prefix(catalog)}[0-9]+$"}
 
 
 def files_in(rows: list[Any], reads: Callable[[str], bool] = is_read) -> list[int]:
-    """Return the zoids in *rows* of ``NeededJobs.files_question`` whose file has a content type that *reads* is true of."""
+    """Return the zoids in *rows* of ``NeededJobs.files_statement`` whose file has a content type that *reads* is true of."""
     return sorted({zoid for zoid, kind in map(values_of, rows) if kind and reads(kind)})
 
 
 class NeededJobs:
     """The jobs that the catalog with tool oid *catalog* needs and has not; read with *execute*.
 
-    *rows* are those of ``question_about``, read here by default.  The settings are those of the catalog's site, as the storage keeps them with the tool.
+    *rows* are those of ``settings_statement``, read here by default.  The settings are those of the site of the catalog, as the storage
+    keeps them with the tool.
     """
 
     def __init__(self, execute: Execute, catalog: int, rows: list[Any] | None = None) -> None:
         self.execute = execute
         self.catalog = catalog
-        rows = execute(*question_about(catalog)) if rows is None else rows
+        rows = execute(*settings_statement(catalog)) if rows is None else rows
         self.is_there = bool(rows)
         self.settings: dict[str, Any] = {}
         #: True if the text of some file is known, or waited for
@@ -96,9 +97,9 @@ class NeededJobs:
 
     def files(self, reads: Callable[[str], bool] = is_read) -> list[int]:
         """Return the zoids of the objects with a file without a text, of a content type that *reads* is true of."""
-        return files_in(self.execute(*self.files_question()), reads)
+        return files_in(self.execute(*self.files_statement()), reads)
 
-    def files_question(self) -> Question:
+    def files_statement(self) -> NamedStatement:
         """Return the statement for objects with a file without a text, of any content type; see ``files_in``."""
         if not self.is_there or not self.settings.get("text_of_files", True):
             return NO_ROWS
@@ -110,9 +111,9 @@ class NeededJobs:
 
         No page for a site without an embedder, all pages if there is no such table.
         """
-        return [zoid for (zoid,) in map(values_of, self.execute(*self.pages_question(chunks)))]
+        return [zoid for (zoid,) in map(values_of, self.execute(*self.pages_statement(chunks)))]
 
-    def pages_question(self, chunks: str | None = None) -> Question:
+    def pages_statement(self, chunks: str | None = None) -> NamedStatement:
         """Return the statement of ``pages``: a row for each."""
         if not self.is_there or not self.embedder:
             return NO_ROWS

@@ -12,7 +12,7 @@ from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database import layout
 from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
-from plone.pgcatalog.database.expected import Question
+from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.layout import is_unfilled
 from plone.pgcatalog.database.layout import load_sql
@@ -50,10 +50,10 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     ``connections``, ``oldest`` (transaction), ``replicas``, and ``standby`` (see there; None for a server that takes writes).
     Times are texts as ISO 8601 has them.
     """
-    return overview_of(execute, execute(*overview_question(catalog)))
+    return overview_of(execute, execute(*overview_statement(catalog)))
 
 
-def overview_question(catalog: int | None = None) -> Question:
+def overview_statement(catalog: int | None = None) -> NamedStatement:
     """Return the statement of ``overview`` and its values."""
     return load_sql("statistics"), {
         "catalog": catalog,
@@ -70,7 +70,7 @@ def overview_question(catalog: int | None = None) -> Question:
 
 
 def overview_of(execute: Execute, rows: list[Any]) -> dict[str, Any]:
-    """Return ``overview`` for the *rows* of ``overview_question``; *execute* asks a standby how far it is."""
+    """Return ``overview`` for the *rows* of ``overview_statement``; *execute* asks a standby how far it is."""
     [row] = rows
     [found] = row.values() if isinstance(row, dict) else row
     for catalog_found in found["catalogs"]:

@@ -7,7 +7,7 @@ from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
-from plone.pgcatalog.database.expected import Question
+from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.expected import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
@@ -115,10 +115,10 @@ def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
     """Add to each of *catalogs* the figures of ``take_needed``, read with *execute*."""
     for catalog in catalogs:
         jobs = NeededJobs(execute, catalog["catalog"])
-        take_needed(catalog, jobs, *(execute(*question) for question in needed_questions(catalog, jobs)))
+        take_needed(catalog, jobs, *(execute(*statement) for statement in needed_statements(catalog, jobs)))
 
 
-def needed_questions(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[Question, Question]:
+def needed_statements(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[NamedStatement, NamedStatement]:
     """Return the statements for files and pages of *catalog* that need one of *jobs* and have none.
 
     Files need no job where no text is stored or waited for, and kreuzberg is not installed here.
@@ -126,13 +126,13 @@ def needed_questions(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[Questio
     if statistics.lost_columns(catalog):
         return NO_ROWS, NO_ROWS
     reads_files = jobs.has_texts or version_of("kreuzberg") is not None
-    return jobs.files_question() if reads_files else NO_ROWS, jobs.pages_question()
+    return jobs.files_statement() if reads_files else NO_ROWS, jobs.pages_statement()
 
 
 def take_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pages: list[Any]) -> None:
     """Add to *catalog* how many objects need one of *jobs* and have none, by kind, and the settings of its embedder.
 
-    *files* and *pages* are the rows of ``needed_questions``.
+    *files* and *pages* are the rows of ``needed_statements``.
     """
     catalog["settings"] = {name: jobs.settings.get(name, "") for name in EMBEDDER}
     catalog["needed"] = {"text": len(files_in(files)), "embed": len(pages)}

@@ -6,11 +6,11 @@ from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.expected import can_be_read
-from plone.pgcatalog.database.expected import Question
+from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.needed import NO_ROWS
-from plone.pgcatalog.database.needed import question_about
+from plone.pgcatalog.database.needed import settings_statement
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
@@ -82,7 +82,7 @@ class Figures(BrowserView):
         self.overview, settings = dict(health.NOTHING), []
         if can_be_read(faults):
             figures, settings = self.ask(
-                statistics.overview_question(self.catalog.zoid), question_about(self.catalog.zoid)
+                statistics.overview_statement(self.catalog.zoid), settings_statement(self.catalog.zoid)
             )
             self.overview = statistics.overview_of(execute, figures)
         self.overview |= health.of_shared(faults)
@@ -100,10 +100,10 @@ class Figures(BrowserView):
         html: str = self.template()
         return html
 
-    def ask(self, *questions: Question | Statement) -> list[Rows]:
-        """Return the rows of each of *questions*, and read the states of catalogs, in one message."""
+    def ask(self, *named: NamedStatement | Statement) -> list[Rows]:
+        """Return the rows of each of *named*, and read the states of catalogs, in one message."""
         session = self.catalog.session
-        statements = [each if isinstance(each, Statement) else statement_of(each) for each in questions]
+        statements = [each if isinstance(each, Statement) else statement_of(each) for each in named]
         rows: list[Rows] = session.ask_all([(each, None) for each in statements], not session.knows_states())
         return rows
 
@@ -112,12 +112,12 @@ class Figures(BrowserView):
         browser = Browser(self.catalog.view())
         counting = None if statistics.lost_columns(mine) else browser.count_statement()
         files, pages, self.failures, counted = self.ask(
-            *health.needed_questions(mine, jobs), self.failures_question(mine), counting or NO_ROWS
+            *health.needed_statements(mine, jobs), self.failures_statement(mine), counting or NO_ROWS
         )
         health.take_needed(mine, jobs, files, pages)
         self.rows = browser.shown(browser.count_in(counted)) if counted else f"{max(mine['estimated_rows'], 0):,}"
 
-    def failures_question(self, mine: dict[str, Any]) -> Question:
+    def failures_statement(self, mine: dict[str, Any]) -> NamedStatement:
         """Return the statement for reason, path and rid of the SHOWN_FAILURES files that have failed last."""
         work = mine["queue"].get(texts.KIND)
         if not work or not work["failed"] or statistics.lost_columns(mine):
@@ -228,8 +228,8 @@ class Figures(BrowserView):
         return f"{self.context.absolute_url()}/{page}"
 
 
-def statement_of(question: Question) -> Statement:
-    query, params = positional(*question)
+def statement_of(named: NamedStatement) -> Statement:
+    query, params = positional(*named)
     return Statement(query, tuple(params))
 
 
