@@ -26,6 +26,7 @@ from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile
 from benchmarks.running import run_jobs
 from benchmarks.scenarios import SCENARIOS
+from benchmarks.scripts import SCRIPTS
 from benchmarks.tables import tables
 from benchmarks.worker import WorkerFailed
 from collections.abc import Callable
@@ -100,7 +101,7 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
 
 
 #: Commands whose backends are measured in turn: scenario by scenario, size by size.
-IN_TURN = ("files", "level1", "level2", "search", "pages", "plone", "storage", "zodb", "zodbbench")
+IN_TURN = ("files", "level1", "level2", "search", "scripts", "pages", "plone", "storage", "zodb", "zodbbench")
 
 
 def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool, shown: str) -> None:
@@ -209,6 +210,27 @@ def pages(
 ) -> None:
     """Whole pages over HTTP: Zope processes, clients, a writer."""
     run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again, shown)
+
+
+@main.command()
+@DOCS
+@CACHE
+@compared("relstorage-zcatalog", "pgcatalog")
+@click.option(
+    "--script",
+    "scripts",
+    multiple=True,
+    type=click.Choice([script.name for script in SCRIPTS]),
+    help="Only this one (may be repeated).",
+)
+@ELSEWHERE
+@PROFILE
+@repeated(5, 1)
+def scripts(
+    chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
+) -> None:
+    """Many changes in one transaction: moves with searches in between, workflow, security of a tree, copies."""
+    run("scripts", options, jobs_of("benchmarks.scripts", chosen, other, options), output, again, shown)
 
 
 @main.command()

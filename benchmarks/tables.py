@@ -19,7 +19,7 @@ CATALOGS = (OURS, REFERENCE)
 STORAGES = ("pgjsonb", "relstorage")
 #: (what is judged, what it is compared with) by command.
 PAIRS = {
-    **dict.fromkeys(("files", "level1", "level2", "search", "pages", "rebuild", "scale"), CATALOGS),
+    **dict.fromkeys(("files", "level1", "level2", "search", "scripts", "pages", "rebuild", "scale"), CATALOGS),
     "plone": ("pgjsonb-zcatalog", REFERENCE),
     **dict.fromkeys(("storage", "zodb", "pack", "zodbbench"), STORAGES),
     "codec": ("codec", "pickle"),
