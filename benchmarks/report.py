@@ -68,6 +68,7 @@ HEADINGS = {
     "level2": "A real Plone site",
     "level1": "The query layer alone",
     "search": "Searches for words",
+    "scripts": "Many changes in one transaction",
     "pages": "Whole pages over HTTP",
     "rebuild": "Rebuilding beside the live catalog",
     "scale": "Large catalogs",

@@ -362,6 +362,8 @@ PLAN = {
     "level1-20000": "level1 --rows 20000",
     "level2-20000": "level2 --docs 20000 --iterations 30",
     "search-20000": "search --docs 20000",
+    "scripts-500": "scripts --docs 500",
+    "scripts-5000": "scripts --docs 5000",
     "pages-500": "pages --docs 500",
     "pages-6000": "pages --docs 6000",
     "pages-20000": "pages --docs 20000",

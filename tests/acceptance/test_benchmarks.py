@@ -5,6 +5,7 @@ from benchmarks.documents import documents
 from benchmarks.page_kinds import FIRST_REQUEST
 from benchmarks.page_kinds import MIX
 from benchmarks.run_benchmarks import main
+from benchmarks.scripts import SCRIPTS
 from benchmarks.tables import page_pairs
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
@@ -307,6 +308,14 @@ def test_all_lists_commands_that_exist() -> None:
         _, _, name, *arguments = shlex.split(line)
         options = main.commands[name].make_context(name, arguments).params
         assert options["output"].parent == Path("somewhere")
+
+
+@pytest.mark.slow
+def test_scripts_change_the_same_content_in_both_catalogs(results: Path) -> None:
+    data = measured(results, "scripts", "--docs", "30", "--iterations", "1", "--warmup", "1")
+    ours, theirs = (medians(data, name) for name in ("pgcatalog", "relstorage-zcatalog"))
+    assert ours.keys() == theirs.keys() >= {script.name for script in SCRIPTS}
+    assert min(ours[script.name] for script in SCRIPTS) > 0
 
 
 @pytest.mark.slow
