@@ -172,9 +172,9 @@ def test_no_index_has_the_name_of_what_searches_look_for_in_a_query(portal: Any,
     for word in ("on", "order", "limit"):
         oracle._get_sort_attr(word, asked)
     oracle._sort_limit_arguments(asked, None, False, None)
-    compile_query(asked, catalog._catalog.indexes, catalog._core.translator, [])
+    compile_query(asked, catalog._core.context, [])
     asked["b_size"] = 1
-    compile_query(asked, catalog._catalog.indexes, catalog._core.translator, [])
+    compile_query(asked, catalog._core.context, [])
     assert asked.names - set(catalog.indexes()) == QUERY_WORDS | {OID, ZOID}
 
 

@@ -420,7 +420,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._core.view()
-    made = FacetStatement(catalog._core, asked)
+    made = FacetStatement(catalog._core.context, asked)
     stored = view.stored(*made.conditions)
     made = made.changed(lambda condition: bind.condition(condition, stored))
     text, params = made.statement(*stored.source, bind.lists_sql(stored))

@@ -427,3 +427,30 @@ def test_lines_that_cannot_be_read_are_left_out(catalog: Any, caplog: Any) -> No
     assert logged == [
         "Setting pins: Line 1: 'nonsense' is not of the form: words = /path/in/site or UID; it is left out"
     ]
+
+
+# -- searches side by side
+
+
+def test_interleaved_searches_have_the_answers_of_their_own_settings(catalog: Any) -> None:
+    settings: list[dict[str, Any]] = [{"synonyms": "car, automobile"}, {"synonyms": ""}, {"pins": "car = /contact"}]
+
+    def searched(number: int) -> Any:
+        tune(**{"synonyms": "", "pins": "", **settings[number]})
+        return catalog.unrestrictedSearchResults(SearchableText="car")
+
+    def read(results: Any) -> Any:
+        brains = list(results)
+        return ids(results), results.facets(["portal_type"]), results.snippets(brains), bool(results.highlighter())
+
+    alone = [read(searched(number)) for number in range(len(settings))]
+    assert all(one[0] != other[0] for i, one in enumerate(alone) for other in alone[:i])
+    together = [searched(number) for number in range(len(settings))]
+    assert [read(results) for results in reversed(together)] == alone[::-1]
+
+
+def test_a_result_that_is_read_later_has_the_columns_of_its_search(catalog: Any) -> None:
+    results = catalog.unrestrictedSearchResults(getId="contact")
+    title = catalog.unrestrictedSearchResults(getId="contact")[0].Title
+    catalog.delColumn("Title")
+    assert results[0].Title == title

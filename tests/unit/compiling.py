@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.simple import FieldIndexTranslator
@@ -47,7 +48,7 @@ TRANSLATORS: dict[str, IndexTranslator] = {
 
 def compiled(query: dict[str, Any], *sort: tuple[str, bool], limit: Any = None) -> CompiledQuery:
     """Return *query* compiled, sorted by the (index, reverse) pairs *sort*."""
-    return compile_query(query, TRANSLATORS, TRANSLATORS.__getitem__, sort, limit)
+    return compile_query(query, SearchContext(TRANSLATORS), sort, limit)
 
 
 def rendered(condition: Fragment | None) -> tuple[str, list[Any]]:

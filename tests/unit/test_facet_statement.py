@@ -2,20 +2,20 @@
 
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facets import FacetStatement
+from plone.pgcatalog.indexes.context import SearchContext
 from tests.unit.compiling import TRANSLATORS
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import re
 
 
-CATALOG: Any = SimpleNamespace(translator=TRANSLATORS.__getitem__, indexes=TRANSLATORS)
+CONTEXT = SearchContext(TRANSLATORS)
 YEARS = {"created": {"before": (None, "2026/01/01"), "since": ("2026/01/01", None)}}
 
 
 def grouping_sets(*names: str, **options: Any) -> list[str]:
-    statement = FacetStatement(CATALOG, FacetQuery({"Creator": "mara"}, (), names, **options)).statement("rows", ())
+    statement = FacetStatement(CONTEXT, FacetQuery({"Creator": "mara"}, (), names, **options)).statement("rows", ())
     [sets] = re.findall(r"GROUPING SETS \((.*?\))\)", statement.sql)
     return re.findall(r"\((.*?)\)", sets.replace('"', ""))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import compile_query
@@ -53,8 +53,8 @@ FORMS = {
 
 
 def compiled(query: dict[str, Any], question: Question | None = QUESTION, *sort: tuple[str, bool]) -> CompiledQuery:
-    translators: dict[str, IndexTranslator] = {**TRANSLATORS, "SearchableText": TEXT.with_question(question)}
-    return compile_query(query, translators, translators.__getitem__, sort)
+    context = SearchContext({**TRANSLATORS, "SearchableText": TEXT}, question=question)
+    return compile_query(query, context, sort)
 
 
 #: Metadata is read of committed rows only.
@@ -114,11 +114,3 @@ def test_the_key_of_an_answer_has_no_vector_but_tells_questions_apart() -> None:
     assert len(keys) == 4
     assert None not in keys
     assert not any(VECTOR in repr(key) for key in keys)
-
-
-def test_what_is_asked_by_its_meaning_is_not_kept_compiled() -> None:
-    assert not compiled(QUERY).is_stable
-
-
-def test_what_is_excluded_or_tuned_away_is_never_near() -> None:
-    assert TEXT.with_question(QUESTION).exact().question is None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.core.searcher import as_searched
+from plone.pgcatalog.core.searcher import search_context
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.i18n import _
@@ -56,8 +56,7 @@ def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, b
     if missing:
         raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
     try:
-        seen = as_searched(catalog, catalog.configuration, query)
-        return compile_query(query, seen.indexes, seen.translator, sort, limit)
+        return compile_query(query, search_context(catalog, query), sort, limit)
     except (*VALUE_ERRORS, LookupError) as error:
         raise ReplayError(_("the catalog refuses the query: ${error}", {"error": str(error)})) from error
 

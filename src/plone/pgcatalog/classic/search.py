@@ -174,8 +174,8 @@ class SearchPage(PageRequest):
     def has_stop_words_only(self) -> bool:
         """True if the text has no other words than stop words, which are not searched for alone."""
         results = self.found.results
-        text_index = results.catalog.indexes.get(SOURCE_INDEX)
-        return text_index is not None and not text_index.has_meaning(results.criteria)
+        text_index = results.context.indexes.get(SOURCE_INDEX)
+        return text_index is not None and not text_index.has_meaning(results.criteria, results.context)
 
     def facets_url(self, how: str) -> str:
         """Return the address of the page whose facets come ``along``, or of these ``alone``."""

@@ -254,7 +254,7 @@ def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
     check_names(catalog, query)
     try:
         query = catalog.make_query(query)
-        searcher.sort_of(query, catalog.configuration)
+        searcher.sort_of(query, catalog.indexes)
     except (CatalogError, *VALUE_ERRORS) as error:
         raise ReplayError(f"the catalog refuses the query: {error}") from error
     return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)

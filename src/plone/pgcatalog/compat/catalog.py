@@ -160,7 +160,7 @@ class _CatalogCompat(ZCatalogCatalog):
                 reverse = ["reverse" if r is True else r for r in reverse]
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
-        results = searcher.find(self.core, self.core.configuration, query, sort, limit)
+        results = searcher.find(self.core.fixed(), query, sort, limit)
         return results if merge else self._unmerged(results)
 
     def _unmerged(self, results: CatalogSearchResults) -> Any:

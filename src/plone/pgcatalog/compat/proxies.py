@@ -118,7 +118,7 @@ class PGIndex(ProxyBase):
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:
         """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
         query = with_lists(request, (self.id,)) if isinstance(request, Mapping) else request
-        condition = self._pg_translator().where(query)
+        condition = self._pg_translator().where(query, self._pg_catalog().core.context)
         if condition is None:
             return None
         return self._pg_rids(condition), (self.id,)
@@ -129,7 +129,7 @@ class PGIndex(ProxyBase):
         request = {self.id: {**options, "query": record.keys, "operator": record.operator}}
         if "operator" not in record.options:
             del request[self.id]["operator"]
-        condition = self._pg_translator().where(request)
+        condition = self._pg_translator().where(request, self._pg_catalog().core.context)
         return IISet() if condition is None else self._pg_rids(condition)
 
     def _pg_rids(self, condition: Condition) -> IISet:

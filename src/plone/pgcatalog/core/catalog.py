@@ -19,6 +19,7 @@ from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.cached_attributes import KnownToLack
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.codec import encode
@@ -51,28 +52,20 @@ PENDING_BITS = 32
 class Catalog(Base):
     """The catalog of *tool*, which may be acquisition-wrapped: ``tool._core``."""
 
-    def __init__(
-        self,
-        tool: Any,
-        configuration: Configuration | None = None,
-        translators: Mapping[str, IndexTranslator] | None = None,
-    ) -> None:
+    def __init__(self, tool: Any, configuration: Configuration | None = None) -> None:
         # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
         self._bound = (tool,)
         self._configuration = configuration
-        self._translators = translators
         self._jar: Any = None
         self._zoid: int | None = None
 
     def __of__(self, tool: Any) -> "Catalog":
         """Return the one bound to the wrapped *tool*: what ``tool._core`` gives."""
-        return Catalog(tool, self._configuration, self._translators)
+        return Catalog(tool, self._configuration)
 
-    def pinned(self, configuration: Configuration, translators: Mapping[str, IndexTranslator]) -> "Catalog":
-        """Return the catalog with this *configuration*, whatever becomes of the tool, and these *translators*."""
-        pinned = Catalog(self.tool, configuration, translators)
-        pinned._jar, pinned._zoid = self._jar, self._zoid
-        return pinned
+    def fixed(self) -> "Catalog":
+        """Return the catalog with its present configuration, whatever becomes of the tool."""
+        return Catalog(self.tool, self.configuration)
 
     @property
     def tool(self) -> Any:
@@ -89,11 +82,17 @@ class Catalog(Base):
     @property
     def indexes(self) -> Mapping[str, IndexTranslator]:
         """The indexes: name -> translator."""
-        return self._translators or self.configuration.translators
+        return self.configuration.translators
 
     def translator(self, name: str) -> IndexTranslator:
         """Return the translator of the index *name*; raises KeyError."""
         return self.indexes[name]
+
+    @property
+    def context(self) -> SearchContext:
+        """The context of a search that looks up no words: the indexes, and the tuning of the site."""
+        configuration = self.configuration
+        return SearchContext(configuration.translators, tuning=configuration.tuning)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,7 +165,8 @@ class Catalog(Base):
 
     def search(self, query: Any = None, **keywords: Any) -> CatalogSearchResults:
         """Return what a query dict or query object, together with *keywords*, finds; see ``searcher.search``."""
-        return searcher.search(self, merged(query, keywords, self.indexes))
+        catalog = self.fixed()
+        return searcher.search(catalog, merged(query, keywords, catalog.indexes))
 
     def announce(self, name: str, keys: Iterable[Any], source: Hashable) -> None:
         """Let the first search for a row with one of *keys* in the index *name* read the rows of all *keys*.

@@ -22,7 +22,6 @@ from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.query.compiler import CompiledQueries
 from plone.pgcatalog.settings import site_settings
-from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import unchanged_tid
 from plone.pgcatalog.storage import unsaved_oids
 from Products.PluginIndexes.interfaces import ITransposeQuery
@@ -61,6 +60,8 @@ class Configuration:
     rewriters: Mapping[str, Any]
     #: name -> lexicon of a text index: an object of its own, whose state is not part of this one
     lexicons: Mapping[str, Any]
+    #: how the site's editors tune searches for words; None for not at all
+    tuning: SiteTuning | None
     #: keys of idx that no brain asks for: indexes that are no metadata columns
     excluded_keys: tuple[str, ...]
     #: the queries that were compiled last
@@ -108,8 +109,6 @@ def configured(
         translator = translators[name] = translator_type(settings_copy(base, index), base._index_columns[name])
         translator.physical_path = (*path, name)
         translator.relate(translators.__getitem__)
-        if name == SOURCE_INDEX:
-            translator.tuning = tuning
     columns = tuple(column for t in translators.values() for column in t.columns())
     indexes = tuple(index for t in translators.values() for index in t.sql_indexes())
     return cls(
@@ -121,6 +120,7 @@ def configured(
         Layout(columns, indexes),
         {name: emptied(t.index) for name, t in translators.items() if ITransposeQuery.providedBy(t.index)},
         {name: lexicon for name, i in base._indexes.items() if (lexicon := lexicon_of(base, i)) is not None},
+        tuning,
         tuple(name for name in translators if name not in base._columns),
     )
 

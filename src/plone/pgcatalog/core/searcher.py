@@ -9,14 +9,17 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from contextlib import nullcontext
+from dataclasses import replace
 from DateTime.interfaces import DateTimeError
 from functools import partial
 from plone.pgcatalog.core.configuration import Configuration
+from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.term_statistics import request_count
+from plone.pgcatalog.fulltext.word_lookup import find_globs
 from plone.pgcatalog.fulltext.word_lookup import find_word_parts
-from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.indexing.transition import expects_relation
@@ -35,6 +38,7 @@ from plone.pgcatalog.query.compiler import query_key
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import as_dict
+from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import names_read
 from plone.pgcatalog.query.expression import with_lists
@@ -100,7 +104,7 @@ def option(query: Mapping[str, Any], name: str) -> Any:
     return query.get(f"sort_{name}") if value is None else value
 
 
-def sort_of(query: Mapping[str, Any], configuration: Configuration) -> Sort:
+def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) -> Sort:
     """Return what ``sort_on`` and ``sort_order`` of *query* mean.
 
     Raises CatalogError for an index that is not there, or by which nothing can be sorted.
@@ -110,7 +114,7 @@ def sort_of(query: Mapping[str, Any], configuration: Configuration) -> Sort:
         return []
     names = names if isinstance(names, list | tuple) else [names]
     for name in names:
-        translator = configuration.translators.get(name)
+        translator = indexes.get(name)
         if translator is None:
             raise CatalogError(f"Unknown sort_on index: {name!r}")
         if not is_sortable(translator.index):
@@ -149,69 +153,70 @@ def check_values(query: Mapping[str, Any], translators: Mapping[str, IndexTransl
 
 
 def search(catalog: "Catalog", query: Mapping[str, Any]) -> CatalogSearchResults:
-    """Return what the query dict *query* finds in *catalog*, sorted and limited as it says.
+    """Return the results of the query dict *query* in the fixed *catalog*, sorted and limited as it says.
 
     Raises CatalogError for a bad ``sort_on``, and what indexes raise for wrong values.
     """
-    configuration = catalog.configuration
-    return find(catalog, configuration, query, sort_of(query, configuration), option(query, "limit"))
+    return find(catalog, query, sort_of(query, catalog.indexes), option(query, "limit"))
 
 
-def find(
-    catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
-) -> CatalogSearchResults:
-    """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
-    asked = rewritten(query, configuration, catalog.tool)
-    criteria = canonical(asked, names_read(asked, configuration.translators))
+def find(catalog: "Catalog", query: Mapping[str, Any], sort: Sort, limit: Any) -> CatalogSearchResults:
+    """Return the results of *query*, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
+    asked = rewritten(query, catalog.configuration, catalog.tool)
+    criteria = canonical(asked, names_read(asked, catalog.indexes))
     result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog, criteria, sort, limit)
-    seen = as_searched(catalog, configuration, criteria, trace.embedding)
-    compiled = compiled_query(seen, configuration, criteria, sort, limit)
+    context = search_context(catalog, criteria, trace.embedding)
+    compiled = compiled_query(catalog.configuration, criteria, context, sort, limit)
     trace.compiled()
-    view = seen.search_view()
+    view = catalog.search_view()
     view.trace = trace
     log_missing(catalog.tool, view)
     started = partial(report, catalog, view, compiled, criteria, trace)
-    return CatalogSearchResults(seen, view, compiled, criteria, sort, started)
+    return CatalogSearchResults(catalog, view, compiled, context, criteria, sort, started)
 
 
 def everything(catalog: "Catalog") -> CatalogSearchResults:
     """Return all rows of *catalog*, ordered by rid."""
-    return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window()))
+    query = CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window())
+    return CatalogSearchResults(catalog, catalog.view(), query, catalog.context)
 
 
-def as_searched(
+def search_context(
     catalog: "Catalog",
-    configuration: Configuration,
     query: Mapping[str, Any],
     asking: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> "Catalog":
-    """Return *catalog* with the translators of this search; an embedder is asked within a context of *asking*."""
-    translators = with_globs(catalog, configuration.translators, query)
-    if query.get(AS_SITE) is True and AS_SITE not in translators and SOURCE_INDEX in translators:
-        translators = {**translators, SOURCE_INDEX: translators[SOURCE_INDEX].on_search_pages()}
-    if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
-        # Another translator for each search, as above: what contains its words changes with the texts.
-        with_parts = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
-        translators = {**translators, SOURCE_INDEX: with_parts}
-    if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
-        text = translators[SOURCE_INDEX]
-        question = question_of(catalog, query, asking=asking) if has_question(text, query) else None
-        translators = {**translators, SOURCE_INDEX: text.with_question(question)}
-    return catalog.pinned(configuration, translators)
+) -> SearchContext:
+    """Return the context of a search by *query*, a whole query dict; an embedder is asked within a context of *asking*.
+
+    Raises WrongRank for an unknown way to rank, LimitExceeded, and psycopg.Error.
+    """
+    context, indexes = catalog.context, catalog.indexes
+    is_hybrid_search = RANK in query and is_hybrid(query, indexes)
+    if expression_in(query) is None and catalog.configuration.lexicons.keys().isdisjoint(query):
+        return context
+    context = replace(context, globs=find_globs(catalog, query))
+    if SOURCE_INDEX in indexes:
+        if query.get(AS_SITE) is True and AS_SITE not in indexes:
+            context = replace(context, tuning=visitors_tuning(context.tuning, catalog.tool))
+        if parts_of_words(catalog.tool):
+            context = replace(context, word_parts=find_word_parts(catalog, query))
+        if is_hybrid_search and has_question(context, query):
+            context = replace(context, question=question_of(catalog, query, asking=asking))
+    return context
 
 
 def compiled_query(
-    catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+    configuration: Configuration, query: Mapping[str, Any], context: SearchContext, sort: Sort, limit: Any
 ) -> CompiledQuery:
     """Return *query* compiled, from memory if the same has been asked in the saved state of these settings."""
     key = None
-    if configuration.is_saved and RANK not in query and AS_SITE not in query:
-        key = query_key(query, configuration.translators, configuration.lexicons, sort, limit)
+    if configuration.is_saved and (context.is_plain or configuration.lexicons.keys().isdisjoint(query)):
+        key = query_key(query, context.indexes, configuration.lexicons, sort, limit)
     compiled = configuration.compiled.get(key)
     if compiled is None:
-        check_values(query, configuration.translators)
-        compiled = compile_query(query, catalog.indexes, catalog.translator, sort, limit)
+        check_values(query, context.indexes)
+        compiled = compile_query(query, context, sort, limit)
         configuration.compiled.put(key, compiled)
     return compiled
 

@@ -2,6 +2,7 @@
 
 from array import array
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.layout import CatalogState
@@ -51,7 +52,7 @@ def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[Al
     if near is None:
         return Fetch.of([])
     view = results.catalog.search_view()
-    words = results.catalog.translator(SOURCE_INDEX).where(results.criteria) or NOTHING
+    words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
 
     def statement(state: CatalogState | None) -> Statement | None:
         stored = view.stored(near.among, words, state=state)
@@ -66,15 +67,13 @@ def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[Al
 
 def _near(results: CatalogSearchResults) -> Near | None:
     """Return the condition of the rows near to the question of *results*; None without one, without a vector, or for a hybrid search."""
-    catalog, criteria = results.catalog, results.criteria
-    if SOURCE_INDEX not in criteria or SOURCE_INDEX not in catalog.indexes or near_in(results.condition) is not None:
+    context, criteria = results.context, results.criteria
+    if SOURCE_INDEX not in criteria or SOURCE_INDEX not in context.indexes or near_in(results.condition) is not None:
         return None
-    text = catalog.translator(SOURCE_INDEX)
-    question = question_of(catalog, criteria) if has_question(text, criteria) else None
+    question = question_of(results.catalog, criteria) if has_question(context, criteria) else None
     if question is None:
         return None
-    asking = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: text.with_question(question)})
-    return near_in(compile_query(criteria, asking.indexes, asking.translator, []).where)
+    return near_in(compile_query(criteria, replace(context, question=question), []).where)
 
 
 def _statement(

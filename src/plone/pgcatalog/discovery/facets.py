@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
@@ -24,6 +23,7 @@ from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import compile_query
@@ -99,7 +99,7 @@ class FacetCounting(Fetch[Facets]):
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
-        self._facets = FacetStatement(results.catalog, query)
+        self._facets = FacetStatement(results.context, query)
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
         self._rows: RowsFetch | None = None
@@ -208,9 +208,9 @@ FOLDERS = "is_folderish"
 class FacetStatement:
     """Makes the statement for a FacetQuery, and facets of its only row."""
 
-    def __init__(self, catalog: Catalog, query: FacetQuery) -> None:
+    def __init__(self, context: SearchContext, query: FacetQuery) -> None:
         self.query = query
-        self._catalog = catalog
+        self._context = context
         self.steps: list[Steps] = []
         self.buckets: list[tuple[str, str, Condition]] = []
         for number, (name, buckets) in enumerate(query.ranges.items()):
@@ -234,10 +234,10 @@ class FacetStatement:
         )
 
     def _translator(self, name: str) -> IndexTranslator:
-        return find(self._catalog.translator, name)
+        return find(self._context, name)
 
     def _place(self, name: str, path: str, number: int) -> Group:
-        if self.query.only_folders and FOLDERS in self._catalog.indexes:
+        if self.query.only_folders and FOLDERS in self._context.indexes:
             return folders_of(self._translator(name), path, self._translator(FOLDERS).column)
         return children_of(self._translator(name), path, number)
 
@@ -247,9 +247,9 @@ class FacetStatement:
         for name in dict.fromkeys(self.query.facets):
             conditions = []
             if self.query.exclude_own and name in self.query.criteria:
-                conditions.append(self._translator(name).where(self.query.criteria) or NOTHING)
+                conditions.append(self._translator(name).where(self.query.criteria, self._context) or NOTHING)
             if name in self.query.chosen:
-                conditions.append(self.query.chosen[name].condition(self._catalog.translator))
+                conditions.append(self.query.chosen[name].condition(self._context))
             if conditions:
                 ignorable[name] = all_of(conditions)
         return ignorable
@@ -257,7 +257,7 @@ class FacetStatement:
     def _base(self) -> Condition:
         """Return the condition that all facets heed."""
         criteria, facets = self.query.criteria, self.query.facets
-        names = set(self._catalog.indexes)
+        names = set(self._context.indexes)
         expression = expression_in(criteria)
         if expression is None and names.isdisjoint(criteria):
             return NOTHING
@@ -266,7 +266,7 @@ class FacetStatement:
         ignored = facets if self.query.exclude_own else ()
         # And() finds all: without own conditions there may be no other.
         rest = {k: v for k, v in criteria.items() if k not in ignored} | {WHERE: And(*held)}
-        return compile_query(rest, self._catalog.indexes, self._catalog.translator, self.query.sort).where
+        return compile_query(rest, self._context, self.query.sort).where
 
     def _bucket(self, name: str, low: Any, high: Any) -> Condition:
         parts: list[Expression] = []
@@ -276,7 +276,7 @@ class FacetStatement:
         elif low is not None or high is not None:
             parts += [Range(name, low, high)]
             parts += [] if high is None else [Not(Range(name, min=high))]
-        return And(*parts).condition(self._catalog.translator)
+        return And(*parts).condition(self._context)
 
     @property
     def is_empty(self) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from html import unescape
-from itertools import chain
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
@@ -30,6 +29,7 @@ from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
@@ -280,21 +280,16 @@ def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
 
 def highlighter(results: CatalogSearchResults) -> Highlighter:
     """Return what marks the words of the search of *results* in any text; false when it asks for none."""
-    catalog = results.catalog
-    lexicons = {
-        name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
-    }
+    context = results.context
+    lexicons = {name: t.index.getLexicon() for name, t in context.indexes.items() if _is_text(t)}
     texts = text_queries(results.criteria, lexicons)
     queries = ((lexicons[name], text) for name, text in texts)
-    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in texts)
-    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in texts)
-    stop_words = {
-        words
-        for name, _ in texts
-        if (tuning := catalog.translator(name).tuning) is not None
-        for words in tuning.stop_words(lexicons[name], results.criteria)
-    }
-    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives), stop_words)
+    stemmings = (getattr(context.indexes[name], "stemming", None) for name, _ in texts)
+    main = [(lexicons[name], text) for name, text in texts if name == SOURCE_INDEX]
+    alternatives = [words for lexicon, text in main for words in _alternatives(context, lexicon, text)]
+    tuning = context.tuning
+    stop_words = {w for lexicon, _ in main if tuning is not None for w in tuning.stop_words(lexicon, results.criteria)}
+    return Highlighter(queries, next(filter(None, stemmings), None), alternatives, stop_words)
 
 
 def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> Fetch[dict[int, str]]:
@@ -320,7 +315,7 @@ def _texts_statement(results: CatalogSearchResults, where: Condition, stored: St
     near = near_in(where)
     if near is None:
         return bind.select(f"rid, {source}", bind.condition(where, stored), stored)
-    words = results.catalog.translator(SOURCE_INDEX).where(results.criteria) or NOTHING
+    words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
     chunks = near.question.nearest_of_each(stored.source, bind.condition(near.among, stored))
     relation, values = stored.source
     rid, start, stop = CHUNK_COLUMNS
@@ -410,12 +405,11 @@ def _column(brain: Any, name: str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[Words]:
-    """Return what the index of *translator* finds besides when somebody searches for *text*."""
-    containing = [(word,) for words in (translator.word_parts or {}).values() for word in words]
-    return [*containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
+def _alternatives(context: SearchContext, lexicon: Any, text: str) -> list[Words]:
+    """Return the words that a search for *text* in *context* finds besides those of *text*."""
+    containing = [(word,) for words in context.word_parts.values() for word in words]
+    return [*containing, *(context.tuning.synonyms(lexicon, text) if context.tuning is not None else ())]
 
 
-def _is_text(catalog: Catalog, name: str) -> bool:
-    translator = catalog.translator(name)
+def _is_text(translator: IndexTranslator) -> bool:
     return type(translator).score is not IndexTranslator.score and hasattr(translator.index, "getLexicon")

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from plone.pgcatalog.fulltext.ranking import Weights
+from plone.pgcatalog.fulltext.site import site_tuning
+from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
@@ -61,7 +64,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     brains = after[:SHOWN]
     shares = _shares(after, [brain.getRID() for brain in brains])
     both = _places(after, [brain.getRID() for brain in brains])
-    tuning = after.catalog.translator(SOURCE_INDEX).tuning
+    tuning = after.context.tuning
     boosts = {} if tuning is None else dict(tuning.tuning.types)
     hits = [
         Hit(
@@ -82,16 +85,18 @@ def _searched_with(
     tool: Any, query: Mapping[str, Any], results: CatalogSearchResults, settings: Mapping[str, Any]
 ) -> CatalogSearchResults:
     """Return the results of *query* with *settings*, whose *results* without them are given."""
-    catalog = results.catalog
-    text = catalog.translator(SOURCE_INDEX)
-    assert isinstance(text, ZCTextIndexTranslator)
-    changed = text.tried({**site_settings(tool), **settings}, site_path(tool))
+    catalog, context = results.catalog, results.context
+    changed = {**site_settings(tool), **settings}
+    tuning = site_tuning(changed, lambda: site_path(tool))
+    if context.tuning is not None and context.tuning.is_visitors:
+        tuning = visitors_tuning(tuning, tool)
     least = settings.get(meaning_threshold.name)
-    if changed.question is not None and least is not None:
-        changed = changed.with_question(question_of(tool._core, query, least))
-    catalog = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: changed})
-    compiled = compile_query(results.criteria, catalog.indexes, catalog.translator, results.sort)
-    return CatalogSearchResults(catalog, catalog.search_view(), compiled, results.criteria, results.sort)
+    question = context.question
+    if question is not None and least is not None:
+        question = question_of(tool._core, query, least)
+    context = replace(context, tuning=tuning, weights=Weights.of(changed), question=question)
+    compiled = compile_query(results.criteria, context, results.sort)
+    return CatalogSearchResults(catalog, catalog.search_view(), compiled, context, results.criteria, results.sort)
 
 
 def _places(
@@ -108,9 +113,9 @@ def _places(
 
 def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dict[str, float]]:
     """Return for each of *rids* which part of its relevance its parts have.  One statement."""
-    text = results.catalog.translator(SOURCE_INDEX)
+    text = results.context.indexes[SOURCE_INDEX]
     assert isinstance(text, ZCTextIndexTranslator)
-    scores = text.scores_of_parts(results.criteria)
+    scores = text.scores_of_parts(results.criteria, results.context)
     if not scores or not rids:
         return {}
     expressions = ", ".join(["rid", *(score.sql for score in scores.values())])

@@ -6,6 +6,7 @@ from functools import partial
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.meaning.question import question_by
 from plone.pgcatalog.meaning.table import vectors_of
@@ -14,7 +15,6 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
-from plone.pgcatalog.query.expression import Lookup
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
@@ -109,7 +109,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     results = tool.searchResults(**given)
     catalog = results.catalog
     view = catalog.search_view()
-    column, length, *_ = find(catalog.translator, SOURCE_INDEX).columns()
+    column, length, *_ = find(results.context, SOURCE_INDEX).columns()
 
     def statement(stored: Stored) -> Statement:
         relation, params = stored.source
@@ -154,7 +154,7 @@ class RowPath(Combinable):
     def names(self) -> frozenset[str]:
         return frozenset()
 
-    def condition(self, lookup: Lookup) -> Condition:
+    def condition(self, context: SearchContext) -> Condition:
         return equals(PATH, clean_path(self.path))
 
 
@@ -168,8 +168,8 @@ class RankedRows(Combinable):
     def names(self) -> frozenset[str]:
         return frozenset()
 
-    def condition(self, lookup: Lookup) -> Condition:
+    def condition(self, context: SearchContext) -> Condition:
         return any_value(RID, self.rids)
 
-    def score(self, lookup: Lookup) -> Fragment:
+    def score(self, context: SearchContext) -> Fragment:
         return Fragment("(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids)))

@@ -13,6 +13,7 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.highlight import source_column
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.fulltext.tuning import Words
@@ -122,10 +123,10 @@ def _with_near_words(vocabulary: "Vocabulary", prefix: str, limit: int, words: l
 
 def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
     """Return the words that a search of the catalog *tool* by *query* does not need."""
-    text_index = find(tool._core.translator, SOURCE_INDEX)
+    tuning = tool._core.configuration.tuning
     if AS_SITE in query:
-        text_index = text_index.on_search_pages()
-    return () if text_index.tuning is None else text_index.tuning.stop_words(text_index.index.getLexicon(), query)
+        tuning = visitors_tuning(tuning, tool)
+    return () if tuning is None else tuning.stop_words(lexicon_of(tool), query)
 
 
 def _single(lexicon: Any, run: str) -> str | None:
@@ -260,7 +261,7 @@ def _as_typed(word: str, token: str) -> str:
 
 def lexicon_of(tool: Any) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
-    return find(tool._core.translator, SOURCE_INDEX).index.getLexicon()
+    return find(tool._core.context, SOURCE_INDEX).index.getLexicon()
 
 
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:

@@ -104,10 +104,8 @@ class SiteTuning:
         uid = _translator(lookup, "UID")
         return None if uid is None else uid.match_key(target.replace("-", "").lower())
 
-    def ranked(self, score: Fragment | None, pins: Sequence[Condition], lookup: Lookup) -> Fragment | None:
-        """Return *score*, None for no ranking, with the boosts of portal types, and *pins* above all."""
-        if score is None:
-            return pinned_first(Fragment("0"), pins) if pins else None
+    def ranked(self, score: Fragment, pins: Sequence[Condition], lookup: Lookup) -> Fragment:
+        """Return *score* with the boosts of portal types, and *pins* above all."""
         return pinned_first(self._boosted(score, lookup), pins)
 
     def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[tuple[Condition, ...]]:
@@ -160,10 +158,10 @@ def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]
     return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
 
 
-def visitors_tuning(tuning: SiteTuning | None, languages: Sequence[str]) -> SiteTuning:
-    """Return *tuning* for the search pages of a site with *languages*."""
+def visitors_tuning(tuning: SiteTuning | None, tool: Any) -> SiteTuning:
+    """Return *tuning*, that of the site of the catalog *tool*, for its search pages."""
     tuning = tuning or SiteTuning(Tuning(), "", request_language)
-    return replace(tuning, tuning=on_search_pages(tuning.tuning, tuple(languages)), is_visitors=True)
+    return replace(tuning, tuning=on_search_pages(tuning.tuning, site_languages(tool)), is_visitors=True)
 
 
 def request_language() -> str | None:

@@ -8,8 +8,9 @@ from Acquisition import aq_parent
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from copy import copy
+from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from html.entities import html5
 from html.entities import name2codepoint
@@ -36,6 +37,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -58,21 +60,24 @@ SOURCE_LENGTH = 20_000
 LEFT_REFERENCE = re.compile(r"&(#x[0-9a-f]+|[a-z][a-z0-9]*);", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """The compiled part of a query for a text index: the clause of its text, and how it is ranked.
+
+    *pins* are the conditions of the pages that are pinned to the text, in their order; *weights* None those of the site.
+    """
+
+    clause: tsquery.Clause
+    tuning: site.SiteTuning | None = None
+    pins: tuple[Condition, ...] = ()
+    weights: ranking.Weights | None = None
+
+
 class ZCTextIndexTranslator(IndexTranslator):
     """``Products.ZCTextIndex``: full text with AND, OR, NOT, phrases and wildcards."""
 
     meta_type = "ZCTextIndex"
     in_idx = False
-    #: the last text, the languages whose stop words it has, the lexicon's way to its words, and what it was compiled to
-    _compiled: tuple[tuple[Any, ...], tsquery.Clause] | None = None
-    #: True for a search in order of relevance
-    _with_pins = False
-    #: False for what a search excludes
-    _with_stems = True
-    #: None for a search without wildcards inside of words
-    globs: tsquery.Globs | None = None
-    #: None for those of the site
-    _weights: ranking.Weights | None = None
 
     def columns(self) -> tuple[Column, ...]:
         """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
@@ -130,39 +135,35 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query*.
 
         Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
         """
-        text = self._text(query)
-        return None if text is None else any_of((self._clause(text, query).condition, *self._pinned(text, query)))
+        search = self._search(query, context)
+        return None if search is None else any_of((search.clause.condition, *search.pins))
 
-    def not_excluded(self, query: Mapping[str, Any]) -> Condition:
-        text = self._text(query)
-        return EVERYTHING if text is None else self._clause(text, query).kept
+    def not_excluded(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition:
+        search = self._search(query, context)
+        return EVERYTHING if search is None else search.clause.kept
 
-    def has_meaning(self, query: Mapping[str, Any]) -> bool:
-        text = self._text(query)
-        return text is None or self._clause(text, query).has_meaning
+    def has_meaning(self, query: Mapping[str, Any], context: SearchContext | None = None) -> bool:
+        search = self._search(query, context)
+        return search is None or search.clause.has_meaning
 
-    def score(self, query: Mapping[str, Any]) -> Fragment | None:
+    def score(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
-        text = self._text(query)
-        clause = tsquery.NO_CLAUSE if text is None else self._clause(text, query)
-        if text is None or not clause.rank:
+        search = self._search(query, context)
+        if search is None or not search.clause.rank:
             return None
-        catalog = aq_parent(self.index)
-        weights = (self._weights or site.search_weights(catalog)) if self.id == SOURCE_INDEX else ranking.NEUTRAL
-        score = site.search_backend().score(self._ranked_text(catalog), clause.rank, weights)
+        terms, pins, tuning = search.clause.rank, search.pins, search.tuning
+        score = site.search_backend().score(self._ranked_text(), terms, self._weights(search))
         if score is None:
             return None
-        headings = self._in_headings(clause.rank)
-        if self.tuning is None:
+        headings = self._in_headings(terms)
+        if tuning is None:
             return Score.of(score, headings)
-        pins = self._pinned(text, query)
-        tuned = self.tuning.ranked(score, pins, self.other)
-        return Score.of(tuned, [*headings, *self.tuning.preferred(pins, self.other)])
+        return Score.of(tuning.ranked(score, pins, self.other), [*headings, *tuning.preferred(pins, self.other)])
 
     def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
         """Return the conditions for pages with one of *terms* in the title, and in the description."""
@@ -181,9 +182,9 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         return translator if isinstance(translator, ZCTextIndexTranslator) else None
 
-    def _ranked_text(self, catalog: Any) -> ranking.RankedText:
+    def _ranked_text(self) -> ranking.RankedText:
         vector, count, *_ = self.columns()
-        oid = getattr(aq_base(catalog), "_p_oid", None)
+        oid = getattr(aq_base(aq_parent(self.index)), "_p_oid", None)
         return ranking.RankedText(
             vector=vector.quoted,
             words=count.quoted,
@@ -191,90 +192,58 @@ class ZCTextIndexTranslator(IndexTranslator):
             catalog=None if oid is None else u64(oid),
         )
 
-    def tried(self, settings: Mapping[str, Any], path: str | None) -> "ZCTextIndexTranslator":
-        """Return the translator for a search as it would be if the site at *path* had *settings*."""
-        tried = self._changed(tuning=site.site_tuning(settings, lambda: path), _weights=ranking.Weights.of(settings))
-        return tried.on_search_pages() if self.tuning is not None and self.tuning.is_visitors else tried
+    def _weights(self, search: "TextSearch") -> ranking.Weights:
+        if self.id != SOURCE_INDEX:
+            return ranking.NEUTRAL
+        return search.weights or site.search_weights(aq_parent(self.index))
 
-    def scores_of_parts(self, query: Mapping[str, Any]) -> dict[str, Fragment]:
+    def scores_of_parts(self, query: Mapping[str, Any], context: SearchContext) -> dict[str, Fragment]:
         """Return for each part of a page an SQL number: the score that a page of this part alone would have.
 
         By the built-in ranking, whatever ranks, without pins and boosts; nothing for a *query* that is not ranked.
         """
-        text = self._text(query)
-        clause = tsquery.NO_CLAUSE if text is None else self._clause(text, query)
-        if text is None or not clause.rank:
+        search = self._search(query, context)
+        if search is None or not search.clause.rank:
             return {}
-        catalog = aq_parent(self.index)
-        whole, weights = self._ranked_text(catalog), self._weights or site.search_weights(catalog)
+        whole, weights = self._ranked_text(), self._weights(search)
         parts = {
             name: replace(whole, vector=f"ts_filter({whole.vector}, '{{{label}}}'::\"char\"[])")
             for name, label in LABELS_OF_WEIGHTS.items()
         }
-        scores = {name: site.PLAIN.score(part, clause.rank, weights) for name, part in parts.items()}
+        scores = {name: site.PLAIN.score(part, search.clause.rank, weights) for name, part in parts.items()}
         return {name: score for name, score in scores.items() if score is not None}
-
-    def exact(self) -> "ZCTextIndexTranslator":
-        return self._changed(tuning=None, _with_stems=False, word_parts=None, question=None)
-
-    def on_search_pages(self) -> "ZCTextIndexTranslator":
-        languages = site.site_languages(aq_parent(self.index))
-        return self._changed(tuning=site.visitors_tuning(self.tuning, languages))
-
-    def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "ZCTextIndexTranslator":
-        return self._changed(word_parts=parts)
-
-    def with_question(self, question: Any) -> "ZCTextIndexTranslator":
-        return self._changed(question=question)
-
-    def with_globs(self, globs: tsquery.Globs) -> "ZCTextIndexTranslator":
-        """Return the translator for a search whose words with wildcards inside find the words that *globs* has for them."""
-        return self._changed(globs=globs)
-
-    def ranked(self) -> "ZCTextIndexTranslator":
-        return self if self.tuning is None else self._changed(_with_pins=True)
-
-    def _changed(self, **attributes: Any) -> "ZCTextIndexTranslator":
-        changed = copy(self)
-        vars(changed).update(attributes, _compiled=None)
-        return changed
 
     @property
     def is_stable(self) -> bool:
-        """What else is found depends on the request and the words of the site, ranks on utilities."""
-        is_plain = self.tuning is None and self.word_parts is None and self.globs is None and self.question is None
-        return is_plain and site.search_backend() is site.PLAIN
+        """False where an add-on ranks."""
+        return site.search_backend() is site.PLAIN
 
-    def _text(self, query: Mapping[str, Any]) -> str | None:
-        """Return the search text for this index in *query*, None for none."""
+    def _search(self, query: Mapping[str, Any], context: SearchContext | None) -> "TextSearch | None":
+        """Return the part of *query* for this index, compiled once in *context*; None if the query does not name it."""
         record = parse(self.index, query)
-        return None if record.keys is None else " ".join(record.keys)
-
-    def _clause(self, text: str, query: Mapping[str, Any]) -> tsquery.Clause:
-        """Return what *text*, that of *query* for this index, finds."""
-        if not text:
-            return tsquery.NO_CLAUSE
+        if record.keys is None:
+            return None
+        text = " ".join(record.keys)
+        context = context or self.context or SearchContext()
+        tuning = context.tuning if self.id == SOURCE_INDEX else None
         lexicon = self.index.getLexicon()
-        languages = [] if self.tuning is None else self.tuning.stop_languages(query)
-        question = (text, languages, getattr(lexicon, "_pipeline", None))
-        if self._compiled is None or self._compiled[0] != question:
-            self._compiled = question, self._compile(lexicon, text, query)
-        return self._compiled[1]
+        languages = () if tuning is None else tuple(tuning.stop_languages(query))
+        key = self.id, text, languages, getattr(lexicon, "_pipeline", None)
+        return context.once(key, partial(self._compiled, lexicon, text, query, tuning, context))
 
-    def _compile(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> tsquery.Clause:
-        meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
-        if self.word_parts:
-            meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
-        stemming = self.stemming
-        related = stemming.related if stemming is not None and self._with_stems else None
-        return tsquery.compile_text(lexicon, text, self.column, meaning, related, self.globs or {})
-
-    def _pinned(self, text: str, query: Mapping[str, Any]) -> list[Condition]:
-        """Return the conditions of the pages that are pinned to the *text* of *query*, in their order."""
-        if self.tuning is None or not self._with_pins or not text:
-            return []
-        pinned: list[Condition] = self.tuning.pinned(self.index.getLexicon(), text, query, self.other)
-        return pinned
+    def _compiled(
+        self, lexicon: Any, text: str, query: Mapping[str, Any], tuning: site.SiteTuning | None, context: SearchContext
+    ) -> "TextSearch":
+        if not text:
+            return TextSearch(tsquery.NO_CLAUSE)
+        meaning = None if tuning is None else tuning.meaning(lexicon, query)
+        if context.word_parts and self.id == SOURCE_INDEX:
+            meaning = replace(meaning or Meaning({}, frozenset()), parts=context.word_parts)
+        stemming = None if context.is_exact else self.stemming
+        related = None if stemming is None else stemming.related
+        clause = tsquery.compile_text(lexicon, text, self.column, meaning, related, context.globs.get(self.id, {}))
+        pins = tuning.pinned(lexicon, text, query, self.other) if tuning is not None and context.is_ranked else ()
+        return TextSearch(clause, tuning, tuple(pins), context.weights)
 
     def entry(self, values: Values) -> list[str]:
         """Return the words in their order, as ``getEntryForObject``."""

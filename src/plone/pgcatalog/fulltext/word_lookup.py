@@ -14,7 +14,6 @@ from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import Column
-from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -55,25 +54,22 @@ MAX_FOUND = 200
 LAST = "\U0010ffff"
 
 
-def with_globs(
-    catalog: "Catalog", translators: Mapping[str, IndexTranslator], query: Mapping[str, Any]
-) -> Mapping[str, IndexTranslator]:
-    """Return *translators*, those of *catalog*, for a search by *query*, a whole query dict: text indexes know the words
-    that are like those with wildcards inside.  One statement for each index whose text has some.
+def find_globs(catalog: "Catalog", query: Mapping[str, Any]) -> dict[str, tsquery.Globs]:
+    """Return the words that are like those with wildcards inside in *query*, a whole query dict, by text index.
 
-    Raises LimitExceeded, and what the view of a catalog raises for a statement.
+    Text indexes whose text has none are left out.  One statement for each of the others.  Raises LimitExceeded, and what
+    the view of a catalog raises for a statement.
     """
     lexicons = catalog.configuration.lexicons
     patterns_of: dict[str, list[str]] = {}
     for name, text in text_queries(query, lexicons):
         if "*" in text or "?" in text:
             patterns_of.setdefault(name, []).extend(_patterns(tsquery.parse(lexicons[name], text)))
-    changed = {
-        name: translator.with_globs(_words_like(catalog, translator, list(dict.fromkeys(patterns))))
+    return {
+        name: _words_like(catalog, translator, list(dict.fromkeys(patterns)))
         for name, patterns in patterns_of.items()
-        if patterns and isinstance(translator := translators[name], ZCTextIndexTranslator)
+        if patterns and isinstance(translator := catalog.translator(name), ZCTextIndexTranslator)
     }
-    return {**translators, **changed} if changed else translators
 
 
 def _patterns(node: Any) -> Iterator[str]:

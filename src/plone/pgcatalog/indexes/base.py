@@ -14,6 +14,10 @@ from BTrees.Length import Length
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Mapping
+from copy import copy
+from functools import wraps
+from inspect import signature
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex
@@ -58,6 +62,7 @@ __all__ = [
     "IndexTranslator",
     "Report",
     "SQLIndex",
+    "SearchContext",
     "Values",
     "all_of",
     "any_of",
@@ -83,6 +88,22 @@ class LimitExceeded(QueryError):
     """A query asks for more than is answered; the message names the limit.  Over the web it is a 400."""
 
 
+def with_context(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *method* of a translator, which takes a query alone, as one that takes the context of a search as well.
+
+    The translator that runs it has the context as its attribute, for the methods of its base class that *method* calls.
+    """
+
+    @wraps(method)
+    def called(self: Any, query: Mapping[str, Any], context: SearchContext | None = None) -> Any:
+        if context is not None:
+            self = copy(self)
+            self.context = context
+        return method(self, query)
+
+    return called
+
+
 class IndexTranslator(ABC):
     """Binds an index's settings (*index*) to the columns of the catalog table named after *base*."""
 
@@ -92,14 +113,18 @@ class IndexTranslator(ABC):
     in_idx: ClassVar[bool] = True
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
-    #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
-    tuning: Any = None
     #: Where the index is; None if its object knows that by acquisition.
     physical_path: tuple[str, ...] | None = None
-    #: Word of the running search -> words that contain it and are to be found, too; None where no site wants that.
-    word_parts: Mapping[str, tuple[str, ...]] | None = None
-    #: What the running search asks by its meaning (a ``Question`` of the room ``query``), None for a search for words.
-    question: Any = None
+    #: The context of the running search for an add-on's ``where`` or ``score`` without that argument; None for others.
+    context: SearchContext | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let methods of add-ons that take a query alone be called with the context of a search as well."""
+        super().__init_subclass__(**options)
+        for name in ("where", "not_excluded", "has_meaning", "score"):
+            method = getattr(cls, name)
+            if "context" not in signature(method).parameters:
+                setattr(cls, name, with_context(method))
 
     @classmethod
     def cache_key(cls, index: Any, value: Any) -> Hashable:
@@ -161,39 +186,20 @@ class IndexTranslator(ABC):
         """
 
     @abstractmethod
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query* (a whole ZCatalog query), None if it does not name this index.
 
+        *context* is that of the search, None outside of one; an index type that needs none may leave the argument out.
         Raises what ``Products.ZCatalog.query.IndexQuery`` and the real index raise for wrong options.
         """
 
-    def not_excluded(self, query: Mapping[str, Any]) -> Condition:
+    def not_excluded(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition:
         """Return the condition for rows without what *query* excludes, whatever finds them."""
         return EVERYTHING
 
-    def has_meaning(self, query: Mapping[str, Any]) -> bool:
+    def has_meaning(self, query: Mapping[str, Any], context: SearchContext | None = None) -> bool:
         """Return whether *query* has other words than stop words, if these are not searched for alone."""
         return True
-
-    def exact(self) -> "IndexTranslator":
-        """Return the translator for what a search excludes: it finds what ZCatalog does, and no more."""
-        return self
-
-    def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "IndexTranslator":
-        """Return the translator for a search whose words are found in others, too: *parts* names them for each word."""
-        return self
-
-    def with_question(self, question: Any) -> "IndexTranslator":
-        """Return the translator for a search that finds, besides words, what means the same: *question* is a ``Question``."""
-        return self
-
-    def on_search_pages(self) -> "IndexTranslator":
-        """Return the translator for a search that a visitor makes on a search page of the site."""
-        return self
-
-    def ranked(self) -> "IndexTranslator":
-        """Return the translator for a search in order of relevance, which may have pages on top that do not match."""
-        return self
 
     def order_by(self) -> tuple[str, ...] | None:
         """Return SQL expressions to sort by, none for an order that only Python has, None if ZCatalog refuses to sort by it.
@@ -202,7 +208,7 @@ class IndexTranslator(ABC):
         """
         return None
 
-    def score(self, query: Mapping[str, Any]) -> Fragment | None:
+    def score(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Fragment | None:
         """Return an SQL number that ranks the rows found by *query*, None for an index without ranking."""
         return None
 
@@ -240,7 +246,7 @@ class StoresNothing(IndexTranslator):
     def extract(self, obj: Any, report: Report) -> Values | None:
         return None
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         return None
 
     def key_expression(self) -> str | None:

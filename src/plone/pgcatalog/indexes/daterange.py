@@ -14,6 +14,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import StoresNothing
 from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.date import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import parse
@@ -65,7 +66,7 @@ class DateRangeIndexTranslator(IndexTranslator):
             return None
         return None if minutes is None else int(minutes)
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for ranges around the first date in *query*.
 
         A date outside the index's floor and ceiling finds every object.  Raises IndexError for an empty
@@ -107,7 +108,7 @@ class DateRangeInRangeIndexTranslator(StoresNothing):
         copy.caller = None
         return copy
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or span both.
 
         Raises KeyError when one of the two date indexes is missing.
@@ -120,7 +121,7 @@ class DateRangeInRangeIndexTranslator(StoresNothing):
             return NOTHING
 
         def reaches(name: str, date: Any, side: str) -> Condition:
-            return self.other(name).where({name: {"query": date, "range": side}}) or NOTHING
+            return self.other(name).where({name: {"query": date, "range": side}}, context) or NOTHING
 
         first, last = self.index.startindex, self.index.endindex
         return any_of(

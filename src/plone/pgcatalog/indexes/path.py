@@ -23,6 +23,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.sql.predicate import below
 from plone.pgcatalog.sql.predicate import between
@@ -249,7 +250,7 @@ class PathIndexTranslator(IndexTranslator):
 
     # -- queries
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query*; a search path that is no path finds nothing (the real index raises)."""
         record = parse(self.index, query)
         if record.keys is None:

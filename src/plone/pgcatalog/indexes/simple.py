@@ -13,6 +13,7 @@ from plone.pgcatalog.indexes.base import StoresNothing
 from plone.pgcatalog.indexes.base import strip_data
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.cached_attributes import original
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.keys import decode_key
 from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.keys import is_truncated
@@ -162,7 +163,7 @@ class BooleanIndexTranslator(IndexTranslator):
             datum = self.index._get_object_datum(obj, name)
         return None if datum is MISSING else (bool(datum),)
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for the truth of the first value in *query*; no value finds nothing."""
         record = parse(self.index, query)
         if record.keys is None:
@@ -222,7 +223,7 @@ class TopicIndexTranslator(IndexTranslator):
                 report(f"the expression of {id!r} failed: {error!r}")
         return (keys,) if keys else None
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query*; unknown sets do not count, whatever the operator."""
         record = parse(self.index, query)
         if record.keys is None:

@@ -15,6 +15,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.keys import type_range
 from plone.pgcatalog.sql.predicate import compared
@@ -40,7 +41,7 @@ def parse(index: Any, query: Mapping[str, Any]) -> Any:
 class UnIndexTranslator(IndexTranslator):
     """Compiles the dialect of ``UnIndex.query_index``; a subclass says how its column compares."""
 
-    def where(self, query: Mapping[str, Any]) -> Condition | None:
+    def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query*, None if it does not name this index.
 
         Raises ValueError for options the index does not allow and for a range without values, and what

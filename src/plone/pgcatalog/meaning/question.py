@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import QueryError
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.embedder import Vector
@@ -81,13 +82,14 @@ def as_site_searches(tool: Any, query: Mapping[str, Any]) -> dict[str, Any]:
     return dict(query) if AS_SITE in tool._core.indexes else {**query, AS_SITE: True}
 
 
-def has_question(text: Any, query: Mapping[str, Any]) -> bool:
-    """Return whether *query* has a question for *text*, the translator of the text index.
+def has_question(context: SearchContext, query: Mapping[str, Any]) -> bool:
+    """Return whether *query* has a question for the text index of *context*.
 
     Rows that are found without a ranking, such as all pages without a word, have no meaning either.
     """
-    has_words = text.score(query) is not None or text.where(query) in (None, NOTHING)
-    return bool(has_words and text.has_meaning(query))
+    text = context.indexes[SOURCE_INDEX]
+    has_words = text.score(query, context) is not None or text.where(query, context) in (None, NOTHING)
+    return has_words and text.has_meaning(query, context)
 
 
 def question_of(

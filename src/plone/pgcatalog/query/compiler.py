@@ -5,23 +5,24 @@ The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResu
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Hashable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.oids import oid_conditions
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Fragment
@@ -126,39 +127,33 @@ class Window:
 
 
 def compile_query(
-    query: Mapping[str, Any],
-    names: Collection[str],
-    translator: Callable[[str], IndexTranslator],
-    sort: Sequence[tuple[str, bool]],
-    limit: Any = None,
+    query: Mapping[str, Any], context: SearchContext, sort: Sequence[tuple[str, bool]], limit: Any = None
 ) -> CompiledQuery:
-    """Compile *query* for a catalog with the indexes *names*.
+    """Compile *query* for the indexes of *context*.
 
     *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index and no oid, and
     has no query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options
     or values, and QueryError for a query object, and for what is no oid.
     """
-    ranked = translator if sort else lambda name: translator(name).ranked()
-    named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
-    conditions = [(t, t.where(query) or NOTHING) for t in named]
+    context, indexes = replace(context, is_ranked=not sort), context.indexes
+    named = [t for name, t in indexes.items() if name in query and not isinstance(query[name], Expression)]
     # PostgreSQL compares a row in this order.
-    conditions.sort(key=lambda each: each[1].is_costly)
+    conditions = sorted(((t.id, t.where(query, context) or NOTHING) for t in named), key=lambda each: each[1].is_costly)
     expression = expression_in(query)
-    given = [] if expression is None else [expression.condition(ranked)]
-    found = [*oid_conditions(query, names), *(where for _, where in conditions), *given]
+    given = [] if expression is None else [expression.condition(context)]
+    found = [*oid_conditions(query, indexes), *(where for _, where in conditions), *given]
     where = all_of(found) if found else NOTHING
     is_stable = expression is None and all(t.is_stable for t in named)
-    sorters = [(translator(name), reverse) for name, reverse in sort]
+    sorters = [(indexes[name], reverse) for name, reverse in sort]
     order, not_null = order_terms(sorters, window(query, limit).size is not None)
-    score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
+    score = None if sorters else next((s for t in named if (s := t.score(query, context)) is not None), None)
     if score is None and expression is not None and not sorters:
-        score = expression.score(ranked)
-    asking = next(((t, text) for t, text in conditions if t.question is not None), None)
-    if asking is not None:
-        translator_of_text, text = asking
-        question = translator_of_text.question
-        among = all_of([each for each in found if each is not text] + [translator_of_text.not_excluded(query)])
-        near = Near(question, among)
+        score = expression.score(context)
+    text = dict(conditions).get(SOURCE_INDEX)
+    if context.question is not None and text is not None:
+        kept = indexes[SOURCE_INDEX].not_excluded(query, context)
+        among = all_of([*(each for each in found if each is not text), kept])
+        near = Near(context.question, among)
         score = None if sorters else Fusion(score or UNRANKED, where, near)
         where = all_of((among, any_of((text, near))))
     if any(t.order_by() == () for t, _ in sorters):

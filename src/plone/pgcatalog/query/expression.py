@@ -4,7 +4,6 @@ from abc import ABC
 from abc import abstractmethod
 from BTrees import family32
 from BTrees import family64
-from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import LimitExceeded as LimitExceeded
 from plone.pgcatalog.indexes.base import QueryError as QueryError
+from plone.pgcatalog.indexes.context import SearchContext
 from typing import Any
 from ZPublisher.HTTPRequest import record
 
@@ -40,9 +40,6 @@ PLAIN = (str, bytes, bytearray, memoryview, list, tuple)
 #: The words of a query dict, besides names of indexes, whose value may be a list.
 WORDS = frozenset({"oid", "sort-on", "sort-order", "sort_on", "sort_order", "zoid"})
 
-#: Returns the translator of the index of a name; raises KeyError.
-Lookup = Callable[[str], IndexTranslator]
-
 
 class Expression(ABC):
     """A condition on any indexes, as a value."""
@@ -56,10 +53,10 @@ class Expression(ABC):
         """Return the names of all indexes it asks."""
 
     @abstractmethod
-    def condition(self, lookup: Lookup) -> Condition:
-        """Return it as SQL; raises QueryError."""
+    def condition(self, context: SearchContext) -> Condition:
+        """Return it as SQL in the *context* of a search; raises QueryError."""
 
-    def score(self, lookup: Lookup) -> Fragment | None:
+    def score(self, context: SearchContext) -> Fragment | None:
         """Return an SQL number that ranks the rows it finds, by its first text; None without one."""
         return None
 
@@ -128,8 +125,9 @@ def check_size(expression: Expression) -> None:
         raise LimitExceeded(f"a query object has more than {MAX_LEAVES} conditions; In takes many values at once")
 
 
-def find(lookup: Lookup, name: str) -> IndexTranslator:
+def find(context: SearchContext, name: str) -> IndexTranslator:
+    """Return the translator of the index *name*; raises QueryError for an unknown one."""
     try:
-        return lookup(name)
+        return context.indexes[name]
     except KeyError:
         raise QueryError(f"there is no index {name!r}") from None

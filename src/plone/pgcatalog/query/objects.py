@@ -19,6 +19,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.date import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.query.expression import as_list
@@ -26,7 +27,6 @@ from plone.pgcatalog.query.expression import check_name
 from plone.pgcatalog.query.expression import check_size
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import find
-from plone.pgcatalog.query.expression import Lookup
 from plone.pgcatalog.query.expression import QueryError
 from typing import Any
 
@@ -56,10 +56,10 @@ class Leaf(Combinable):
     def names(self) -> frozenset[str]:
         return frozenset((self.index,))
 
-    def condition(self, lookup: Lookup) -> Condition:
-        translator = find(lookup, self.index)
+    def condition(self, context: SearchContext) -> Condition:
+        translator = find(context, self.index)
         try:
-            return self._ask(translator)
+            return self._ask(translator, context)
         except QueryError:
             raise
         except VALUE_ERRORS as error:
@@ -69,8 +69,8 @@ class Leaf(Combinable):
         """Return it in the dict dialect."""
         return {self.index: self._options()}
 
-    def _ask(self, translator: IndexTranslator) -> Condition:
-        condition = translator.where(self.query())
+    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
+        condition = translator.where(self.query(), context)
         if condition is None:
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} cannot be searched")
         return condition
@@ -130,14 +130,14 @@ class Range(Leaf):
         ends = {word: value for word, value in (("min", self.min), ("max", self.max)) if value is not None}
         return {"query": list(ends.values()), "range": ":".join(ends)}
 
-    def _ask(self, translator: IndexTranslator) -> Condition:
+    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         if isinstance(translator, UnIndexTranslator):
             # Not by the dict dialect, where 0 or "" is no upper end and ends given in the wrong order are exchanged.
             ends = (None if end is None else translator.convert_key(end) for end in (self.min, self.max))
             return translator.match_range(*ends)
         if "range" not in getattr(translator.index, "query_options", ()):
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} has no ranges")
-        return super()._ask(translator)
+        return super()._ask(translator, context)
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ class Text(Leaf):
     def _options(self) -> dict[str, Any]:
         return {"query": self.text}
 
-    def _ask(self, translator: IndexTranslator) -> Condition:
+    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         if type(translator).score is IndexTranslator.score:
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} holds no text")
-        return super()._ask(translator)
+        return super()._ask(translator, context)
 
-    def score(self, lookup: Lookup) -> Fragment | None:
-        return find(lookup, self.index).score(self.query())
+    def score(self, context: SearchContext) -> Fragment | None:
+        return find(context, self.index).score(self.query(), context)
 
     def texts(self) -> list[tuple[str, str]]:
         return [(self.index, self.text)]
@@ -190,11 +190,11 @@ class Path(Leaf):
         depth = {} if self.depth is None else {"depth": self.depth}
         return {"query": list(self.path)} | depth
 
-    def _ask(self, translator: IndexTranslator) -> Condition:
+    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         options = getattr(translator.index, "query_options", ())
         if "level" not in options or (self.depth is not None and "depth" not in options):
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} cannot answer {self!r}")
-        return super()._ask(translator)
+        return super()._ask(translator, context)
 
 
 @dataclass(frozen=True)
@@ -211,19 +211,19 @@ class DictQuery(Combinable):
     def names(self) -> frozenset[str]:
         return frozenset(self.query)
 
-    def condition(self, lookup: Lookup) -> Condition:
-        return all_of(self._ask(find(lookup, name)) for name in self.query)
+    def condition(self, context: SearchContext) -> Condition:
+        return all_of(self._ask(find(context, name), context) for name in self.query)
 
-    def _ask(self, translator: IndexTranslator) -> Condition:
+    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         try:
-            return translator.where(self.query) or NOTHING
+            return translator.where(self.query, context) or NOTHING
         except QueryError:
             raise
         except VALUE_ERRORS as error:
             raise QueryError(f"{translator.id!r}: {error}") from error
 
-    def score(self, lookup: Lookup) -> Fragment | None:
-        scores = (find(lookup, name).score(self.query) for name in self.query)
+    def score(self, context: SearchContext) -> Fragment | None:
+        scores = (find(context, name).score(self.query, context) for name in self.query)
         return next((s for s in scores if s is not None), None)
 
     def texts(self) -> list[tuple[str, str]]:
@@ -253,8 +253,8 @@ class Compound(Combinable):
     def names(self) -> frozenset[str]:
         return frozenset().union(*(part.names() for part in self.parts))
 
-    def score(self, lookup: Lookup) -> Fragment | None:
-        return next((s for part in self.parts if (s := part.score(lookup)) is not None), None)
+    def score(self, context: SearchContext) -> Fragment | None:
+        return next((s for part in self.parts if (s := part.score(context)) is not None), None)
 
     def texts(self) -> list[tuple[str, str]]:
         return [text for part in self.parts for text in part.texts()]
@@ -263,15 +263,15 @@ class Compound(Combinable):
 class And(Compound):
     """Rows that all *parts* find; without any part, all rows."""
 
-    def condition(self, lookup: Lookup) -> Condition:
-        return all_of(part.condition(lookup) for part in self.parts)
+    def condition(self, context: SearchContext) -> Condition:
+        return all_of(part.condition(context) for part in self.parts)
 
 
 class Or(Compound):
     """Rows that at least one of *parts* finds; without any part, no row."""
 
-    def condition(self, lookup: Lookup) -> Condition:
-        return any_of(part.condition(lookup) for part in self.parts)
+    def condition(self, context: SearchContext) -> Condition:
+        return any_of(part.condition(context) for part in self.parts)
 
 
 @dataclass(frozen=True, init=False)
@@ -290,8 +290,8 @@ class Not(Combinable):
     def names(self) -> frozenset[str]:
         return self.part.names()
 
-    def condition(self, lookup: Lookup) -> Condition:
-        return ~self.part.condition(lambda name: lookup(name).exact())
+    def condition(self, context: SearchContext) -> Condition:
+        return ~self.part.condition(context.exact())
 
 
 def _part(whole: Expression, part: Any) -> Expression:

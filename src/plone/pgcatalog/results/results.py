@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from operator import index as index_of
+from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.results.answer import Answer
@@ -39,24 +40,26 @@ class CatalogSearchResults(LazyMap):
 
     ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
     statement; what is beyond is read as an array of record ids.  A result that Python sorts is read when it is made.
-    *criteria* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, and (index
-    name, reverse) pairs.  *on_start* is called when the first part of the answer is there, with True if it has rows.
+    *criteria*, *context* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, the
+    context of the search, and (index name, reverse) pairs.  *on_start* is called when the first part of the answer is there, with True if it has rows.
     """
 
     # What trusted code may ask; others could change it, and then count what they may not see.
     catalog__roles__ = view__roles__ = query__roles__ = condition__roles__ = criteria__roles__ = sort__roles__ = ()
+    context__roles__ = ()
 
     def __init__(
         self,
         catalog: "Catalog",
         view: CatalogView,
         query: CompiledQuery,
+        context: SearchContext,
         criteria: Mapping[str, Any] = MappingProxyType({}),
         sort: Sequence[tuple[str, bool]] = (),
         on_start: Callable[[bool], Any] | None = None,
     ) -> None:
-        #: the catalog as this search saw it, with the translators of this search; and what its rows are read from
-        self.catalog, self.view = catalog, view
+        #: the catalog with the configuration and the context of this search; and what its rows are read from
+        self.catalog, self.context, self.view = catalog, context, view
         #: the compiled query, the condition of the rows that match, limits aside, and what both were made of
         self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
         loader = RowLoader(view, array("q"), catalog.excluded_keys)

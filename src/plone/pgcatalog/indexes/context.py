@@ -1,0 +1,60 @@
+"""The context of a search: what its query means besides its values."""
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from typing import Any
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.fulltext.ranking import Weights
+    from plone.pgcatalog.fulltext.site import SiteTuning
+    from plone.pgcatalog.fulltext.tsquery import Globs
+    from plone.pgcatalog.indexes.base import IndexTranslator
+    from plone.pgcatalog.query.nearest import Question
+
+
+@dataclass(frozen=True, eq=False)
+class SearchContext:
+    """The settings of one search, the same for all parts of its query and for all that is read of its results.
+
+    Only text indexes apply them; all but ``globs`` are those of the index SearchableText.
+    """
+
+    #: name -> translator of all indexes of the catalog
+    indexes: Mapping[str, "IndexTranslator"] = field(default_factory=dict)
+    #: name of a text index -> words of the catalog for each word with wildcards inside
+    globs: Mapping[str, "Globs"] = field(default_factory=dict)
+    #: word of the query -> words that contain it and are found as well
+    word_parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: the question whose meaning finds rows besides the words; None for a search by words
+    question: "Question | None" = None
+    #: synonyms, stop words, pinned pages and boosts; None for a site without any
+    tuning: "SiteTuning | None" = None
+    #: weights of the parts of a page; None for those of the site
+    weights: "Weights | None" = None
+    #: True for results in the order of their relevance, which begin with the pinned pages
+    is_ranked: bool = False
+    #: True for the part of a query that a search excludes: no word finds other forms of itself
+    is_exact: bool = False
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if words find what they find in any other search of the catalog."""
+        return not (self.globs or self.word_parts) and self.question is None and self.tuning is None
+
+    def exact(self) -> "SearchContext":
+        """Return the context of what the search excludes: the rows that ZCatalog finds, and no others."""
+        return replace(self, word_parts={}, question=None, tuning=None, is_exact=True)
+
+    def once[T](self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the result of the first call of *make* in this context for *key*."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
