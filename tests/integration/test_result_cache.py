@@ -78,6 +78,16 @@ def test_seconds_do_not_tell_effective_ranges_apart(filled: Any) -> None:
     assert traffic[0].messages == []
 
 
+@pytest.mark.parametrize("name", ["portal_type", "Subject"])
+def test_order_of_values_does_not_tell_searches_apart(filled: Any, name: str) -> None:
+    """Plone's navigation asks for types in the order of a set."""
+    values = ["Document", "Folder", "blue", "red"]
+    shown(filled, **{name: {"query": values}})
+    with traced(filled) as traffic:
+        shown(filled, **{name: {"query": values[::-1]}})
+    assert traffic[0].messages == []
+
+
 def test_the_values_of_an_index_are_read_once(filled: Any) -> None:
     catalog = filled.portal_catalog
     assert catalog.uniqueValuesFor("Subject") == ("a", "b")

@@ -149,9 +149,11 @@ def called(value: Any) -> Any:
 
 
 def encode_keys(keys: Iterable[Any]) -> list[str]:
-    """Return the distinct text keys of *keys*; what cannot be indexed cannot be found and is left out."""
-    texts = (encode_key(key) for key in keys)
-    return list(dict.fromkeys(text for text in texts if text is not None))
+    """Return the distinct text keys of *keys* without those that cannot be indexed.
+
+    Sorted: the order of *keys* does not change an answer, and the same statement finds it in the cache.
+    """
+    return sorted({text for key in keys if (text := encode_key(key)) is not None})
 
 
 def text_range(column: Column, low: Any, high: Any) -> Condition:

@@ -11,8 +11,10 @@ from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.parameters import buckets
 from plone.pgcatalog.restapi.parameters import parsing
+from plone.pgcatalog.restapi.search import ALONG
 from plone.pgcatalog.restapi.search import counted
 from plone.pgcatalog.restapi.search import counting_of
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body
@@ -21,6 +23,7 @@ from plone.restapi.services.querystringsearch.get import QuerystringSearchGet
 from plone.restapi.services.querystringsearch.get import QuerystringSearchPost
 from typing import Any
 from zExceptions import BadRequest
+from zope.annotation.interfaces import IAnnotations
 from zope.component import getMultiAdapter
 
 
@@ -35,15 +38,28 @@ class Faceted:
     request: Any
 
     def reply(self) -> dict[str, Any]:
+        IAnnotations(self.request)[ALONG] = self._along
         answer = self._answer()
+        names, ranges, _ = self._wanted()
+        if names or ranges:
+            # Where no index of the query is known, there was no search.
+            answer.setdefault("facets", {name: _as_json(Facet()) for name in (*names, *ranges)})
+        return answer
+
+    def _wanted(self) -> tuple[list[str], dict[str, Any], int]:
+        """Return which facets the request names, which ranges, and how many values of each; those that may be told."""
         data = json_body(self.request)
         names, ranges, limit = _names(data), _ranges(data), _limit(data)
-        if names or ranges:
-            told = told_facets([*names, *ranges], self.context, self.request)
-            names = [name for name in names if name in told]
-            ranges = {name: of for name, of in ranges.items() if name in told}
-            answer |= self._facets(self._results(data), names, ranges, limit)
-        return answer
+        told = told_facets([*names, *ranges], self.context, self.request)
+        return [n for n in names if n in told], {name: of for name, of in ranges.items() if name in told}, limit
+
+    def _along(self, results: CatalogSearchResults) -> Fetch[dict[str, Any]]:
+        """Return the facets of *results* as a part of the answer."""
+        names, ranges, limit = self._wanted()
+        if not names and not ranges:
+            return Fetch.of({})
+        facets = counting_of(results, names, ranges, limit)
+        return Fetch(lambda: _part(counted(facets)))
 
     def _answer(self) -> dict[str, Any]:
         """Return plone.restapi's answer; raises BadRequest for a query that means nothing, where that one is an error."""
@@ -66,15 +82,6 @@ class Faceted:
         itself = None if IPloneSiteRoot.providedBy(self.context) else {"UID": {"not": self.context.UID()}}
         return builder(query=data["query"], brains=True, sort_on=data.get("sort_on"), custom_query=itself)
 
-    def _facets(self, results: Any, names: list[str], ranges: Any, limit: int) -> dict[str, Any]:
-        if not isinstance(results, CatalogSearchResults):
-            # No index of the query is known, so there was no search.
-            return {"facets": {name: _as_json(Facet()) for name in (*names, *ranges)}}
-        facets = counted(counting_of(results, names, ranges, limit))
-        if facets is None:
-            return {"facets": {}, "facets_timed_out": True}
-        return {"facets": {name: _as_json(facet) for name, facet in facets.items()}}
-
 
 class FacetedGet(Faceted, QuerystringSearchGet):
     """The query is JSON in the parameter ``query``."""
@@ -82,6 +89,13 @@ class FacetedGet(Faceted, QuerystringSearchGet):
 
 class FacetedPost(Faceted, QuerystringSearchPost):
     """The query is the body."""
+
+
+def _part(facets: Mapping[str, Facet] | None) -> dict[str, Any]:
+    """Return *facets* as a part of the answer; None means that counting takes too long."""
+    if facets is None:
+        return {"facets": {}, "facets_timed_out": True}
+    return {"facets": {name: _as_json(facet) for name, facet in facets.items()}}
 
 
 def _names(data: Mapping[str, Any]) -> list[str]:

@@ -69,10 +69,11 @@ def load_relations(jar: Any, query: dict[str, Any]) -> None:
 
     relations = objects(islice(catalog.findRelationTokens(query), MOST))
     prefetch(jar, zoids(relations))
-    targets, sources = objects(relation.to_id for relation in relations), [each.from_object for each in relations]
-    prefetch(jar, zoids([*targets, *sources]))
+    # Not by from_object and to_object, which walk the path to each.
+    ends = objects({number: None for each in relations for number in (each.to_id, getattr(each, "_from_id", None))})
+    prefetch(jar, zoids(ends))
     # A summary tells the state of a workflow.
-    prefetch(jar, zoids(map(workflow_history, [*targets, *sources])))
+    prefetch(jar, zoids(map(workflow_history, ends)))
 
 
 def workflow_history(obj: Any) -> Any:

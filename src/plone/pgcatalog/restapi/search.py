@@ -48,6 +48,7 @@ from plone.restapi.services.search.get import SearchGet as SearchGetOfPlone
 from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zExceptions import BadRequest
+from zope.annotation.interfaces import IAnnotations
 from zope.component import adapter
 from zope.component import getMultiAdapter
 from zope.component.hooks import getSite
@@ -65,6 +66,8 @@ FIELDS = (
 )
 
 
+#: Annotation of a request: a function that returns, for its results, a fetch of what else its answer has.
+ALONG = "plone.pgcatalog.along"
 #: What a query says of order and size, not of what is found.
 WINDOW = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
 
@@ -117,13 +120,16 @@ class ResultsSerializer(LazyCatalogResultSerializer):
     def __call__(self, fullobjects: bool = False) -> Any:
         shown = HypermediaBatch(self.request, ())
         marks = self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter()
+        # Full objects may have results of their own.
+        along = IAnnotations(self.request).pop(ALONG, None)
         with self.lazy_resultset.view.session.batch():
+            more = Fetch.of({}) if along is None else along(self.lazy_resultset)
             has_no_words = by_meaning_alone(self.lazy_resultset) if marks else None
             if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
                 self.lazy_resultset.count_along()
                 self.lazy_resultset.read_first(end)
             total = self.lazy_resultset.actual_result_count
-        answer = super().__call__(fullobjects)
+        answer = super().__call__(fullobjects) | more.value()
         is_as_site = "use_site_search_settings" in self.request.form and shown.b_start == 0
         with self.lazy_resultset.view.session.batch():
             also = also_about(self.lazy_resultset) if is_as_site else Fetch.of([])
