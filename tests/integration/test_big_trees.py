@@ -309,6 +309,23 @@ def test_a_search_sends_as_much_however_much_is_pending(portal: Any) -> None:
     assert seen[1][2] <= seen[0][2] + 1
 
 
+def test_move_and_search_cost_as_much_however_many_moves_came_before(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    pend(catalog, range(200))
+    transaction.commit()
+    target = Unstored("target").__of__(portal)
+    costs = {}
+    for number in range(200):
+        with traced(portal) as traffic:
+            catalog.uncatalog_object(f"/plone/made/leaf{number}")
+            catalog.catalog_object(Unstored(f"leaf{number}").__of__(target))
+            assert len(paths(catalog, path="/plone/target", sort_on="path", sort_limit=5)) == min(number + 1, 5)
+        messages = [kind for kind, _ in traffic[0].messages if kind in ("Parse", "Bind", "Execute")]
+        costs[number] = traffic[0].round_trips, len(messages), sum("INSERT" in text for text in traffic[0].statements)
+    assert costs[9] == costs[49] == costs[99] == costs[199]
+    assert costs[9][0] == 2
+
+
 @pytest.mark.parametrize(
     ("condition", "value"), [("path_value = %s", "/plone/made/leaf7"), ("parent_path = %s", "/plone/nowhere")]
 )

@@ -137,11 +137,14 @@ def test_an_error_leaves_the_transaction_usable(portal: Any, query: str, params:
 def test_pending_rows_survive_statements_that_somebody_removed(portal: Any) -> None:
     create(portal, "Document", "page")
     transaction.commit()
+    create(portal, "Document", "other")
     for number in range(4):
         portal.page.title = f"Title {number}"
         portal.page.reindexObject()
         portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL")
         assert [b.Title for b in portal.portal_catalog.unrestrictedSearchResults(getId="page")] == [f"Title {number}"]
+        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL")
+        assert [b.getId for b in portal.portal_catalog.unrestrictedSearchResults(getId="other")] == ["other"]
 
 
 def test_other_threads_run_while_one_waits(portal: Any, dsn: str) -> None:

@@ -9,7 +9,6 @@ from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.sql.expression import Statement
 from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
 from typing import Any
 
 import psycopg
@@ -31,6 +30,8 @@ class Messages:
         self.has_tables = False
         #: catalog -> overlay that shows its pending rows
         self.overlays: dict[int, Any] = {}
+        #: changes of temporary tables, for the next message
+        self._writes: list[Statement] = []
         #: seconds it has taken so far to make Python's values of rows
         self.fetching = 0.0
         #: seconds that statements which went along have taken so far
@@ -46,47 +47,56 @@ class Messages:
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot, which has no savepoint and no temporary table."""
         self._has_savepoint = self.has_tables = False
+        self._forget_overlays()
+
+    def _forget_overlays(self) -> None:
         self.overlays.clear()
+        self._writes.clear()
 
     def send(self, statements: Sequence[Statement], settings: Sequence[str], first: int | None) -> list[Rows]:
         """Run *statements* in one message; return the rows of each.  Those behind the *first* one go along with it.
 
-        *settings* are the commands for a transaction that has no savepoint yet.  Statements are prepared when they come
-        again, but not those of an overlay: a rollback, because of one that is prepared no more, would take its table along.
+        *settings* are the commands for a transaction that has no savepoint yet.  The first statements of the message are
+        those that ``write`` was given since the last one.  Statements are prepared when they come again.
         """
+        overlays = dict(self.overlays)
         try:
             return self._send(statements, settings, first)
         except psycopg.errors.InvalidSqlStatementName:
             PreparedStatements.of(self.connection).forget()
+            # The rollback has emptied their tables.
+            self.overlays.update(overlays)
+            for overlay in overlays.values():
+                overlay.fill()
             return self._send(statements, settings, first)
 
     def _send(self, statements: Sequence[Statement], settings: Sequence[str], first: int | None) -> list[Rows]:
         is_first = self._wants_savepoint()
+        writes, self._writes = self._writes, []
+        if first is not None:
+            first += len(writes)
 
         def action(connection: Any) -> list[Rows]:
             prepared = PreparedStatements.of(connection)
             before = (*settings, SAVEPOINT) if is_first else ()
-            results = prepared.run(statements, before, not self.overlays, first)
+            results = prepared.run([*writes, *statements], before, first)
             self._has_savepoint = self._has_savepoint or is_first
             self.fetching += prepared.decoding
             self.going_along += prepared.going_along
             self.met_new = prepared.met_new
-            return results
+            return results[len(writes) :]
 
         rows: list[Rows] = self._guarded(action)
         return rows
 
-    def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run *query*, a change of a temporary table, once for each of *rows*."""
-        self.has_tables = True
-        self._guarded(lambda connection: self._cursor(connection).executemany(query, rows), sets_savepoint=True)
+    def write(self, query: str, *rows: Sequence[Any]) -> None:
+        """Have the next message run *query*, a change of a temporary table, once for each of *rows*, its parameters."""
+        self._writes += [Statement(query, tuple(row)) for row in rows]
 
-    def run(self, query: str, params: Sequence[Any] = ()) -> None:
-        """Run *query*, a change of a temporary table."""
+    def run(self, query: str) -> None:
+        """Run the commands *query*, such as those that create temporary tables."""
         self.has_tables = True
-        self._guarded(
-            lambda connection: self._cursor(connection).execute(query, params, prepare=False), sets_savepoint=True
-        )
+        self._guarded(lambda connection: connection.execute(query, prepare=False), sets_savepoint=True)
 
     def _wants_savepoint(self) -> bool:
         return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
@@ -105,11 +115,8 @@ class Messages:
                 # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
                 PreparedStatements.of(connection).run([], [ROLL_BACK])
                 self._has_savepoint = True
-                self.overlays.clear()
+                self._forget_overlays()
             raise
-
-    def _cursor(self, connection: Any) -> Any:
-        return connection.cursor(row_factory=tuple_row)
 
 
 class Batch:

@@ -122,30 +122,27 @@ class PreparedStatements:
         self,
         statements: Sequence[Statement],
         before: Sequence[str] = (),
-        prepare: bool = True,
         first: int | None = None,
     ) -> list[Rows]:
         """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
 
-        None are if *prepare* is false, or the connection is not to prepare any.  Those behind the *first* one, a place in
+        No statement is prepared if the connection is not to prepare any.  Those behind the *first* one, a place in
         *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
 
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
         prepared, one is InvalidSqlStatementName: of a session whose statements others have removed; ``forget`` helps.
         """
         if self._connection.cursor_factory is psycopg.Cursor:
-            return self._run(statements, before, prepare, first)
+            return self._run(statements, before, first)
         # Somebody watches the cursors, as OpenTelemetry's instrumentation does: one sees the message as a statement.
         with message_cursor(self._connection.cursor_factory)(self._connection) as cursor:
-            cursor.send = lambda: self._run(statements, before, prepare, first)
+            cursor.send = lambda: self._run(statements, before, first)
             cursor.execute("; ".join([*before, *(query for query, *_ in statements)]))
             answers: list[Rows] = cursor.answers
             return answers
 
-    def _run(
-        self, statements: Sequence[Statement], before: Sequence[str], prepare: bool, first: int | None
-    ) -> list[Rows]:
-        prepare = prepare and self._may_prepare()
+    def _run(self, statements: Sequence[Statement], before: Sequence[str], first: int | None) -> list[Rows]:
+        prepare = self._may_prepare()
         dumped = [(query, *self._dump(params)) for query, params in statements]
         with self._connection.lock:
             results, ends = self._exchange(dumped, before, prepare, first)

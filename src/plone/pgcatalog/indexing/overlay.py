@@ -40,7 +40,7 @@ class ScratchTable:
     """A temporary table with the columns of a catalog, on the snapshot connection; emptied when that ends."""
 
     def __init__(self, session: Session, name: str, layout: Layout, indexes: Sequence[str] = ()) -> None:
-        self.session = session
+        self.messages = session.messages
         self.layout = layout
         name = f"{name}_{layout.signature}"
         self.name = f"pg_temp.{quote(name)}"
@@ -55,34 +55,37 @@ class ScratchTable:
             f"CREATE INDEX IF NOT EXISTS {quote(f'{name}_{i}')} ON {self.name} {definition}"
             for i, definition in enumerate(indexes)
         ]
-        self.session.messages.run("; ".join([table, *statements]))
+        self._create = "; ".join([table, *statements])
+
+    def create(self) -> None:
+        """Create the table if it is not there."""
+        self.messages.run(self._create)
 
     def clear(self, paths: list[str] | None = None) -> None:
         """Remove the rows at *paths*, or all."""
         if paths is None:
-            self.session.messages.run(f"DELETE FROM {self.name}")
+            self.messages.write(f"DELETE FROM {self.name}", ())
         else:
-            self.session.messages.run(f"DELETE FROM {self.name} WHERE path = ANY(%s::text[])", (paths,))
+            self.messages.write(f"DELETE FROM {self.name} WHERE path = ANY(%s::text[])", (paths,))
 
     def insert(self, entries: list[Entry]) -> None:
         """Insert *entries*, which are whole rows."""
         columns = self.layout.columns
         types = ["bigint", "text", "bigint", *(c.type for c in columns)]
-        if entries:
-            self.session.messages.write_overlay(
-                f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
-                [[e.rid, e.path, e.zoid, *(as_stored(c, e.columns.get(c.name)) for c in columns)] for e in entries],
-            )
+        self.messages.write(
+            f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
+            *([e.rid, e.path, e.zoid, *(as_stored(c, e.columns.get(c.name)) for c in columns)] for e in entries),
+        )
 
     def mark_moved(self, rids: list[int]) -> None:
         """Note that the rows *rids* had another path before."""
         if rids:
-            self.session.messages.run(f"UPDATE {self.name} SET moved = true WHERE rid = ANY(%s::bigint[])", (rids,))
+            self.messages.write(f"UPDATE {self.name} SET moved = true WHERE rid = ANY(%s::bigint[])", (rids,))
 
     def add_tombstones(self, rids: list[int]) -> None:
         """Insert rows that are nothing but their *rids*."""
         if rids:
-            self.session.messages.run(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
+            self.messages.write(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
 
 
 class Overlay:
@@ -95,15 +98,24 @@ class Overlay:
         indexes = ["(rid)", "(path)", *(i.definition for i in layout.indexes if i.finds_few)]
         self.stored = layout.with_interned(layout.interned(session.read_states().get(pending.zoid)))
         self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", self.stored, indexes)
-        self.fresh = True
+        resolve_pending(session, pending)
+        self.fill()
+
+    def fill(self) -> None:
+        """Create the table, and have the next message write the pending rows, unless some are being resolved."""
+        self.table.create()
+        self.pending.reset = True
         #: the lists of pending rows, and maybe of some that are pending no more
         self.sets = KnownSets(is_bounded=False)
-        #: the table with those that nobody has saved; empty as long as there are none
+        #: the table with those that are not saved; empty as long as there are none
         self.lists = ""
+        if not self.pending.unsettled:
+            self._write()
 
     def source(self) -> Source:
         """Return the union of committed and pending rows, after bringing the latter up to date."""
-        self._synchronize()
+        resolve_pending(self.session, self.pending)
+        self._write()
         state = None if self.pending.cleared else self.session.read_states().get(self.pending.zoid)
         pending = f"SELECT {self.table.columns} FROM {self.table.name} WHERE path IS NOT NULL"
         if state is None:
@@ -128,14 +140,14 @@ class Overlay:
         ]
         return ", ".join([*FIXED, *columns])
 
-    def _synchronize(self) -> None:
+    def _write(self) -> None:
+        """Have the next message write what has changed since the last time."""
         pending = self.pending
-        resolve_pending(self.session, pending)
-        if self.fresh or pending.reset:
+        if pending.reset:
             self.table.clear()
             pending.dirty.update(pending.entries)
             pending.unsynced_deletions.update(pending.evicted)
-            self.fresh = pending.reset = False
+            pending.reset = False
         elif not pending.dirty:
             return
         else:
@@ -160,17 +172,15 @@ class Overlay:
             if not self.lists:
                 self.session.messages.run(MAKE_LISTS)
                 self.lists = LISTS
-            rows = [[number, values] for number, values in new.items()]
-            self.session.messages.write_overlay(
-                f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING", rows
-            )
+            query = f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING"
+            self.session.messages.write(query, *new.items())
 
     def _insert_changed(self, entries: list[Entry]) -> None:
         """Copy committed rows and change what the partial *entries* change."""
         state = self.session.read_states().get(self.pending.zoid)
         if not entries or state is None:
             return
-        self.session.messages.run(
+        self.session.messages.write(
             f"INSERT INTO {self.table.name} ({self.table.columns}) SELECT {self._committed(state)}"
             f" FROM {quote(state.relation)} WHERE rid = ANY(%s::bigint[])",
             ([e.rid for e in entries],),
@@ -179,9 +189,9 @@ class Overlay:
         for names, group in by_columns(entries, by_name):
             columns = [by_name[name] for name in names]
             assignments = ", ".join(f"{c.quoted} = %s::{c.type}" for c in columns)
-            self.session.messages.write_overlay(
+            self.session.messages.write(
                 f"UPDATE {self.table.name} SET {assignments} WHERE rid = %s",
-                [[*(as_stored(c, e.columns[c.name]) for c in columns), e.rid] for e in group],
+                *([*(as_stored(c, e.columns[c.name]) for c in columns), e.rid] for e in group),
             )
 
 

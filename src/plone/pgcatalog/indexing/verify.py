@@ -139,6 +139,7 @@ class Verifier:
         if source is None:
             return {}
         fresh = ScratchTable(view.session, f"pgcatalog_verify_{view.zoid:x}", view.stored_layout())
+        fresh.create()
         fresh.clear()
         fresh.insert(entries)
         flags = ", ".join(f'catalog."{n}" IS DISTINCT FROM fresh."{n}"' for n in names)
