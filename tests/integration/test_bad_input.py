@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from plone.pgcatalog.query.expression import CONTAINERS
+from plone.pgcatalog.query.criteria import CONTAINERS
+from plone.pgcatalog.query.criteria import PLAIN
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.query.expression import PLAIN
 from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
 from tests.integration.bad_values import answer

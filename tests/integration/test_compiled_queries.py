@@ -4,7 +4,6 @@ from Acquisition import aq_base
 from Acquisition import aq_parent
 from DateTime import DateTime
 from plone.pgcatalog.core.configuration import Configuration
-from plone.pgcatalog.query.compiler import CompiledQueries
 from plone.pgcatalog.query.compiler import SIZE
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.integration import site as sites
@@ -13,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 from zope.component.hooks import setSite
 
-import plone.pgcatalog.core.searcher as searcher
+import plone.pgcatalog.query.compiler as compiler
 import pytest
 import transaction
 
@@ -23,7 +22,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self.count = 0
-        self._compile = searcher.compile_query
+        self._compile = compiler.compile_query
 
     def __call__(self, *args: Any) -> Any:
         self.count += 1
@@ -42,11 +41,11 @@ def compiled(portal: Any) -> Any:
     """Return what tells how often the compiler had to run for some searches."""
 
     def count(*queries: dict[str, Any]) -> int:
-        compiler = Compiler()
-        with patch.object(searcher, "compile_query", compiler):
+        counter = Compiler()
+        with patch.object(compiler, "compile_query", counter):
             for query in queries:
                 len(portal.portal_catalog.unrestrictedSearchResults(**query))
-        return compiler.count
+        return counter.count
 
     return count
 
@@ -159,11 +158,6 @@ def test_no_more_are_remembered_than_there_is_room_for(compiled: Any) -> None:
     assert compiled(*({"getId": f"id{number}"} for number in range(SIZE + 1))) == SIZE + 1
     assert compiled({"getId": f"id{SIZE}"}) == 0
     assert compiled({"getId": "id0"}) == 1
-
-
-def test_nothing_is_remembered_without_a_key() -> None:
-    memory = CompiledQueries()
-    assert memory.get(None) is None
 
 
 def test_a_saved_state_has_one_configuration(portal: Any) -> None:

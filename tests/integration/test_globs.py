@@ -75,7 +75,7 @@ def words_like(portal: Any, text: str) -> dict[str, tuple[str, ...] | None]:
     ``tests/unit/test_tsquery.py`` has the SQL of both.
     """
     catalog = portal.portal_catalog._core
-    return dict(word_lookup.find_globs(catalog, {"SearchableText": text}).get("SearchableText", {}))
+    return dict(word_lookup.find_globs(catalog, [("SearchableText", text)]).get("SearchableText", {}))
 
 
 def nothing(portal: Any, dsn: str, db: Any) -> None:

@@ -4,8 +4,8 @@ from DateTime import DateTime
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
-from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.query.criteria import sort_directions
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not

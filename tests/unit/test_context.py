@@ -1,7 +1,6 @@
 """The context of a search: each search has its own, and translators of add-ons need not know of it."""
 
 from collections.abc import Mapping
-from plone.pgcatalog.core.searcher import compiled_query
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.site import SiteTuning
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -21,7 +20,6 @@ from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.unit.compiling import rendered
 from tests.unit.compiling import text_index
 from tests.unit.compiling import TRANSLATORS
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,11 +89,11 @@ def test_a_search_compiles_its_text_once(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(("name", "kept"), [("plain", 1), ("word parts", 0), ("question", 0), ("tuning", 0)])
 def test_a_compiled_query_with_other_words_is_not_kept(name: str, kept: int) -> None:
     searched = indexes()
-    lexicons = {NAME: searched[NAME].index.getLexicon()}
-    configuration: Any = SimpleNamespace(is_saved=True, lexicons=lexicons, compiled=CompiledQueries())
+    memory = CompiledQueries({NAME: searched[NAME].index.getLexicon()})
     context = SearchContext(searched, **SETTINGS[name])
-    one, other = [compiled_query(configuration, QUERY, context, [], None) for _ in range(2)]
-    assert (one is other) == bool(kept)
+    assert (
+        memory.find_or_compile(QUERY, context, [], None) is memory.find_or_compile(QUERY, context, [], None)
+    ) == bool(kept)
 
 
 # -- translators of add-ons, whose methods take a query alone

@@ -20,10 +20,10 @@ from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.patches import Around
 from plone.pgcatalog.patches import unless_patched
-from plone.pgcatalog.query.expression import as_dict
+from plone.pgcatalog.query.criteria import as_dict
+from plone.pgcatalog.query.criteria import with_lists
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
-from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.results.stream import BATCH
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import slow_query_ms

@@ -16,7 +16,6 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
-from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.direct import SharedSession
 from plone.pgcatalog.i18n import english
@@ -38,7 +37,8 @@ from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import told
-from plone.pgcatalog.query.compiler import sort_directions
+from plone.pgcatalog.query import criteria
+from plone.pgcatalog.query.criteria import sort_directions
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.sql.expression import Statement
@@ -254,7 +254,7 @@ def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
     check_names(catalog, query)
     try:
         query = catalog.make_query(query)
-        searcher.sort_of(query, catalog.indexes)
+        criteria.sort_of(query, catalog.indexes)
     except (CatalogError, *VALUE_ERRORS) as error:
         raise ReplayError(f"the catalog refuses the query: {error}") from error
     return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)

@@ -12,11 +12,11 @@ from plone.pgcatalog.core import catalog
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.core.searcher import merged
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.patches import dispatch
 from plone.pgcatalog.patches import is_stock
-from plone.pgcatalog.query.compiler import sort_directions
+from plone.pgcatalog.query.criteria import merged
+from plone.pgcatalog.query.criteria import sort_directions
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults

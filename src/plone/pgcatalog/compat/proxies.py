@@ -23,7 +23,7 @@ from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.compiler import Window
-from plone.pgcatalog.query.expression import with_lists
+from plone.pgcatalog.query.criteria import with_lists
 from plone.pgcatalog.results.answer import ENTRY_BYTES
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import VALUES

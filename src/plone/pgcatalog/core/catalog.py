@@ -11,9 +11,6 @@ from itertools import islice
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.configuration import Configuration
-from plone.pgcatalog.core.searcher import canonical
-from plone.pgcatalog.core.searcher import merged
-from plone.pgcatalog.core.searcher import rewritten
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
@@ -27,6 +24,8 @@ from plone.pgcatalog.indexing.manager import change
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.query.criteria import canonical
+from plone.pgcatalog.query.criteria import merged
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.results.announced import Announced
 from plone.pgcatalog.results.announced import MOST
@@ -93,6 +92,11 @@ class Catalog(Base):
         """The context of a search that looks up no words: the indexes, and the tuning of the site."""
         configuration = self.configuration
         return SearchContext(configuration.translators, tuning=configuration.tuning)
+
+    @property
+    def rewriters(self) -> list[Any]:
+        """The indexes that rewrite queries."""
+        return [index.__of__(self.tool) for index in self.configuration.rewriters.values()]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -186,8 +190,7 @@ class Catalog(Base):
 
     def make_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
-        asked = rewritten(query, self.configuration, self.tool)
-        return canonical(asked, asked)
+        return canonical(query, self.indexes, self.rewriters, every=True)
 
     @property
     def brains(self) -> type:

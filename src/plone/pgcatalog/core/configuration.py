@@ -9,7 +9,6 @@ from collections.abc import Container
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import field
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.prefetch import prefetch
 from plone.pgcatalog.fulltext.site import site_tuning
@@ -65,7 +64,7 @@ class Configuration:
     #: keys of idx that no brain asks for: indexes that are no metadata columns
     excluded_keys: tuple[str, ...]
     #: the queries that were compiled last
-    compiled: CompiledQueries = field(default_factory=CompiledQueries)
+    compiled: CompiledQueries
 
     @classmethod
     def of(cls, tool: Any) -> "Configuration":
@@ -111,6 +110,7 @@ def configured(
         translator.relate(translators.__getitem__)
     columns = tuple(column for t in translators.values() for column in t.columns())
     indexes = tuple(index for t in translators.values() for index in t.sql_indexes())
+    lexicons = {name: lexicon for name, i in base._indexes.items() if (lexicon := lexicon_of(base, i)) is not None}
     return cls(
         path,
         state,
@@ -119,9 +119,10 @@ def configured(
         base._columns,
         Layout(columns, indexes),
         {name: emptied(t.index) for name, t in translators.items() if ITransposeQuery.providedBy(t.index)},
-        {name: lexicon for name, i in base._indexes.items() if (lexicon := lexicon_of(base, i)) is not None},
+        lexicons,
         tuning,
         tuple(name for name in translators if name not in base._columns),
+        CompiledQueries(lexicons, is_saved),
     )
 
 

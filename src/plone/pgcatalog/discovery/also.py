@@ -9,7 +9,6 @@ from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.highlight import chunk_snippet
 from plone.pgcatalog.discovery.highlight import highlighter
 from plone.pgcatalog.discovery.highlight import source_column
-from plone.pgcatalog.meaning.question import has_question
 from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
@@ -70,7 +69,7 @@ def _near(results: CatalogSearchResults) -> Near | None:
     context, criteria = results.context, results.criteria
     if SOURCE_INDEX not in criteria or SOURCE_INDEX not in context.indexes or near_in(results.condition) is not None:
         return None
-    question = question_of(results.catalog, criteria) if has_question(context, criteria) else None
+    question = question_of(results.catalog, context, criteria)
     if question is None:
         return None
     return near_in(compile_query(criteria, replace(context, question=question), []).where)

@@ -27,11 +27,11 @@ from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.fulltext.tsquery import wanted_terms
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
-from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.criteria import text_queries
 from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in

@@ -93,7 +93,7 @@ def _searched_with(
     least = settings.get(meaning_threshold.name)
     question = context.question
     if question is not None and least is not None:
-        question = question_of(tool._core, query, least)
+        question = question_of(tool._core, context, query, least)
     context = replace(context, tuning=tuning, weights=Weights.of(changed), question=question)
     compiled = compile_query(results.criteria, context, results.sort)
     return CatalogSearchResults(catalog, catalog.search_view(), compiled, context, results.criteria, results.sort)

@@ -4,8 +4,8 @@ Words with wildcards inside, as ``w*ter``, find the words that are like them; in
 ``Baumhaus``, too.  The words of a catalog have been counted some time ago (``term_statistics``).
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import chain
 from plone.pgcatalog.database.layout import CatalogState
@@ -15,7 +15,6 @@ from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
@@ -26,21 +25,6 @@ import psycopg
 
 if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
-
-
-def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
-    searched = []
-    for name in texts:
-        value: Any = criteria.get(name)
-        if not isinstance(value, str | list | tuple):
-            value = value.get("query") if hasattr(value, "get") else None
-        parts = [value] if isinstance(value, str) else value or ()
-        searched += [(name, " ".join(part for part in parts if isinstance(part, str)))]
-    expression = expression_in(criteria)
-    if expression is not None:
-        searched += [(name, text) for name, text in expression.texts() if name in texts]
-    return [(name, text) for name, text in searched if text.strip()]
 
 
 # -- words with wildcards inside
@@ -54,15 +38,15 @@ MAX_FOUND = 200
 LAST = "\U0010ffff"
 
 
-def find_globs(catalog: "Catalog", query: Mapping[str, Any]) -> dict[str, tsquery.Globs]:
-    """Return the words that are like those with wildcards inside in *query*, a whole query dict, by text index.
+def find_globs(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> dict[str, tsquery.Globs]:
+    """Return the words that are like those with wildcards inside, by text index; *texts* are (index name, search text).
 
     Text indexes whose text has none are left out.  One statement for each of the others.  Raises LimitExceeded, and what
     the view of a catalog raises for a statement.
     """
     lexicons = catalog.configuration.lexicons
     patterns_of: dict[str, list[str]] = {}
-    for name, text in text_queries(query, lexicons):
+    for name, text in texts:
         if "*" in text or "?" in text:
             patterns_of.setdefault(name, []).extend(_patterns(tsquery.parse(lexicons[name], text)))
     return {
@@ -135,15 +119,16 @@ MAX_WORDS = 10
 Parts = dict[str, tuple[str, ...]]
 
 
-def find_word_parts(catalog: "Catalog", query: Mapping[str, Any]) -> Parts:
-    """Return what the words that *query*, a whole query dict, wants are a part of.
+def find_word_parts(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> Parts:
+    """Return the words that contain those of *texts*, (index name, search text), in the text index SearchableText.
 
-    *catalog* has the text index.  Raises psycopg.Error.
+    *catalog* has that index.  Raises psycopg.Error.
     """
     translator = catalog.translator(SOURCE_INDEX)
     lexicon = translator.index.getLexicon()
-    texts = [text for _, text in text_queries(query, {SOURCE_INDEX: lexicon})]
-    parts = list(dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for text in texts)))[:MAX_WORDS]
+    parts = list(
+        dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for name, text in texts if name == SOURCE_INDEX))
+    )[:MAX_WORDS]
     if not parts:
         return {}
     statement = " UNION ALL ".join([load_sql("words_containing").format(limit=MAX_FOUND)] * len(parts))

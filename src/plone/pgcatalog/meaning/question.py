@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
-from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import QueryError
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.meaning.embedder import Embedder
@@ -20,6 +19,7 @@ from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.table import literal
 from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.meaning.table import vectors_of
+from plone.pgcatalog.query.criteria import text_queries
 from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import few_of
 from plone.pgcatalog.query.nearest import HYBRID
@@ -82,28 +82,24 @@ def as_site_searches(tool: Any, query: Mapping[str, Any]) -> dict[str, Any]:
     return dict(query) if AS_SITE in tool._core.indexes else {**query, AS_SITE: True}
 
 
-def has_question(context: SearchContext, query: Mapping[str, Any]) -> bool:
-    """Return whether *query* has a question for the text index of *context*.
-
-    Rows that are found without a ranking, such as all pages without a word, have no meaning either.
-    """
-    text = context.indexes[SOURCE_INDEX]
-    has_words = text.score(query, context) is not None or text.where(query, context) in (None, NOTHING)
-    return has_words and text.has_meaning(query, context)
-
-
 def question_of(
     core: Any,
+    context: SearchContext,
     query: Mapping[str, Any],
     least: float | None = None,
     asking: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Question | None:
-    """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer.
+    """Return the question of *query* in the catalog *core*, in the *context* of a search by words; None if words have to answer.
 
+    Rows that are found without a ranking, such as all pages without a word, have no meaning either.
     *least* is tried in place of the least similarity of the site; without one, words answer until the model is calibrated.
     The embedder is asked within a context of *asking*.  A question that got no vector is not sent again in the same
     snapshot: a page waits for an embedder once, and all its parts are of one set.
     """
+    text = context.indexes[SOURCE_INDEX]
+    has_words = text.score(query, context) is not None or text.where(query, context) in (None, NOTHING)
+    if not has_words or not text.has_meaning(query, context):
+        return None
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
     words = question_in(" ".join(text for _, text in texts))
     vectors = vectors_of(core) if words else None

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from functools import cached_property
 from plone.pgcatalog.indexes.base import all_of
@@ -17,6 +18,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.context import SearchContext
+from plone.pgcatalog.query.criteria import check_values
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.nearest import Fusion
@@ -106,6 +108,8 @@ class Window:
 
     start: int = 0
     size: int | None = None
+    #: True for a page, whose reader probably wants the number of all rows, too
+    is_page: bool = field(default=False, compare=False)
 
     @property
     def fits_sql(self) -> bool:
@@ -145,7 +149,8 @@ def compile_query(
     where = all_of(found) if found else NOTHING
     is_stable = expression is None and all(t.is_stable for t in named)
     sorters = [(indexes[name], reverse) for name, reverse in sort]
-    order, not_null = order_terms(sorters, window(query, limit).size is not None)
+    part = window(query, limit)
+    order, not_null = order_terms(sorters, part.size is not None)
     score = None if sorters else next((s for t in named if (s := t.score(query, context)) is not None), None)
     if score is None and expression is not None and not sorters:
         score = expression.score(context)
@@ -157,10 +162,10 @@ def compile_query(
         score = None if sorters else Fusion(score or UNRANKED, where, near)
         where = all_of((among, any_of((text, near))))
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, (OLDEST_FIRST,), None, window(query, limit), tuple(sort), len(sorters), is_stable)
+        return CompiledQuery(where, (OLDEST_FIRST,), None, part, tuple(sort), len(sorters), is_stable)
     if not_null:
         where = all_of((where, *not_null))
-    return CompiledQuery(where, order, score, window(query, limit), (), len(sorters), is_stable)
+    return CompiledQuery(where, order, score, part, (), len(sorters), is_stable)
 
 
 def order_terms(
@@ -190,27 +195,14 @@ def order_terms(
     return (*terms, NEWEST_FIRST if newest_first else OLDEST_FIRST), not_null
 
 
-def sort_directions(count: int, order: Any) -> list[bool]:
-    """Return for *count* sort indexes whether each is reversed.
-
-    *order* is ``sort_order``: None, a string or a sequence of strings, in any case.  Indexes beyond the given
-    directions follow the first.
-    """
-    if order is None or isinstance(order, str):
-        order = [order or ""]
-    reverse = [str(o).lower() in ("reverse", "descending") for o in order] or [False]
-    return [reverse[i] if i < len(reverse) else reverse[0] for i in range(count)]
-
-
 def window(query: Mapping[str, Any], limit: Any) -> Window:
     """Return the wanted part of the result, from ``b_start``, ``b_size`` and ``sort_limit``."""
-    size = query.get("b_size")
-    if size is None:
-        size = limit or None
+    is_page = query.get("b_size") is not None
+    size = query["b_size"] if is_page else limit or None
     if size is None:
         return Window()
     start, size = int(query.get("b_start", 0)), int(size)
-    return Window(min(start, LARGEST_WINDOW), min(size, LARGEST_WINDOW))
+    return Window(min(start, LARGEST_WINDOW), min(size, LARGEST_WINDOW), is_page)
 
 
 # -- remembering
@@ -221,24 +213,34 @@ SIZE = 300
 
 
 class CompiledQueries:
-    """The queries that were compiled last for a catalog with the same settings, by ``query_key``."""
+    """The queries that were compiled last for a catalog in one state of its settings, by ``query_key``.
 
-    def __init__(self) -> None:
+    *lexicons* are those of its text indexes; None is stored for settings that are not saved.
+    """
+
+    def __init__(self, lexicons: Mapping[str, Any], is_saved: bool = True) -> None:
+        self._lexicons = lexicons
+        self._is_saved = is_saved
         self._queries: OrderedDict[Hashable, CompiledQuery] = OrderedDict()
 
-    def get(self, key: Hashable) -> CompiledQuery | None:
-        """Return the query of *key*; None for an unknown one, and for no key."""
+    def find_or_compile(
+        self, criteria: Mapping[str, Any], context: SearchContext, sort: Sequence[tuple[str, bool]], limit: Any
+    ) -> CompiledQuery:
+        """Return ``compile_query`` of the same arguments, from memory if words find what they found then."""
+        key = None
+        if self._is_saved and (context.is_plain or self._lexicons.keys().isdisjoint(criteria)):
+            key = query_key(criteria, context.indexes, self._lexicons, sort, limit)
         query = None if key is None else self._queries.get(key)
         if query is not None:
             self._queries.move_to_end(key)
-        return query
-
-    def put(self, key: Hashable, query: CompiledQuery) -> None:
-        """Remember *query*, if it would come out the same again."""
+            return query
+        check_values(criteria, context.indexes)
+        query = compile_query(criteria, context, sort, limit)
         if key is not None and query.is_stable:
             self._queries[key] = query
             if len(self._queries) > SIZE:
                 self._queries.popitem(last=False)
+        return query
 
 
 def query_key(

@@ -22,7 +22,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.date import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
-from plone.pgcatalog.query.expression import as_list
+from plone.pgcatalog.query.criteria import as_list
 from plone.pgcatalog.query.expression import check_name
 from plone.pgcatalog.query.expression import check_size
 from plone.pgcatalog.query.expression import Expression

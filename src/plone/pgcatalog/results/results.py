@@ -64,8 +64,7 @@ class CatalogSearchResults(LazyMap):
         self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
         loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
-        pages = criteria.get("b_size") is not None
-        self._reader = Reader(view, unsorted(query) if self._needs_python else query, loader, pages)
+        self._reader = Reader(view, unsorted(query) if self._needs_python else query, loader, query.window.is_page)
         self._sorted: Sequence[int] | None = None
         self._assigned: int | None = None
         self._count_limit: int | None = None

@@ -1,0 +1,164 @@
+"""A query dict in the form that is compiled, as Products.ZCatalog.Catalog makes it before its indexes see it."""
+
+from Acquisition import aq_base
+from BTrees import family32
+from BTrees import family64
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
+from collections.abc import ValuesView
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import WHERE
+from Products.ZCatalog.Catalog import CatalogError
+from typing import Any
+from ZPublisher.HTTPRequest import record
+
+
+_trees = [getattr(family, kind) for family in (family32, family64) for kind in ("OO", "OI", "IO", "II")]
+#: Types that hold several values; keys of BTrees and generators count as such, too.
+CONTAINERS: tuple[Any, ...] = (
+    Sequence,
+    Set,
+    ValuesView,
+    Iterator,
+    *{type(tree.BTree().keys()) for tree in _trees},
+)
+#: Types that are one value, or a list already.
+PLAIN = (str, bytes, bytearray, memoryview, list, tuple)
+#: The words of a query dict, besides names of indexes, whose value may be a list.
+WORDS = frozenset({"oid", "sort-on", "sort-order", "sort_on", "sort_order", "zoid"})
+#: (index name, reverse) pairs
+Sort = list[tuple[str, bool]]
+
+
+def merged(query: Any, keywords: Mapping[str, Any], indexes: Container[str]) -> dict[str, Any]:
+    """Return the query dict of *query* and *keywords*, which count more, for a catalog with *indexes*.
+
+    Of a *query* that is neither a query dict nor a query object nothing counts, as in ZCatalog.
+    """
+    query = as_dict(query)
+    return with_lists({**(query if isinstance(query, dict) else {}), **keywords}, indexes)
+
+
+def as_dict(query: Any) -> Any:
+    """Return *query* as a query dict if it is a query object, else itself."""
+    return {WHERE: query} if isinstance(query, Expression) else query
+
+
+def as_list(value: Any) -> Any:
+    """Return *value*, of a query, as a list if it holds several values, else itself."""
+    return list(value) if isinstance(value, CONTAINERS) and not isinstance(value, PLAIN) else value
+
+
+def as_options(value: Any) -> Any:
+    """Return *value*, of an index in a query, as a dict if it holds options, as a list if it holds several values."""
+    if isinstance(value, Mapping | record):
+        return {option: as_list(each) for option, each in value.items()}
+    return as_list(value)
+
+
+def names_read(query: Mapping[Any, Any], indexes: Container[str]) -> set[Any]:
+    """Return the names in the query dict *query* that a catalog with *indexes* reads.
+
+    They are indexes, their old-style options (``Subject_operator``), and WORDS.
+    """
+    prefixes = tuple([f"{name}_" for name in query if name in indexes])
+    return {
+        name
+        for name in query
+        if name in indexes or name in WORDS or (isinstance(name, str) and name.startswith(prefixes))
+    }
+
+
+def with_lists(query: Any, indexes: Container[str]) -> dict[str, Any]:
+    """Return the items of *query*, a dict or a request, with dicts and lists in place of other containers.
+
+    Only values that a catalog with *indexes* reads are looked at.
+    """
+    items = dict(query.items())
+    return items | {name: as_options(items[name]) for name in names_read(items, indexes)}
+
+
+def canonical(
+    query: Mapping[str, Any], indexes: Container[str], rewriters: Iterable[Any], every: bool = False
+) -> dict[str, Any]:
+    """Return *query* as ``Catalog.make_query`` does: as *rewriters*, indexes that rewrite queries, want it, its lists sorted.
+
+    Of a catalog with *indexes*; lists that it does not read are sorted if *every* one is to be.
+    """
+    query = with_lists(query, indexes)
+    for index in rewriters:
+        query = index.make_query(query)
+    names = query if every else names_read(query, indexes)
+    return {**query, **{name: sorted(query[name]) for name in names if isinstance(query[name], list | tuple)}}
+
+
+def check_values(query: Mapping[str, Any], translators: Mapping[str, IndexTranslator]) -> None:
+    """Raise TypeError for a value of an index that is a list or a dict itself, as ZCatalog does, which caches by values."""
+    for name, translator in translators.items():
+        if name in query and isinstance(translator, UnIndexTranslator):
+            record = parse(translator.index, query)
+            hash((*record.keys, *(record.get("not") or ())))
+
+
+def option(query: Mapping[str, Any], name: str) -> Any:
+    """Return the value of ``sort-`` or ``sort_`` *name* in *query*, None if there is none."""
+    value = query.get(f"sort-{name}")
+    return query.get(f"sort_{name}") if value is None else value
+
+
+def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) -> Sort:
+    """Return what ``sort_on`` and ``sort_order`` of *query* mean.
+
+    Raises CatalogError for an index that is not there, or by which nothing can be sorted.
+    """
+    names = option(query, "on")
+    if names is None:
+        return []
+    names = names if isinstance(names, list | tuple) else [names]
+    for name in names:
+        translator = indexes.get(name)
+        if translator is None:
+            raise CatalogError(f"Unknown sort_on index: {name!r}")
+        if not is_sortable(translator.index):
+            raise CatalogError(f"The index chosen for sort_on is not capable of being used as a sort index: {name!r}")
+    return list(zip(names, sort_directions(len(names), option(query, "order")), strict=True))
+
+
+def is_sortable(index: Any) -> bool:
+    """True when ZCatalog sorts by indexes of the type of *index*."""
+    return hasattr(aq_base(index), "documentToKeyMap")
+
+
+def sort_directions(count: int, order: Any) -> list[bool]:
+    """Return for *count* sort indexes whether each is reversed.
+
+    *order* is ``sort_order``: None, a string or a sequence of strings, in any case.  Indexes beyond the given
+    directions follow the first.
+    """
+    if order is None or isinstance(order, str):
+        order = [order or ""]
+    reverse = [str(o).lower() in ("reverse", "descending") for o in order] or [False]
+    return [reverse[i] if i < len(reverse) else reverse[0] for i in range(count)]
+
+
+def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
+    searched = []
+    for name in texts:
+        value: Any = criteria.get(name)
+        if not isinstance(value, str | list | tuple):
+            value = value.get("query") if hasattr(value, "get") else None
+        parts = [value] if isinstance(value, str) else value or ()
+        searched += [(name, " ".join(part for part in parts if isinstance(part, str)))]
+    expression = expression_in(criteria)
+    if expression is not None:
+        searched += [(name, text) for name, text in expression.texts() if name in texts]
+    return [(name, text) for name, text in searched if text.strip()]
