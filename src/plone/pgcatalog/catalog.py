@@ -21,8 +21,8 @@ from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.patches import Around
 from plone.pgcatalog.patches import unless_patched
 from plone.pgcatalog.query.criteria import as_dict
+from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.criteria import with_lists
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.stream import BATCH
 from plone.pgcatalog.settings import RESTRICTIONS

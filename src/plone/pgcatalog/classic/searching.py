@@ -20,8 +20,8 @@ from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.discovery.suggest import titles_of
+from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import Expression
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.results.fetch import Fetch

@@ -27,8 +27,8 @@ from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import Expression
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import WHERE

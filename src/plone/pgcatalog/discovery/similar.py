@@ -13,7 +13,7 @@ from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
-from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And

@@ -9,8 +9,8 @@ from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.query import objects
+from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import Expression
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import HYBRID

@@ -19,8 +19,8 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.criteria import check_values
+from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import Expression
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.oids import oid_conditions

@@ -14,7 +14,6 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.query.expression import Expression
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
@@ -50,6 +49,15 @@ def merged(query: Any, keywords: Mapping[str, Any], indexes: Container[str]) -> 
 def as_dict(query: Any) -> Any:
     """Return *query* as a query dict if it is a query object, else itself."""
     return {WHERE: query} if isinstance(query, Expression) else query
+
+
+def expression_in(query: Mapping[str, Any]) -> Expression | None:
+    """Return the query object in the query dict *query*, None without one.
+
+    Anything else under that name, such as a parameter of a request, is ignored, as unknown names are.
+    """
+    expression = query.get(WHERE)
+    return expression if isinstance(expression, Expression) else None
 
 
 def as_list(value: Any) -> Any:
@@ -115,7 +123,7 @@ def option(query: Mapping[str, Any], name: str) -> Any:
 
 
 def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) -> Sort:
-    """Return what ``sort_on`` and ``sort_order`` of *query* mean.
+    """Return the indexes of ``sort_on`` in *query*, in the directions of ``sort_order``.
 
     Raises CatalogError for an index that is not there, or by which nothing can be sorted.
     """

@@ -2,7 +2,6 @@
 
 from abc import ABC
 from abc import abstractmethod
-from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -41,15 +40,6 @@ class Expression(ABC):
     def texts(self) -> list[tuple[str, str]]:
         """Return (index name, text) of what it searches for in texts."""
         return []
-
-
-def expression_in(query: Mapping[str, Any]) -> Expression | None:
-    """Return the query object in the query dict *query*, None without one.
-
-    Anything else under that name, such as a parameter of a request, is ignored, as unknown names are.
-    """
-    expression = query.get(WHERE)
-    return expression if isinstance(expression, Expression) else None
 
 
 def check_name(name: Any) -> None:
