@@ -3,6 +3,7 @@
 from benchmarks.backends import LABELS
 from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_kinds import VOLTO
 from benchmarks.tables import backends
 from benchmarks.tables import Record
 from benchmarks.tables import records_of
@@ -43,19 +44,23 @@ def growth(stored: Sequence[Record], path: Path) -> None:
 
 
 def sites(stored: Sequence[Record], path: Path) -> None:
-    """Plot what a visitor waits for as the site grows: the median of the kinds of HTML page, and of the kinds of search."""
+    """Plot what a visitor waits for as the site grows: the median of the kinds of HTML page, of Volto's, and of searches."""
     panels: dict[str, Callable[[Record], bool]] = {
         "HTML pages": lambda page: page["group"] == HTML,
-        "searches": lambda page: "search" in page["page"] and page["group"] != HTML,
+        "pages of Volto": lambda page: page["group"] == VOLTO,
+        "searches": lambda page: "search" in page["page"] and page["group"] not in (HTML, VOLTO),
     }
 
-    def line(is_meant: Callable[[Record], bool], name: str) -> Line:
-        pages = {size_of(data): data["results"][name]["pages"] for data in stored}
-        return {
-            size: median(page["median"] for page in each if page["state"] == READ_ONLY and is_meant(page))
-            for size, each in pages.items()
-        }
+    def times(data: Record, name: str, is_meant: Callable[[Record], bool]) -> list[float]:
+        pages = data["results"][name]["pages"]
+        return [page["median"] for page in pages if page["state"] == READ_ONLY and is_meant(page)]
 
+    def line(is_meant: Callable[[Record], bool], name: str) -> Line:
+        found = {size_of(data): times(data, name, is_meant) for data in stored}
+        return {size: median(each) for size, each in found.items() if each}
+
+    names = dict.fromkeys(name for data in stored for name in backends(data))
+    panels = {title: kind for title, kind in panels.items() if any(line(kind, name) for name in names)}
     _save(stored, panels, line, "documents of the site", path, sizes=[size_of(data) for data in stored])
 
 
