@@ -1,7 +1,11 @@
 """Words of a lexicon, tsvector text, and the SQL of search texts; what they find is tested elsewhere."""
 
 from collections.abc import Sequence
+from hypothesis import example
+from hypothesis import given
+from hypothesis import strategies as st
 from plone.pgcatalog.fulltext import lexicon
+from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tsquery import MAX_LEXEMES
@@ -18,6 +22,7 @@ from Products.ZCTextIndex.Lexicon import Lexicon
 from Products.ZCTextIndex.Lexicon import Splitter
 from Products.ZCTextIndex.Lexicon import StopWordRemover
 from tests.unit.lexicons import plone_lexicon
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -271,3 +276,28 @@ def test_finds_nothing(text: str) -> None:
 )
 def test_plain_words(text: str, plain: str) -> None:
     assert plain_words(text) == plain
+
+
+# -- words with wildcards inside
+
+
+@pytest.mark.parametrize("text", ["annual* AND report*", "rain", "*ain", "(wat* OR win*)", '"w* d"', "w* *d"])
+def test_wildcards_at_the_ends_of_words_are_no_patterns(text: str) -> None:
+    assert list(word_lookup._patterns(parse(plone_lexicon(), text))) == []
+
+
+def test_plones_search_texts_are_not_parsed_for_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog: Any = SimpleNamespace(configuration=SimpleNamespace(lexicons={"Title": None}))
+    monkeypatch.setattr(word_lookup.tsquery, "parse", None)
+    assert word_lookup.find_globs(catalog, [("Title", "annual* AND report*"), ("Title", "rain")]) == {}
+
+
+@given(st.text('ab*?"() -\u3000é', max_size=12))
+@example("w*d")
+@example("w?")
+@example('"a w*d"')
+@example("NOT w*d")
+def test_no_pattern_is_missed(text: str) -> None:
+    if "*" in text or "?" in text:
+        patterns = list(word_lookup._patterns(parse(plone_lexicon(), text)))
+        assert not patterns or word_lookup._MAY_HAVE_PATTERN.search(text)

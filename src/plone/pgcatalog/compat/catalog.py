@@ -17,6 +17,7 @@ from plone.pgcatalog.patches import dispatch
 from plone.pgcatalog.patches import is_stock
 from plone.pgcatalog.query.criteria import merged
 from plone.pgcatalog.query.criteria import sort_directions
+from plone.pgcatalog.query.criteria import with_lists
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -160,7 +161,8 @@ class _CatalogCompat(ZCatalogCatalog):
                 reverse = ["reverse" if r is True else r for r in reverse]
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
-        results = searcher.find(self.core.fixed(), query, sort, limit)
+        core = self.core.fixed()
+        results = searcher.find(core, with_lists(query, core.indexes), sort, limit)
         return results if merge else self._unmerged(results)
 
     def _unmerged(self, results: CatalogSearchResults) -> Any:

@@ -26,6 +26,7 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.criteria import canonical
 from plone.pgcatalog.query.criteria import merged
+from plone.pgcatalog.query.criteria import with_lists
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.results.announced import Announced
 from plone.pgcatalog.results.announced import MOST
@@ -190,7 +191,8 @@ class Catalog(Base):
 
     def make_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
-        return canonical(query, self.indexes, self.rewriters, every=True)
+        indexes = self.indexes
+        return canonical(with_lists(query, indexes), indexes, self.rewriters, every=True)
 
     @property
     def brains(self) -> type:

@@ -99,9 +99,8 @@ def canonical(
 ) -> dict[str, Any]:
     """Return *query* as ``Catalog.make_query`` does: as *rewriters*, indexes that rewrite queries, want it, its lists sorted.
 
-    Of a catalog with *indexes*; lists that it does not read are sorted if *every* one is to be.
+    *query* is one of ``with_lists``, for a catalog with *indexes*; lists that it does not read are sorted if *every* one is.
     """
-    query = with_lists(query, indexes)
     for index in rewriters:
         query = index.make_query(query)
     names = query if every else names_read(query, indexes)
