@@ -370,9 +370,9 @@ def noted() -> Iterator[list[Statement]]:
     sent: list[Statement] = []
     original = Session.ask_all
 
-    def ask_all(self: Any, asked: Any, with_states: bool = False) -> Any:
+    def ask_all(self: Any, asked: Any) -> Any:
         sent.extend(statement for statement, _ in asked)
-        return original(self, asked, with_states)
+        return original(self, asked)
 
     Session.ask_all = ask_all  # type: ignore[method-assign]
     try:

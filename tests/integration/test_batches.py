@@ -25,7 +25,7 @@ def pages(portal: Any) -> Any:
 
 
 def read(portal: Any, sql: str, seconds: float | None = None) -> RowsFetch:
-    return RowsFetch(portal.portal_catalog._core.search_view(), lambda state: Statement(sql), seconds)
+    return RowsFetch(portal.portal_catalog._core.search_view(), lambda: Statement(sql), seconds)
 
 
 def page(portal: Any) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.classic.suggestions import LiveSearch
 from plone.pgcatalog.controlpanel.panel import SearchPanel
+from plone.pgcatalog.database.prefetch import warm_up
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.observe import searches
@@ -151,6 +152,7 @@ def test_a_page_sends_few_messages(
 ) -> None:
     if cold == "the process is new":
         with sites.opened(site.dsn) as db:
+            warm_up(db)
             sent = shown(Site(db), page, query, monkeypatch)
     else:
         shown(site, *PAGES[0], monkeypatch)

@@ -10,6 +10,7 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity
 from plone.pgcatalog.query.bind import share
+from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.plans import count_statement
@@ -41,7 +42,7 @@ on_the_server = pytest.mark.direct("a pooler gives prepared statements names of 
 
 
 def run(connection: Any, query: str, *params: Any) -> Any:
-    return PreparedStatements.of(connection).run([(query, params)])[0]
+    return PreparedStatements.of(connection).run([Statement(query, params)])[0]
 
 
 def names(connection: Any) -> list[str]:
@@ -178,7 +179,7 @@ def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
     statements = PreparedStatements.of(connection)
     good, bad = "SELECT %s::int * 11", "SELECT 5 / %s::int"
     for divisor in (1, 1, 0, 1, 0):
-        batch = [(good, (2,)), (bad, (divisor,))]
+        batch = [Statement(good, (2,)), Statement(bad, (divisor,))]
         if divisor:
             assert statements.run(batch) == [[(22,)], [(5,)]]
         else:
@@ -219,10 +220,10 @@ def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
         assert found() == ["Page 0", "Changed", "Page 2"]
     [traffic] = found_traffic
     assert traffic.round_trips == 1
-    # The catalog's state, the page and its time limit are prepared; how to plan, and the savepoint, need no plan.
+    # The page and its time limit are prepared; how to plan, and the savepoint, need no plan.
     [message] = traffic.statements
     assert [text.split('"')[3][:9] for text in message.split("; ")] == ["SET LOCAL", "SAVEPOINT"]
-    assert [kind for kind, _ in traffic.messages].count("Execute") == 6
+    assert [kind for kind, _ in traffic.messages].count("Execute") == 5
 
 
 @pytest.mark.parametrize(("rows", "mode"), [(FEW_ROWS - 1, "generic"), (FEW_ROWS, "custom"), (-1, "custom")])

@@ -32,6 +32,7 @@ class View:
     """Stands for a CatalogView of a catalog in which every query finds *ROWS*; notes what it is asked."""
 
     zoid = 1
+    rows = -1
 
     def __init__(self, generation: int = 1, is_committed: bool = True, is_batching: bool = False) -> None:
         self.generation = generation
@@ -40,7 +41,6 @@ class View:
         #: the number of rows that a page tells
         self.told: int | None = None
         self.session = SimpleNamespace(
-            knows_states=lambda: True,
             generations=Generations(),
             history=SimpleNamespace(number=None),
             collected=SimpleNamespace(is_open=is_batching),

@@ -121,14 +121,10 @@ class SearchPage(PageRequest):
         """Search, and once more for what was meant if that finds nothing."""
         self.address = self.address_of_links()
         session = self.catalog._core.session
-        knows_states = session.knows_states()
         with session.batch():
             with bad_values():
                 self.found = self._search(self.text)
                 self.found.compile()
-            if self.text and not knows_states:
-                # The states take a message of their own, or a page after a change has more to read: all at once then.
-                if_possible(lambda: self.found.look_up(self.text))
             self.found.read()
         if not self.text or not self.found.is_empty:
             return

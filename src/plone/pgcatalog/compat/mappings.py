@@ -232,7 +232,7 @@ class Paths(NamesTree):
             loader.prefetch(key)
         else:
             loader = RowLoader(view, (key,), self._catalog.core.excluded_keys)
-            if view.session.knows_states() and (stamp := view.stamp()) is not None:
+            if (stamp := view.stamp()) is not None:
                 loader.share(stamp)
         return loader.paths([key])[0] or None
 

@@ -132,8 +132,7 @@ def search_context(
 def log_missing(tool: Any, view: CatalogView) -> None:
     """Log it when the catalog *tool* should have a table and has none."""
     session = view.session
-    has_state = view.zoid in session.pending or not session.knows_states() or view.zoid in session.read_states()
-    if not has_state and expects_relation(tool):
+    if view.zoid not in session.pending and view.zoid not in session.read_states() and expects_relation(tool):
         report_missing(tool)
 
 
@@ -148,5 +147,6 @@ def report(
     if SOURCE_INDEX in query:
         searches.note(catalog, query[SOURCE_INDEX], found)
     session = view.session
-    if compiled.score is not None and session.knows_states() and view.zoid in session.read_states():
-        request_count(dsn_of(catalog.jar), view.zoid, session.read_states()[view.zoid].generation)
+    state = None if compiled.score is None else session.read_states().get(view.zoid)
+    if state is not None:
+        request_count(dsn_of(catalog.jar), view.zoid, state.generation)

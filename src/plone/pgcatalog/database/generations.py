@@ -42,6 +42,8 @@ OF_CATALOGS = "FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 
 #: Ids of transactions that are remembered as part of the history.
 REMEMBERED = 100
+#: Transactions whose states are remembered: snapshots that threads have open at once.
+REMEMBERED_STATES = 20
 
 _numbers = itertools.count(1)
 _databases: "WeakKeyDictionary[Any, Generations]" = WeakKeyDictionary()
@@ -64,9 +66,10 @@ class Generations:
 
     def _begin(self) -> None:
         self.number = next(_numbers)
-        self._newest: tuple[int, States] = (-1, {})
-        #: the newest transaction at which states were read, also by snapshots that keep them for themselves
-        self.read_at: int | None = None
+        #: newest transaction of a snapshot -> the states that it shows, in the order of the transactions
+        self._states: dict[int, States] = {}
+        #: whether a statement of this process has been answered
+        self.has_read = False
         #: newest transactions that were seen
         self._tids: deque[int] = deque(maxlen=REMEMBERED)
         #: how many milliseconds the server gives a statement, 0 for any number; None as long as nobody has asked
@@ -88,18 +91,23 @@ class Generations:
 
     @property
     def newest(self) -> States:
-        """The states of the newest transaction anybody has looked at: a good guess for the next snapshot."""
-        return self._newest[1]
+        """The remembered states of the newest transaction."""
+        return next(reversed(self._states.values()), {})
+
+    @property
+    def remembers(self) -> bool:
+        """Whether states of any snapshot are remembered."""
+        return bool(self._states)
 
     def states_at(self, tid: int | None) -> States | None:
         """Return the states in snapshots whose newest transaction is *tid*, None if they must be read."""
-        newest, states = self._newest
-        return states if tid == newest else None
+        return None if tid is None else self._states.get(tid)
 
-    def remember(self, tid: int | None, states: States) -> None:
-        """Note the *states* read in a snapshot whose newest transaction is *tid* (None if that proves nothing)."""
-        if tid is not None and tid >= self._newest[0]:
-            self._newest = (tid, states)
+    def remember(self, tid: int, states: States) -> None:
+        """Note the *states* read in a snapshot whose newest transaction is *tid*."""
+        with self._lock:
+            # Another dict, since other threads read the former one.
+            self._states = dict(sorted({**self._states, tid: states}.items())[-REMEMBERED_STATES:])
 
     def learn_settings(self, own_limit: int, has_memory: bool, trigrams: str | None) -> None:
         """Note the server's settings; *has_memory* from the first time on: what a session sets itself says nothing."""

@@ -12,6 +12,8 @@ from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.database.states import IS_THERE
+from plone.pgcatalog.database.states import StatesRead
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import advance_clock
 from plone.pgcatalog.storage import committed_tid
@@ -21,13 +23,11 @@ from psycopg.rows import tuple_row
 from typing import Any
 
 import logging
+import psycopg
 
 
 logger = logging.getLogger(__name__)
 
-#: Whether a transaction is part of the history.  A pack removes those from the log that stored no object; the catalog
-#: that such a one has changed names it until the next change.
-IS_THERE = "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
 #: The objects that others have changed: the statement of zodb-pgjsonb.
 CHANGED = "SELECT DISTINCT zoid FROM object_state WHERE tid > %s AND tid <= %s"
 IS_LOGGED = "SELECT EXISTS (SELECT FROM transaction_log WHERE tid = %s)"
@@ -82,6 +82,11 @@ class SnapshotHistory:
         tid, history = self._known_before
         return tid if history == self.generations.number else 0
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether the snapshot has the newest transaction that was known before it was taken, by its id."""
+        return (self.tid or 0) >= self._known()
+
     def expected_tid(self) -> int:
         """Return the newest known transaction that the snapshot must have; 0 if none is known."""
         history, newest = self.generations.number, self.tid or 0
@@ -121,7 +126,7 @@ class SnapshotHistory:
         if tid is not None:
             if not newest_known(self.jar.db()):
                 self.generations.learn(tid)
-            elif tid < self._known() or not self.generations.has_seen(tid):
+            elif not self.is_newest or not self.generations.has_seen(tid):
                 self._ask(connection)
         self._load_anew()
 
@@ -183,17 +188,31 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     """Return the zoids of objects that were changed after the transaction *since*, in a snapshot up to *newest*; one message.
 
     *connection*, psycopg's, has the snapshot.  The same message says whether this belongs to the known history of *database*;
-    ``SnapshotHistory.check`` asks when it does not.  Raises psycopg.Error.
+    ``SnapshotHistory.check`` asks when it does not.  If the process remembers states of catalogs, and not those of this
+    snapshot, the message reads them.  Raises psycopg.Error.
     """
     generations = Generations.of(database)
     newest_known(database)
     history, expected = generations.number, generations.newest_tid(newest)
-    statements = [Statement(CHANGED, (since, newest)), Statement(IS_LOGGED, (expected,))]
+    is_new = generations.remembers and generations.states_at(newest) is None
+    read = StatesRead(generations, expected) if is_new else None
+    questions = [Statement(IS_LOGGED, (expected,))] if read is None else read.statements
     # A plan of CHANGED for any transactions would read the whole table.
-    zoids, [(is_there,)] = PreparedStatements.of(connection).run(statements, (), False)
-    if is_there and history == generations.number and newest >= generations.newest_tid():
-        advance_clock(database, newest)
-        generations.learn(newest)
+    changed = Statement(CHANGED, (since, newest), is_prepared=False)
+    prepared = PreparedStatements.of(connection)
+    try:
+        zoids, *results = prepared.run([changed, *questions])
+    except psycopg.Error:
+        # Others may have removed what was prepared.
+        prepared.forget()
+        raise
+    [is_there, *_] = results[0][0]
+    if is_there and history == generations.number:
+        if newest >= generations.newest_tid():
+            advance_clock(database, newest)
+            generations.learn(newest)
+        if read is not None:
+            generations.remember(newest, read.learn(results))
     return [zoid for (zoid,) in zoids]
 
 

@@ -1,6 +1,5 @@
 """What a catalog's relation has: its columns and SQL indexes, its names, and its row of pgcatalog_state."""
 
-from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -118,11 +117,6 @@ class CatalogState:
     newest_set: int = 0
     collected: frozenset[str] = frozenset()
     counted: frozenset[str] = frozenset()
-
-    @property
-    def form(self) -> tuple[Hashable, ...]:
-        """What a statement takes for granted of the relation."""
-        return self.relation, self.columns, self.complete, self.interned, self.newest_set, self.collected, self.counted
 
 
 def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
+from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import number
 from plone.pgcatalog.storage import connection
@@ -50,7 +51,10 @@ PARTS = load_statement("object_parts")
 
 
 def warm_up(database: Any) -> None:
-    """Have the storage of *database*, a ZODB.DB, keep what the first page of each site with our catalog reads singly."""
+    """Read what the first page of each site with our catalog in *database*, a ZODB.DB, would read singly.
+
+    The storage has the objects then, and the process the states of the catalogs.
+    """
     jar = database.open(transaction.TransactionManager())
     try:
         if is_supported(jar):
@@ -64,12 +68,13 @@ def warm_up(database: Any) -> None:
 
 
 def _read(jar: Any, root: Any) -> None:
-    """Have the objects read of which the transforms of the sites in *root*, the Zope application, consist."""
+    """Read the states of catalogs, and the objects of the transforms of the sites in *root*, the Zope application."""
     for site in () if root is None else root.objectValues("Plone Site"):
         # Not by getattr: as long as no site is set, a content object asks utilities that are not there.
         if not IPGCatalogTool.providedBy(site._getOb("portal_catalog", None)):
             continue
         _report_upgrades(site)
+        Session.of(jar).read_states()
         tool = site._getOb(TRANSFORMS, None)
         if tool is not None:
             outside = [u64(each._p_oid) for each in (root, site)]

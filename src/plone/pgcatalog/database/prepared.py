@@ -47,8 +47,8 @@ HAS_MEMORY = "pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB'
 NO_SCAN = "SET LOCAL enable_seqscan = off"
 ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
 
-#: A statement, its values as libpq takes them, their types and formats.
-Dumped = tuple[str, Sequence[Any], tuple[int, ...], Sequence[Any]]
+#: Whether a statement may be prepared, the statement, its values as libpq takes them, their types and formats.
+Dumped = tuple[bool, str, Sequence[Any], tuple[int, ...], Sequence[Any]]
 #: A statement and the types of its values.
 Key = tuple[str, tuple[int, ...]]
 
@@ -143,16 +143,16 @@ class PreparedStatements:
 
     def _run(self, statements: Sequence[Statement], before: Sequence[str], first: int | None) -> list[Rows]:
         prepare = self._may_prepare()
-        dumped = [(query, *self._dump(params)) for query, params in statements]
+        dumped = [(prepare and each.is_prepared, each.sql, *self._dump(each.params)) for each in statements]
         with self._connection.lock:
-            results, ends = self._exchange(dumped, before, prepare, first)
+            results, ends = self._exchange(dumped, before, first)
         received = perf_counter()
         rows = [self._rows(results[end - 1]) for end in ends]
         self.decoding = perf_counter() - received
         return rows
 
     def _exchange(
-        self, statements: Sequence[Dumped], before: Sequence[str], prepare: bool, first: int | None
+        self, statements: Sequence[Dumped], before: Sequence[str], first: int | None
     ) -> tuple[list[Any], list[int]]:
         """Send *statements* behind the commands *before* them; return all results, and how many there are at each one's end."""
         pgconn = self._pgconn
@@ -165,7 +165,7 @@ class PreparedStatements:
                 self._sent.append(None)
             ends = []
             for place, statement in enumerate(statements):
-                ends.append(self._send(prepare, *statement))
+                ends.append(self._send(*statement))
                 if place == first:
                     pgconn.send_flush_request()
             pgconn.pipeline_sync()

@@ -10,28 +10,21 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from plone.pgcatalog import storage
-from plone.pgcatalog.database.errors import OWN_LIMIT
 from plone.pgcatalog.database.errors import set_limit
 from plone.pgcatalog.database.errors import TAKE_BACK
-from plone.pgcatalog.database.generations import COLUMNS
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import newest_set
-from plone.pgcatalog.database.generations import OF_CATALOGS
 from plone.pgcatalog.database.generations import States
-from plone.pgcatalog.database.generations import states_of
-from plone.pgcatalog.database.history import IS_THERE
 from plone.pgcatalog.database.history import RefusedCommit
 from plone.pgcatalog.database.history import SnapshotHistory
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.messages import Batch
 from plone.pgcatalog.database.messages import Messages
 from plone.pgcatalog.database.messages import Rows
 from plone.pgcatalog.database.open_results import OpenResults
-from plone.pgcatalog.database.prepared import HAS_MEMORY
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.sets import KnownSets
-from plone.pgcatalog.database.statistics import FREQUENCIES
+from plone.pgcatalog.database.states import StatesRead
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.storage.snapshots import Snapshots
@@ -39,15 +32,9 @@ from typing import Any
 from ZODB.utils import u64
 
 
-#: What a statement was the first one of: its process, since a write, on its connection.
+#: What a statement was the first one of: its process, its kind on its connection.
 COLD_PROCESS = "process"
-COLD_WRITE = "write"
 COLD_CONNECTION = "connection"
-
-#: The quoted schema of pg_trgm, if it and its index are there.
-TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
-#: One row at least, for what it says of the history.
-READ_STATE = f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, {COLUMNS} {OF_CATALOGS}"
 
 
 def connection_of(obj: Any) -> Any:
@@ -189,26 +176,21 @@ class Session:
         """What the process knows of the database's catalogs."""
         return Generations.of(self.jar.db())
 
-    def knows_states(self) -> bool:
-        """True when ``read_states`` costs no round trip."""
-        if self.known_states is None and not self.keeps_history:
-            self.known_states = self.generations.states_at(self.history.tid)
-        return self.known_states is not None
-
-    def coldness(self) -> str:
-        """Return what the next statement will be the first one of: ``process``, ``write`` (after one), or nothing of these."""
-        if self.generations.read_at is None:
-            return COLD_PROCESS
-        is_newer = self.known_states is None and (self.history.tid or 0) > self.generations.read_at
-        return COLD_WRITE if is_newer else ""
-
     def read_states(self) -> States:
-        """Return the catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
-        transaction yet.  Raises HistoryChanged.
+        """Return the catalogs of this snapshot by tool zoid.  Raises HistoryChanged.
+
+        A message reads them if the process does not know them: most snapshots begin with them (``history.read_changes``).
         """
-        if not self.knows_states():
-            self.ask_all([], with_states=True)
-        assert self.known_states is not None
+        if self.known_states is None and self.history.is_newest:
+            self.known_states = self.generations.states_at(self.history.tid)
+        if self.known_states is None:
+            read = StatesRead(self.generations, self.history.expected_tid())
+            results = self.messages.send(read.statements, self.generations.planning(), None)
+            [is_there, *_] = results[0][0]
+            self.history.place(is_there)
+            self.known_states = read.learn(results)
+            if self.history.tid is not None and not self.keeps_history:
+                self.generations.remember(self.history.tid, self.known_states)
         return self.known_states
 
     def known_sets(self) -> KnownSets:
@@ -221,25 +203,11 @@ class Session:
 
     def look_up(self, part: Predicate) -> None:
         """Have the process know the lists that *part* of a condition is about, where its column has many."""
-        if self.generations.sets.unread_elements(part):
-            sets = self.known_sets()
-            elements = sets.unread_elements(part)
+        sets = self.known_sets()
+        elements = sets.unread_elements(part)
+        if elements:
             rows = self.ask(sets.read_elements(part.column.name, elements))
             sets.learn_elements(part.column.name, rows, newest_set(self.read_states()))
-
-    def _state_params(self) -> tuple[int, int]:
-        """Return the parameters of READ_STATE."""
-        expected = self.history.expected_tid()
-        return expected, expected
-
-    def _take_states(self, rows: Rows) -> None:
-        is_there, own_limit, has_memory, trigrams, *_ = rows[0]
-        self.history.place(is_there=is_there)
-        self.generations.read_at = max(self.generations.read_at or 0, self.history.tid or 0)
-        self.generations.learn_settings(own_limit, has_memory, trigrams)
-        self.known_states = states_of(row[4:] for row in rows)
-        if not self.keeps_history:
-            self.generations.remember(self.history.tid, self.known_states)
 
     def execute(self, query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
         """Run *query* on the snapshot and return its rows; see ``ask``."""
@@ -247,20 +215,19 @@ class Session:
             query, params = positional(query, params)
         return self.ask(Statement(query, tuple(params)))
 
-    def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
-        """Run *statement* on the snapshot and return its rows; *with_states* reads the states in the same message.
+    def ask(self, statement: Statement, seconds: float | None = None) -> Rows:
+        """Run *statement* on the snapshot and return its rows.
 
         *seconds* is how long it may take, None for as long as the server lets it.  Raises psycopg.Error, QueryCanceled
         when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
         *seconds* that are not more than 0.
         """
-        return self.ask_all([(statement, seconds)], with_states)[0]
+        return self.ask_all([(statement, seconds)])[0]
 
-    def ask_all(self, questions: Sequence[tuple[Statement, float | None]], with_states: bool = False) -> list[Rows]:
+    def ask_all(self, questions: Sequence[tuple[Statement, float | None]]) -> list[Rows]:
         """Run statements, each with its seconds, in one message: the way of all statements that read.  See ``ask``.
 
-        First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the query
-        for the states and the time limit.
+        First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the time limit.
         """
         statements: list[Statement] = []
         places = []
@@ -271,24 +238,10 @@ class Session:
                 hinted, place = [limit, *hinted, Statement(TAKE_BACK)], place + 1
             places.append(len(statements) + place)
             statements += hinted
-        # What else is read with the states: a process begins with all lists.
-        generations, reading = self.generations, []
-        if with_states:
-            reading = [(Statement(READ_STATE, self._state_params()), self._take_states)]
-            if not generations.sets.newest:
-                unread = generations.sets.unread()
-                reading.append(
-                    (unread, lambda rows: generations.sets.learn(rows, newest_set(self.read_states()), unread))
-                )
-            if generations.selectivity.is_old and not generations.is_small():
-                reading.append((FREQUENCIES, generations.selectivity.learn))
-        statements = [*(statement for statement, _ in reading), *statements]
-        read = len(reading)
-        first = read + places[0] if len(questions) > 1 else None
-        results = self.messages.send(statements, generations.planning(), first)
-        for (_, take), rows in zip(reading, results, strict=False):
-            take(rows)
-        return [results[read + place] for place in places]
+        first = places[0] if len(questions) > 1 else None
+        results = self.messages.send(statements, self.generations.planning(), first)
+        self.generations.has_read = True
+        return [results[place] for place in places]
 
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
         """Return what runs *statement*, and at which place of it the statement itself is."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.highlight import chunk_snippet
 from plone.pgcatalog.discovery.highlight import highlighter
 from plone.pgcatalog.discovery.highlight import source_column
@@ -53,11 +52,11 @@ def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[Al
     view = results.catalog.search_view()
     words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
 
-    def statement(state: CatalogState | None) -> Statement | None:
-        stored = view.stored(near.among, words, state=state)
+    def statement() -> Statement | None:
+        stored = view.stored(near.among, words)
         if stored is None:
             return None
-        state = state or view.read_state()
+        state = view.read_state()
         with_metadata = view.is_committed and state is not None and view.has_columns(state)
         return _statement(results, near, bind.condition(words, stored), stored, most, with_metadata)
 

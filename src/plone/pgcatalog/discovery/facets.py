@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
 from plone.pgcatalog.discovery.facet_groups import Facet
@@ -106,7 +105,7 @@ class FacetCounting(Fetch[Facets]):
         #: releases the slot of this object, which is released in any case when the object goes; None without one
         self._slot: Callable[[], object] | None = None
         self._is_refused = False
-        if not self._facets.is_empty and (not self._view.session.knows_states() or self._cached() is None):
+        if not self._facets.is_empty and self._cached() is None:
             if seconds is not None:
                 self._is_refused = not slots.acquire(timeout=PATIENCE)
                 self._slot = None if self._is_refused else finalize(self, slots.release)
@@ -147,7 +146,7 @@ class FacetCounting(Fetch[Facets]):
 
     def _key(self) -> Key | None:
         """Return the key of the row in the result cache, None for one that cannot be kept."""
-        self._keyed = self._keyed or self._statement(None)
+        self._keyed = self._keyed or self._statement()
         stamp = self._view.stamp()
         if self._keyed is None or stamp is None:
             return None
@@ -157,8 +156,8 @@ class FacetCounting(Fetch[Facets]):
         except TypeError:
             return None
 
-    def _statement(self, state: CatalogState | None) -> Statement | None:
-        return self._view.bound(self._bound, *self._facets.conditions, state=state)
+    def _statement(self) -> Statement | None:
+        return self._view.bound(self._bound, *self._facets.conditions)
 
     def _bound(self, stored: Stored) -> Statement:
         bound = self._facets.changed(lambda condition: bind.condition(condition, stored))

@@ -337,8 +337,7 @@ class Vocabulary:
 
         Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement.
         """
-        if not self._view.session.generations.newest:
-            self._view.session.read_states()  # tells whether pg_trgm is there
+        self._view.session.read_states()  # tells whether pg_trgm is there
         return Fetch(partial(self._near_words, self._words_or_near(words, edits), words, edits))
 
     def _near_words(self, rows: RowsFetch, words: Sequence[str], edits: int) -> dict[str, int]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from itertools import chain
-from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import quoted
@@ -78,8 +77,8 @@ def _words_like(catalog: "Catalog", translator: ZCTextIndexTranslator, patterns:
     """
     view = catalog.search_view()
 
-    def statement(state: CatalogState | None) -> Statement | None:
-        state = state or view.read_state()
+    def statement() -> Statement | None:
+        state = view.read_state()
         if state is None or translator.column.name not in state.columns:
             return None
         return _statement(catalog.zoid, state.relation, translator.column, patterns)

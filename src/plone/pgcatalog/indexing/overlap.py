@@ -15,11 +15,8 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.pending import SeenRow
 from plone.pgcatalog.sql.expression import Statement
 from psycopg import Cursor
-from psycopg.errors import UndefinedColumn
-from psycopg.errors import UndefinedTable
 from psycopg.rows import tuple_row
 from typing import Any
-from typing import NamedTuple
 from ZODB.POSException import ConflictError
 
 import orjson
@@ -48,44 +45,11 @@ def stored_rows(relation: str, entries: Iterable[Entry], values: str = "") -> tu
 
 
 def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[SeenRow]:
-    """Return the rows of the catalog *zoid* that *entries* may replace, as *session*'s snapshot has them.
-
-    When nobody has met the snapshot's newest transaction yet, the catalogs' states are read in the same message.
-    """
-    guess = None if session.knows_states() else session.generations.newest.get(zoid)
-    if guess is not None:
-        seen = _seen(guess, entries)
-        try:
-            rows = session.ask(seen.statement, with_states=True)
-        except (UndefinedTable, UndefinedColumn):
-            guess = None
-        else:
-            now = session.read_states().get(zoid)
-            if now is not None and now.form == guess.form:
-                return seen.rows(rows)
+    """Return the rows of the catalog *zoid* that *entries* may replace, as *session*'s snapshot has them."""
     state = session.read_states().get(zoid)
     if state is None:
         return []
-    seen = _seen(state, entries)
-    return seen.rows(session.ask(seen.statement))
-
-
-class _Seen(NamedTuple):
-    """What to ask for rows, and what of them the answer has."""
-
-    statement: Statement
-    names: tuple[str, ...]
-    keys: frozenset[str] | None
-
-    def rows(self, found: Iterable[Sequence[Any]]) -> list[SeenRow]:
-        return [SeenRow._make((*row, self.names, self.keys)) for row in found]
-
-
-def _seen(state: CatalogState, entries: Sequence[Entry]) -> _Seen:
-    """Return what to ask for the rows in *state* that *entries* may replace, with what a merge needs of their values.
-
-    Values are read as digests, and only those that the entries may change: a tree whose roles change is many rows.
-    """
+    # Values are read as digests, and only those that the entries may change: a tree whose roles change is many rows.
     written = [e for e in entries if not e.deleted]
     whole = any(e.full for e in written)
     touched = {n for e in written for n in e.columns}
@@ -98,7 +62,8 @@ def _seen(state: CatalogState, entries: Sequence[Entry]) -> _Seen:
         parameters = [sorted(keys)]
     values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
     query, rest = stored_rows(state.relation, entries, values)
-    return _Seen(Statement(query, (*parameters, *rest)), names, keys)
+    rows = session.ask(Statement(query, (*parameters, *rest)))
+    return [SeenRow._make((*row, names, keys)) for row in rows]
 
 
 def merge(

@@ -153,7 +153,6 @@ PARTS = {
 }
 COLD = {
     "process": _("the first of its process"),
-    "write": _("the first after a change"),
     "connection": _("the first of its kind on its connection"),
 }
 #: From this share of the queries on that were the first of something, that is why they were slow.

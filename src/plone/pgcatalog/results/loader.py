@@ -90,15 +90,9 @@ class Neighbours:
         return self._position.get(rid)
 
 
-def catalog_rows(view: CatalogView) -> int:
-    """Return about how many rows the catalog of *view* has, as PostgreSQL tells; -1 if nobody knows."""
-    state = view.session.generations.newest.get(view.zoid)
-    return -1 if state is None else state.rows
-
-
 def is_small_catalog(view: CatalogView) -> bool:
     """Return whether the catalog of *view* has at most SMALL_CATALOG rows."""
-    return 0 < catalog_rows(view) <= SMALL_CATALOG
+    return 0 < view.rows <= SMALL_CATALOG
 
 
 def without_idx(rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
@@ -149,18 +143,12 @@ class RowLoader:
     @property
     def store(self) -> RowStore:
         """The catalog's rows in the cache."""
-        return self._store_of(self.view.session.history.number)
-
-    def expected_store(self) -> RowStore:
-        """Return ``store``, which before the first message of a snapshot nobody knows for sure."""
-        return self._store_of(self.view.session.generations.number)
-
-    def _store_of(self, history: int | None) -> RowStore:
+        history = self.view.session.history.number
         return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
 
     def has_most(self) -> bool:
         """Return whether the cache has MOST_ROWS of the catalog."""
-        return 0 < MOST_ROWS * catalog_rows(self.view) <= self.expected_store().count
+        return 0 < MOST_ROWS * self.view.rows <= self.store.count
 
     def find(self, rids: Iterable[int]) -> dict[int, Row]:
         """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""

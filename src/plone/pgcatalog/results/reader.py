@@ -14,7 +14,6 @@ What a statement brings besides the answer follows from rules, never from what o
 """
 
 from array import array
-from collections.abc import Hashable
 from dataclasses import replace
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
@@ -26,7 +25,6 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.loader import catalog_rows
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
@@ -55,7 +53,6 @@ class Reader:
         self.answer = NOTHING_MATCHES if query.is_empty else UNKNOWN
         self._stamp: Stamp | None = None
         #: None while the answer is nobody else's
-        self._query_key: Hashable = None
         self._key: Key | None = None
         self._started = False
         self._pages = pages
@@ -79,17 +76,11 @@ class Reader:
         self._started = True
         if not self.view.is_committed or self.query.is_empty:
             return
-        self._query_key = self.query.key
-        if self.view.session.knows_states():
-            self._find_stamp()
-        # Else the first statement will tell the state, too.
-
-    def _find_stamp(self) -> None:
-        stamp = self.view.stamp()
-        if self._query_key is None or stamp is None:
+        query_key, stamp = self.query.key, self.view.stamp()
+        if query_key is None or stamp is None:
             return
         self._stamp = stamp
-        self._key = (HITS, stamp, self._query_key)
+        self._key = (HITS, stamp, query_key)
         self.loader.share(stamp)
         cached = result_cache().get(self._key)
         if cached is not None:
@@ -97,9 +88,6 @@ class Reader:
 
     def _learn(self, answer: Answer) -> None:
         """Take *answer*, read just now, and keep it for others."""
-        if self._stamp is None:
-            self._find_stamp()
-            answer = self.answer.merged(answer)
         self.answer = answer
         if self._key is not None and self.view.is_current(self._stamp):
             result_cache().put(self._key, answer, answer.bytes)
@@ -153,8 +141,8 @@ class Reader:
 
     def _held(self) -> bytes | None:
         """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
-        if 0 < catalog_rows(self.view) <= BITS // 2:
-            return self.loader.expected_store().bitmap
+        if 0 < self.view.rows <= BITS // 2:
+            return self.loader.store.bitmap
         return None if self.loader.has_most() else b""
 
     def rest(self, with_paths: bool = False, with_metadata: bool = False) -> None:

@@ -1,6 +1,7 @@
 """What a transaction sees of one catalog: which state, which rows of its own, and how they are stored."""
 
 from collections.abc import Callable
+from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
@@ -21,8 +22,8 @@ from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
 
-#: Makes a statement for a state of the catalog, None being the snapshot's; it returns None when there is nothing to read.
-Maker = Callable[[CatalogState | None], Statement | None]
+#: Makes a statement for the snapshot; it returns None when there is nothing to read.
+Maker = Callable[[], Statement | None]
 
 
 class SeenCatalog:
@@ -71,25 +72,18 @@ class SeenCatalog:
         """Return whether the relation of *state* has all columns of the layout."""
         return state.columns.issuperset(self.layout.names)
 
-    def guess(self) -> CatalogState | None:
-        """Return the state that the snapshot will probably show, None when it is known, or nobody has seen any."""
-        if not self.is_committed or self.session.knows_states():
-            return None
-        guess = self.session.generations.newest.get(self.zoid)
-        return guess if guess and self.has_columns(guess) else None
-
     @property
     def rows(self) -> int:
-        """About how many rows the catalog has, as the planner knows; -1 if it does not.  Sends no message of its own."""
-        state = self.guess() or self.read_state()
+        """About how many rows the catalog has, as the planner knows; -1 if it does not."""
+        state = self.read_state()
         return -1 if state is None else state.rows
 
-    def source(self, state: CatalogState | None = None) -> Source | None:
-        """Return what to select from in *state*, by default the snapshot's; None when there is nothing at all."""
+    def source(self) -> Source | None:
+        """Return the source to select from; None where the catalog has no rows at all."""
         pending = self.pending
         if pending is not None and (pending.entries or pending.cleared or pending.cleared_columns):
             return self._overlay(pending).source()
-        state = state or self.read_state()
+        state = self.read_state()
         if state is None:
             return None
         if not self.has_columns(state):
@@ -107,29 +101,27 @@ class SeenCatalog:
     # -- how rows are stored
 
     def binding(self, statement: Callable[[Stored], Statement | None], *conditions: Condition) -> Maker:
-        """Return what makes *statement* for a state of the catalog, None being the snapshot's; see ``bound``."""
-        return lambda state: self.bound(statement, *conditions, state=state)
+        """Return the function that makes *statement* for the snapshot; see ``bound``."""
+        return partial(self.bound, statement, *conditions)
 
-    def bound(
-        self, statement: Callable[[Stored], Statement | None], *conditions: Condition, state: CatalogState | None = None
-    ) -> Statement | None:
-        """Return *statement* for the rows as they are stored in *state*, by default the snapshot's.
+    def bound(self, statement: Callable[[Stored], Statement | None], *conditions: Condition) -> Statement | None:
+        """Return *statement* for the rows as they are stored in the snapshot.
 
         It binds no other *conditions* than these; None where there is nothing to ask.
         """
-        stored = self.stored(*conditions, state=state)
+        stored = self.stored(*conditions)
         return None if stored is None else statement(stored)
 
-    def stored(self, *conditions: Condition, state: CatalogState | None = None) -> Stored | None:
-        """Return how the rows are stored in *state*, by default the snapshot's; None where there are none at all.
+    def stored(self, *conditions: Condition) -> Stored | None:
+        """Return how the rows are stored in the snapshot; None where there are none at all.
 
         What binding the *conditions* needs of the database is looked up here: lists of keywords, shares of values.
         """
-        source = self.source(state)
+        source = self.source()
         if source is None:
             return None
-        state, pending = state or self.read_state(), self.pending
-        interned_columns = self.stored_layout(state).interned_columns
+        state, pending = self.read_state(), self.pending
+        interned_columns = self.stored_layout().interned_columns
         overlay: Overlay | None = self.session.overlays.get(self.zoid)
         is_committed = self.is_committed
         complete = state.complete if state is not None and is_committed else ()
@@ -144,7 +136,7 @@ class SeenCatalog:
             source=source,
             complete=complete,
             interned_columns=interned_columns,
-            known_sets=self._known_sets(state) if interned else (),
+            known_sets=self._known_sets() if interned else (),
             pending_sets="" if is_committed or overlay is None else overlay.lists,
             rows=None if state is None else state.rows,
             full=settings.RANKED_ROWS,
@@ -158,7 +150,7 @@ class SeenCatalog:
         """Return the columns of the relation of *state* whose values are counted, by name."""
         if state is None or not state.counted or not self.has_columns(state):
             return {}
-        return {c.name: c for c in self.stored_layout(state).columns if c.name in state.counted}
+        return {c.name: c for c in self.stored_layout().columns if c.name in state.counted}
 
     def _shares(self, state: CatalogState | None) -> Shares | None:
         """Return the shares of values in the relation of *state*; None where no plan is worth a thought."""
@@ -166,15 +158,13 @@ class SeenCatalog:
             return None
         return self.session.generations.selectivity.shares(self.session.ask, state.relation)
 
-    def stored_layout(self, state: CatalogState | None = None) -> Layout:
-        """Return the layout as the rows in *state*, by default the snapshot's, are stored."""
-        return self.layout.with_interned(self.layout.interned(state or self.read_state()))
+    def stored_layout(self) -> Layout:
+        """Return the layout as the rows are stored in the snapshot."""
+        return self.layout.with_interned(self.layout.interned(self.read_state()))
 
-    def _known_sets(self, state: CatalogState | None) -> list[KnownSets]:
-        """Return the lists that rows in *state* may have: those of the database, and those that are pending."""
-        sets = self.session.generations.sets
-        if state is None or sets.newest < state.newest_set:
-            sets = self.session.known_sets()
+    def _known_sets(self) -> list[KnownSets]:
+        """Return the lists that rows may have: those of the database, and those that are pending."""
+        sets = self.session.known_sets()
         overlay: Overlay | None = self.session.overlays.get(self.zoid)
         return [sets] if self.is_committed or overlay is None else [sets, overlay.sets]
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.keywords import with_some_row
-from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import COLD_CONNECTION
+from plone.pgcatalog.database.session import COLD_PROCESS
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
@@ -63,7 +63,7 @@ class CatalogView(SeenCatalog):
         """Run *query*, as ``ask`` does."""
         return self.ask(Statement(query, tuple(params)))
 
-    def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
+    def ask(self, statement: Statement, seconds: float | None = None) -> Rows:
         """See ``Session.ask``; without *seconds* the view's own limit counts.
 
         Raises SearchTimeout when it is over, and LimitExceeded when PostgreSQL refuses a statement for its size.
@@ -72,7 +72,7 @@ class CatalogView(SeenCatalog):
         if len(statement.params) > MAX_PARAMS:
             raise LimitExceeded(f"a search has more than {MAX_PARAMS} values in its conditions")
         try:
-            return self.session.ask(statement, with_states, limit)
+            return self.session.ask(statement, limit)
         except TOO_LARGE as error:
             reason = error.diag.message_primary
             raise LimitExceeded(f"a search asks for more than PostgreSQL answers at once: {reason}") from error
@@ -107,62 +107,41 @@ class CatalogView(SeenCatalog):
         return query.order if stored is None else bind.order(query, stored)
 
     def run(self, operation: str, statement: Maker, seconds: float | None = None) -> Rows:
-        """Run what *statement* makes for the snapshot's state, in *seconds*; in its message goes what a batch has collected.
+        """Run what *statement* makes for the snapshot, in *seconds*; in its message goes what a batch has collected."""
+        messages, cold = self.session.messages, "" if self.session.generations.has_read else COLD_PROCESS
+        started, fetched, along = perf_counter(), messages.fetching, messages.going_along
+        sent = statement()
+        if sent is None:
+            return []
+        rows = self._send(sent, seconds)
+        if self.trace is not None:
+            spent = perf_counter() - started - (messages.going_along - along)
+            cold = cold or (COLD_CONNECTION if messages.met_new else "")
+            self.trace.ran(operation, sent, spent, messages.fetching - fetched, len(rows), cold)
+        return rows
 
-        When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
-        the one that is known; that counts if it names the same table.
-        """
-        cold = "" if self.trace is None else self.session.coldness()
-        started, fetched, along = perf_counter(), self.session.messages.fetching, self.session.messages.going_along
-        guess = self.guess()
-        sent = None if guess is None else statement(guess)
-        rows = None
-        if sent is not None:
-            with suppress(psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-                rows = self._send(sent, guess, seconds)
-        if rows is None:
-            sent = statement(None)
-            rows = None if sent is None else self._send(sent, None, seconds)
-        if self.trace is not None and sent is not None:
-            spent, fetching = perf_counter() - started, self.session.messages.fetching - fetched
-            spent -= self.session.messages.going_along - along
-            cold = cold or (COLD_CONNECTION if self.session.messages.met_new else "")
-            self.trace.ran(operation, sent, spent, fetching, len(rows or ()), cold)
-        return rows or []
-
-    def _send(self, statement: Statement, guess: CatalogState | None, seconds: float | None) -> Rows | None:
-        """Run *statement*, and in its message what a batch has collected; return its rows.
-
-        With a *guess* the states are read in the same message; None if the guess was wrong.  Raises as ``ask``.
-        """
+    def _send(self, statement: Statement, seconds: float | None) -> Rows:
+        """Run *statement*, and in its message what a batch has collected; return its rows.  Raises as ``ask``."""
         reads = self.session.collected.take(self.zoid)
-        along = [(read, sent) for read in reads if (sent := read.statement(guess))] if self.is_committed else []
+        along = [(read, sent) for read in reads if (sent := read.statement())] if self.is_committed else []
         if not along or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in along))):
-            rows: Rows = self.ask(statement, guess is not None, seconds)
-            return rows if self._is_right(guess) else None
+            return self.ask(statement, seconds)
         limit = self.limit if seconds is None else seconds
         too_slow = False
         try:
             statements = [(statement, limit), *((sent, read.seconds) for read, sent in along)]
-            rows, *others = self.session.ask_all(statements, guess is not None)
-            if not self._is_right(guess):
-                self.session.collected.add(self.zoid, *reads)
-                return None
+            rows: Rows
+            rows, *others = self.session.ask_all(statements)
             for (read, _), answer in zip(along, others, strict=True):
                 read.answer = answer
             return rows
         except psycopg.Error as error:
             too_slow = isinstance(error, psycopg.errors.QueryCanceled)
         # Each by itself says which of them has failed; of two, one that succeeds tells of the other.
-        answered = self._send(statement, guess, seconds)
+        answered = self.ask(statement, seconds)
         if too_slow and len(along) == 1:
             along[0][0].is_too_slow = True
         return answered
-
-    def _is_right(self, guess: CatalogState | None) -> bool:
-        """Return whether the snapshot shows the catalog as *guess* has it, None being no guess."""
-        state = None if guess is None else self.read_state()
-        return guess is None or (state is not None and state.form == guess.form)
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match; one more than the query's ``count_limit`` for any number beyond that."""
@@ -190,11 +169,11 @@ class CatalogView(SeenCatalog):
         """
         column = None if size is None else with_total
 
-        def statement(state: CatalogState | None) -> Statement | None:
-            stored = self.stored(query.where, state=state)
+        def statement() -> Statement | None:
+            stored = self.stored(query.where)
             if stored is None:
                 return None
-            state = state or self.read_state()
+            state = self.read_state()
             if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
                 return statements.page(query, stored, start, size, statements.value_column(value), column)
             return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value, most)
@@ -241,8 +220,8 @@ class CatalogView(SeenCatalog):
         by rid; a row that is gone has None for its path.
         """
 
-        def statement(state: CatalogState | None) -> Statement | None:
-            state = state or self.read_state()
+        def statement() -> Statement | None:
+            state = self.read_state()
             if state is None:
                 return None
             return statements.changed_rows(state.relation, rids, excluded_keys, versions)
@@ -316,23 +295,9 @@ def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> 
     column = next(iter(translator.columns()), None)
     if column is None or not column.can_be_interned or key != f"unnest({column.quoted})" or not view.is_committed:
         return None
-    is_known = False
-
-    def statement(state: CatalogState | None) -> Statement | None:
-        nonlocal is_known
-        state = state or view.read_state()
-        sets = view.session.generations.sets
-        if state is not None and sets.newest < state.newest_set:
-            sets = view.session.known_sets()
-        keywords = sets.elements(column.name)
-        sent = None
-        if state is not None and column.name in state.collected and keywords is not None:
-            sent = with_some_row(state, column, keywords)
-        is_known = sent is not None
-        return sent
-
-    # Where they are not known in the newest state either, nobody waits for a second message.
-    if statement(view.session.generations.newest.get(view.zoid)) is None:
+    state = view.read_state()
+    if state is None or column.name not in state.collected:
         return None
-    rows = view.run("keys", statement)
-    return [row[0] for row in rows] if is_known else None
+    keywords = view.session.known_sets().elements(column.name)
+    statement = None if keywords is None else with_some_row(state, column, keywords)
+    return None if statement is None else [row[0] for row in view.run("keys", lambda: statement)]

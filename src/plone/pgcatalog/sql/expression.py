@@ -38,12 +38,13 @@ class Statement(Fragment):
 
     ``is_costly``: its condition compares long values, see ``Condition``; ``window`` is the (start, size) of the page of a
     sorted result that it reads, None if it reads no page, with size None for all rows from start on.  ``plans_once``: the
-    same plan is good for any values.
+    same plan is good for any values.  ``is_prepared``: it may be prepared when it comes again.
     """
 
     is_costly: bool = False
     window: tuple[int, int | None] | None = None
     plans_once: bool = False
+    is_prepared: bool = True
 
     def __iter__(self) -> Iterator[Any]:
         yield self.sql

@@ -101,10 +101,10 @@ class Figures(BrowserView):
         return html
 
     def ask(self, *named: NamedStatement | Statement) -> list[Rows]:
-        """Return the rows of each of *named*, and read the states of catalogs, in one message."""
+        """Return the rows of each of *named*, in one message."""
         session = self.catalog.session
         statements = [each if isinstance(each, Statement) else statement_of(each) for each in named]
-        rows: list[Rows] = session.ask_all([(each, None) for each in statements], not session.knows_states())
+        rows: list[Rows] = session.ask_all([(each, None) for each in statements])
         return rows
 
     def read_rows(self, mine: dict[str, Any], jobs: NeededJobs) -> None:

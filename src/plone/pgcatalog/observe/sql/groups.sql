@@ -36,7 +36,6 @@ SELECT shape, operation, count(*) AS count, avg(total_ms) AS mean_ms,
     sum(embed_ms) AS embed_ms, sum(compile_ms) AS compile_ms, sum(execute_ms) AS execute_ms, sum(decode_ms) AS decode_ms,
     CASE WHEN kept ? 'server_ms' THEN sum(least(execute_ms, (kept ->> 'server_ms')::float8)) END AS server_ms,
     jsonb_build_object('process', count(*) FILTER (WHERE cold = 'process'),
-        'write', count(*) FILTER (WHERE cold = 'write'),
         'connection', count(*) FILTER (WHERE cold = 'connection')) AS cold,
     kept AS plan
 FROM chosen
