@@ -371,6 +371,40 @@ def test_a_commit_takes_as_many_round_trips_however_big_the_tree(
     assert seen[1] == seen[2]
 
 
+def test_roles_of_a_tree_are_written_by_as_many_statements_however_big_the_tree(
+    portal: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "FOLD_COMMITS", 10**9)
+    plant(portal, 20)
+    grow(create(portal, "Folder", "bigger"), 60)
+    create(portal, "Folder", "first")
+    transaction.commit()
+    seen = []
+    for id in ("first", TREE, "bigger"):
+        share(portal, id)
+        processQueue()
+        with traced(portal) as traffic:
+            transaction.commit()
+        seen.append(sum(kind == "Execute" for kind, _ in traffic[0].messages))
+    assert seen[1] == seen[2]
+
+
+def test_saved_object_whose_row_changes_in_part_is_written_once(portal: Any) -> None:
+    portal.portal_workflow.setDefaultChain("simple_publication_workflow")
+    for number in range(3):
+        create(portal, "Document", f"page{number}")
+    transaction.commit()
+    for number in range(3):
+        portal.portal_workflow.doActionFor(portal[f"page{number}"], "publish")
+    processQueue()
+    assert not any(entry.new for entry in Session.of(portal._p_jar).pending[portal.portal_catalog._core.zoid].live())
+    with traced(portal) as traffic:
+        transaction.commit()
+    assert not [text for text in traffic[0].statements if "UPDATE object_state" in text and "SET idx" in text]
+    states = [b.review_state for b in portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")]
+    assert states == ["published"] * 3
+
+
 def memory_of_ours() -> int:
     """Bytes that code of this package has allocated and holds."""
     gc.collect()

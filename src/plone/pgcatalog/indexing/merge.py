@@ -106,7 +106,7 @@ class Merge:
         """
         assert entry.rid is not None
         row = self.seen[entry.rid]
-        if stored and row.keys is not None:
+        if stored and entry.new and row.keys is not None:
             raise conflict(entry.path, "it was changed")
         old = row.column_digests
         columns = our_changes(entry.path, old, current.columns, current.ours, always)

@@ -100,11 +100,11 @@ class PGCatalogStateProcessor:
         return load_sql("base")
 
     def process(self, zoid: int, class_mod: str, class_name: str, state: Any) -> dict[str, Any] | None:
-        """Return the idx of an object whose row is written as a whole in this commit, else None (keep it)."""
+        """Return the idx of an object, or the change of it, if this commit changes it, else None (keep it)."""
         for manager in self._managers():
             for pending in manager.session.pending.values():
                 entry = primary_entry(pending, zoid)
-                if entry is not None:
+                if entry is not None and (entry.new or entry.idx or entry.vanished):
                     manager.idx_written.add(zoid)
                     return {"idx": dump_change(pending, entry)}
         return None
@@ -153,6 +153,8 @@ def put_jobs(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> Non
 
 def dump_change(pending: CatalogPending, entry: Entry) -> str:
     """Return as JSON text what *entry* changes of its object's idx; the whole idx for a row that is new."""
+    if not entry.new:
+        return dump([entry.idx, sorted(entry.vanished)])
     row = None if pending.cleared or entry.rid is None else pending.seen.get(entry.rid)
     if row is None or row.idx is None or row.keys is not None or not pending.is_primary(replace(entry, path=row.path)):
         return dump(entry.idx)
@@ -163,9 +165,9 @@ def dump_change(pending: CatalogPending, entry: Entry) -> str:
 
 
 def primary_entry(pending: CatalogPending, zoid: int) -> Any:
-    """Return the pending whole row whose idx belongs to the object *zoid*, or None."""
+    """Return the pending row whose idx belongs to the object *zoid*, or None."""
     entry = pending.entries.get(pending.owners.get(zoid, ""))
-    if entry is None or entry.deleted or not entry.new or entry.rid != zoid or not pending.is_primary(entry):
+    if entry is None or entry.deleted or entry.rid != zoid or not pending.is_primary(entry):
         return None
     return entry
 

@@ -149,11 +149,21 @@ class Writer:
         )
 
     def _change_rows(self, state: CatalogState, entries: list[Entry]) -> None:
+        relation = quote(state.relation)
         for columns, group in by_columns(entries, self.types):
-            assignments = ", ".join(f"{quote(n)} = %s::{self.types[n]}" for n in columns)
-            self.cursor.executemany(
-                f"UPDATE {quote(state.relation)} SET {assignments} WHERE rid = %s",
-                [[*(e.columns[n] for n in columns), e.rid] for e in group],
+            types, values = [self.types[n] for n in columns], [[e.columns[n] for n in columns] for e in group]
+            if len(group) == 1 or any(each.endswith("[]") for each in types):
+                assignments = ", ".join(f"{quote(n)} = %s::{self.types[n]}" for n in columns)
+                query = f"UPDATE {relation} SET {assignments} WHERE rid = %s"
+                self.cursor.executemany(query, [[*row, e.rid] for row, e in zip(values, group, strict=True)])
+                continue
+            # One statement: each runs the triggers.
+            assignments = ", ".join(f"{quote(n)} = new.{quote(n)}" for n in columns)
+            arrays = ", ".join(["%s::bigint[]", *(f"%s::{each}[]" for each in types)])
+            self.cursor.execute(
+                f"UPDATE {relation} AS row SET {assignments}"
+                f" FROM unnest({arrays}) AS new (rid, {', '.join(map(quote, columns))}) WHERE row.rid = new.rid",
+                [[e.rid for e in group], *map(list, zip(*values, strict=True))],
             )
 
     def _note_gaps(self, state: CatalogState, live: list[Entry]) -> None:
@@ -176,14 +186,17 @@ class Writer:
                 "UPDATE object_state SET idx = %s::jsonb WHERE zoid = %s", [[dump(e.idx), e.zoid] for e in whole]
             )
         partial = [e for e in live if not e.new and (e.idx or e.vanished)]
-        self._merge_idx("object_state", "zoid", [e for e in partial if is_primary(e)])
+        self._merge_idx("object_state", "zoid", [e for e in partial if is_primary(e) and e.zoid not in self.has_idx])
         self._merge_idx(quote(state.relation), "rid", [e for e in partial if not is_primary(e)])
 
     def _merge_idx(self, table: str, key: str, entries: list[Entry]) -> None:
         if entries:
-            self.cursor.executemany(
-                f"UPDATE {table} SET idx = (COALESCE(idx, '{{}}') - %s::text[]) || %s::jsonb WHERE {key} = %s",
-                [[sorted(e.vanished), dump(e.idx), e.rid] for e in entries],
+            changes = [dump([e.idx, sorted(e.vanished)]) for e in entries]
+            self.cursor.execute(
+                f"UPDATE {table} AS row SET idx ="
+                " (COALESCE(row.idx, '{}') - ARRAY(SELECT jsonb_array_elements_text(change -> 1))) || (change -> 0)"
+                f" FROM unnest(%s::bigint[], %s::jsonb[]) AS new (key, change) WHERE row.{key} = new.key",
+                [[e.rid for e in entries], changes],
             )
 
 
@@ -193,6 +206,6 @@ def stored_entry(entry: Entry, layout: Layout) -> Entry:
     return replace(entry, columns=entry.columns | numbers) if numbers else entry
 
 
-def dump(idx: dict[str, Any]) -> str:
-    """Return *idx* as JSON text."""
+def dump(idx: Any) -> str:
+    """Return *idx*, or a change of one, as JSON text."""
     return orjson.dumps(idx).decode()
