@@ -102,11 +102,6 @@ def test_a_query_object_alone_is_a_query() -> None:
     assert not compiled({"where": Not(Eq("portal_type", "Event"))}).is_empty
 
 
-def test_only_a_query_without_query_objects_is_compiled_the_same_again() -> None:
-    assert compiled(DOCUMENTS).is_stable
-    assert not compiled({"where": Eq("portal_type", "Document")}).is_stable
-
-
 # -- order
 
 

@@ -12,7 +12,6 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.compiler import compile_query
-from plone.pgcatalog.query.compiler import CompiledQueries
 from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Text
@@ -84,16 +83,6 @@ def test_a_search_compiles_its_text_once(monkeypatch: pytest.MonkeyPatch) -> Non
     context = SearchContext(indexes(), **SETTINGS["question"])
     assert compile_query(QUERY, context, []).score is not None
     assert texts == [QUERY[NAME]]
-
-
-@pytest.mark.parametrize(("name", "kept"), [("plain", 1), ("word parts", 0), ("question", 0), ("tuning", 0)])
-def test_a_compiled_query_with_other_words_is_not_kept(name: str, kept: int) -> None:
-    searched = indexes()
-    memory = CompiledQueries({NAME: searched[NAME].index.getLexicon()})
-    context = SearchContext(searched, **SETTINGS[name])
-    assert (
-        memory.find_or_compile(QUERY, context, [], None) is memory.find_or_compile(QUERY, context, [], None)
-    ) == bool(kept)
 
 
 # -- translators of add-ons, whose methods take a query alone

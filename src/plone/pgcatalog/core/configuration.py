@@ -122,7 +122,7 @@ def configured(
         lexicons,
         tuning,
         tuple(name for name in translators if name not in base._columns),
-        CompiledQueries(lexicons, is_saved),
+        CompiledQueries(translators, lexicons, is_saved),
     )
 
 

@@ -27,7 +27,6 @@ from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.fulltext.tsquery import wanted_terms
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
-from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
@@ -281,7 +280,11 @@ def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
 def highlighter(results: CatalogSearchResults) -> Highlighter:
     """Return what marks the words of the search of *results* in any text; false when it asks for none."""
     context = results.context
-    lexicons = {name: t.index.getLexicon() for name, t in context.indexes.items() if _is_text(t)}
+    lexicons = {
+        name: t.index.getLexicon()
+        for name, t in context.indexes.items()
+        if t.has_ranking and hasattr(t.index, "getLexicon")
+    }
     texts = text_queries(results.criteria, lexicons)
     queries = ((lexicons[name], text) for name, text in texts)
     stemmings = (getattr(context.indexes[name], "stemming", None) for name, _ in texts)
@@ -409,7 +412,3 @@ def _alternatives(context: SearchContext, lexicon: Any, text: str) -> list[Words
     """Return the words that a search for *text* in *context* finds besides those of *text*."""
     containing = [(word,) for words in context.word_parts.values() for word in words]
     return [*containing, *(context.tuning.synonyms(lexicon, text) if context.tuning is not None else ())]
-
-
-def _is_text(translator: IndexTranslator) -> bool:
-    return type(translator).score is not IndexTranslator.score and hasattr(translator.index, "getLexicon")

@@ -160,6 +160,11 @@ class IndexTranslator(ABC):
         return True
 
     @property
+    def has_ranking(self) -> bool:
+        """True for an index that ranks what a query finds."""
+        return type(self).score is not IndexTranslator.score
+
+    @property
     def column(self) -> Column:
         """The main column."""
         return self.columns()[0]

@@ -5,7 +5,9 @@ The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResu
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +20,11 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.context import SearchContext
+from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.query.criteria import check_values
 from plone.pgcatalog.query.criteria import expression_in
+from plone.pgcatalog.query.criteria import names_read
+from plone.pgcatalog.query.criteria import WORDS
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
@@ -65,7 +70,6 @@ class CompiledQuery:
     window: "Window"
     python_sort: tuple[tuple[str, bool], ...] = ()
     sort_count: int = 0
-    is_stable: bool = True
     count_limit: int | None = None
 
     @cached_property
@@ -131,27 +135,31 @@ class Window:
 
 
 def compile_query(
-    query: Mapping[str, Any], context: SearchContext, sort: Sequence[tuple[str, bool]], limit: Any = None
+    query: Mapping[str, Any],
+    context: SearchContext,
+    sort: Sequence[tuple[str, bool]],
+    limit: Any = None,
+    where_of: Callable[[str, SearchContext], Condition | None] | None = None,
 ) -> CompiledQuery:
-    """Compile *query* for the indexes of *context*.
+    """Compile *query* for the indexes of *context*; *where_of* an index returns its ``where``, None calls that.
 
     *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index and no oid, and
     has no query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options
     or values, and QueryError for a query object, and for what is no oid.
     """
     context, indexes = replace(context, is_ranked=not sort), context.indexes
-    named = [t for name, t in indexes.items() if name in query and not isinstance(query[name], Expression)]
+    where_of = where_of or (lambda name, context: indexes[name].where(query, context))
+    named = {n: t for n, t in indexes.items() if n in query and not isinstance(query[n], Expression)}
     # PostgreSQL compares a row in this order.
-    conditions = sorted(((t.id, t.where(query, context) or NOTHING) for t in named), key=lambda each: each[1].is_costly)
+    conditions = sorted(((n, where_of(n, context) or NOTHING) for n in named), key=lambda each: each[1].is_costly)
     expression = expression_in(query)
     given = [] if expression is None else [expression.condition(context)]
     found = [*oid_conditions(query, indexes), *(where for _, where in conditions), *given]
     where = all_of(found) if found else NOTHING
-    is_stable = expression is None and all(t.is_stable for t in named)
     sorters = [(indexes[name], reverse) for name, reverse in sort]
     part = window(query, limit)
     order, not_null = order_terms(sorters, part.size is not None)
-    score = None if sorters else next((s for t in named if (s := t.score(query, context)) is not None), None)
+    score = None if sorters else next((s for t in named.values() if (s := t.score(query, context)) is not None), None)
     if score is None and expression is not None and not sorters:
         score = expression.score(context)
     text = dict(conditions).get(SOURCE_INDEX)
@@ -162,10 +170,10 @@ def compile_query(
         score = None if sorters else Fusion(score or UNRANKED, where, near)
         where = all_of((among, any_of((text, near))))
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, (OLDEST_FIRST,), None, part, tuple(sort), len(sorters), is_stable)
+        return CompiledQuery(where, (OLDEST_FIRST,), None, part, tuple(sort), len(sorters))
     if not_null:
         where = all_of((where, *not_null))
-    return CompiledQuery(where, order, score, part, (), len(sorters), is_stable)
+    return CompiledQuery(where, order, score, part, (), len(sorters))
 
 
 def order_terms(
@@ -208,72 +216,89 @@ def window(query: Mapping[str, Any], limit: Any) -> Window:
 # -- remembering
 
 
-#: Queries that one configuration keeps.
-SIZE = 300
+#: Queries, and parts of queries for one index, that one configuration keeps.
+SIZE = 500
 
 
 class CompiledQueries:
-    """The queries that were compiled last for a catalog in one state of its settings, by ``query_key``.
+    """The queries that were compiled last for a catalog in one state of its settings, and their parts, by their values.
 
-    *lexicons* are those of its text indexes; None is stored for settings that are not saved.
+    *indexes* are its translators, *lexicons* those of its text indexes; nothing is stored for settings that are not saved.
     """
 
-    def __init__(self, lexicons: Mapping[str, Any], is_saved: bool = True) -> None:
+    def __init__(
+        self, indexes: Mapping[str, IndexTranslator], lexicons: Mapping[str, Any], is_saved: bool = True
+    ) -> None:
         self._lexicons = lexicons
         self._is_saved = is_saved
-        self._queries: OrderedDict[Hashable, CompiledQuery] = OrderedDict()
+        self._memory: OrderedDict[Hashable, Any] = OrderedDict()
+        #: the indexes whose condition depends on the value under their name alone, if it has no options elsewhere
+        self._own = {n for n, t in indexes.items() if BUILT_IN.get(t.meta_type) is type(t) and not t.has_ranking}
 
     def find_or_compile(
         self, criteria: Mapping[str, Any], context: SearchContext, sort: Sequence[tuple[str, bool]], limit: Any
     ) -> CompiledQuery:
-        """Return ``compile_query`` of the same arguments, from memory if words find what they found then."""
-        key = None
-        if self._is_saved and (context.is_plain or self._lexicons.keys().isdisjoint(criteria)):
-            key = query_key(criteria, context.indexes, self._lexicons, sort, limit)
-        query = None if key is None else self._queries.get(key)
-        if query is not None:
-            self._queries.move_to_end(key)
-            return query
-        check_values(criteria, context.indexes)
-        query = compile_query(criteria, context, sort, limit)
-        if key is not None and query.is_stable:
-            self._queries[key] = query
-            if len(self._queries) > SIZE:
-                self._queries.popitem(last=False)
-        return query
+        """Return ``compile_query`` of the same arguments, from memory if it would be the same."""
+        indexes = context.indexes
+        keys = value_keys(criteria, indexes) if self._is_saved else {}
+        stable = {name for name in keys if name not in indexes or indexes[name].is_stable}
+        has_options = names_read(keys, indexes).difference(indexes, WORDS)
+        parts = {} if has_options else {name: (name, keys[name]) for name in stable & self._own}
+
+        def where_of(name: str, context: SearchContext) -> Condition | None:
+            return self._once(parts.get(name), lambda: indexes[name].where(criteria, context))
+
+        def compiled() -> CompiledQuery:
+            check_values(criteria, {n: t for n, t in indexes.items() if parts.get(n) not in self._memory})
+            return compile_query(criteria, context, sort, limit, where_of)
+
+        lexicons = [lexicon for name, lexicon in self._lexicons.items() if name in criteria]
+        is_stable = len(stable) == len(keys) and (context.is_plain or not lexicons)
+        return self._once(query_key(keys, lexicons, sort, limit) if is_stable else None, compiled)
+
+    def _once[T](self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the stored value of *key*, else that of *make*, which is not stored for None."""
+        if key in self._memory:
+            self._memory.move_to_end(key)
+            return self._memory[key]  # type: ignore[no-any-return]
+        made = make()
+        if key is not None:
+            self._memory[key] = made
+            if len(self._memory) > SIZE:
+                self._memory.popitem(last=False)
+        return made
+
+
+def value_keys(query: Mapping[str, Any], translators: Mapping[str, IndexTranslator]) -> dict[str, Hashable]:
+    """Return the key of each value of *query*; values an index treats as equal share one (``IndexTranslator.cache_key``).
+
+    Empty if a value has no stable key, or a name is no text.
+    """
+    keys: dict[str, Hashable] = {}
+    if not all(isinstance(name, str) for name in query):
+        return keys
+    try:
+        for name, value in query.items():
+            translator = None if type(value) is str else translators.get(name)
+            keys[name] = frozen(value) if translator is None else translator.cache_key(translator.index, value)
+        hash(tuple(keys.values()))
+    except (TypeError, RecursionError):
+        return {}
+    return keys
 
 
 def query_key(
-    query: Mapping[str, Any],
-    translators: Mapping[str, IndexTranslator],
-    lexicons: Mapping[str, Any],
-    sort: Sequence[tuple[str, bool]],
-    limit: Any,
+    keys: Mapping[str, Hashable], lexicons: Iterable[Any], sort: Sequence[tuple[str, bool]], limit: Any
 ) -> Hashable:
-    """Return the cache key of a query to a catalog with these *translators* and *lexicons*.
-
-    None when a value has no stable key.  Values an index treats as equal share a key (``IndexTranslator.cache_key``).
-    """
+    """Return the key of a query whose values have *keys*, for texts with words of *lexicons*; None without a stable one."""
+    # The same objects make the words of a lexicon as long as it has not changed.
+    words = tuple([getattr(lexicon, "_pipeline", None) for lexicon in lexicons])
     try:
-        criteria = tuple([_criterion(name, value, translators) for name, value in query.items()])
-        words = tuple([pipeline(lexicon) for name, lexicon in lexicons.items() if name in query])
         hash(words)
-        return criteria, words, tuple(sort), frozen(limit)
-    except (TypeError, RecursionError):
+        return (
+            (tuple(keys.items()), words, tuple(sort), frozen(limit))
+            if keys and all(type(w) is tuple for w in words)
+            else None
+        )
+    except TypeError:
         return None
-
-
-def pipeline(lexicon: Any) -> tuple[Any, ...]:
-    """Return what *lexicon* makes words of a text with, the same objects as long as it has not changed.
-
-    Raises TypeError for one of another kind.
-    """
-    elements = getattr(lexicon, "_pipeline", None)
-    if not isinstance(elements, tuple):
-        raise TypeError("nobody knows what the words of this lexicon depend on")
-    return elements
-
-
-def _criterion(name: str, value: Any, translators: Mapping[str, IndexTranslator]) -> Hashable:
-    translator = None if type(value) is str else translators.get(name)
-    return name, frozen(value) if translator is None else translator.cache_key(translator.index, value)

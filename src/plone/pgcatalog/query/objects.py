@@ -156,7 +156,7 @@ class Text(Leaf):
         return {"query": self.text}
 
     def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
-        if type(translator).score is IndexTranslator.score:
+        if not translator.has_ranking:
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} holds no text")
         return super()._ask(translator, context)
 
