@@ -13,10 +13,10 @@ from plone.pgcatalog.query.compiler import SIZE
 from plone.pgcatalog.query.objects import Eq
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.unit.compiling import TRANSLATORS
-from tests.unit.test_context import indexes
-from tests.unit.test_context import NAME
-from tests.unit.test_context import QUERY
-from tests.unit.test_context import SETTINGS
+from tests.unit.contexts import indexes
+from tests.unit.contexts import NAME
+from tests.unit.contexts import QUERY
+from tests.unit.contexts import SETTINGS
 from typing import Any
 
 import pytest

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from plone.pgcatalog.fulltext import tsquery
-from plone.pgcatalog.fulltext.site import SiteTuning
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -12,37 +10,17 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.compiler import compile_query
-from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Text
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.unit.compiling import rendered
-from tests.unit.compiling import text_index
-from tests.unit.compiling import TRANSLATORS
+from tests.unit.contexts import indexes
+from tests.unit.contexts import NAME
+from tests.unit.contexts import QUERY
+from tests.unit.contexts import SETTINGS
 from typing import Any
 
 import pytest
-
-
-NAME = "SearchableText"
-QUERY: dict[str, Any] = {NAME: "rain AND w*d", "portal_type": "Document"}
-WORDS = tuning_in({"synonyms": "rain, drizzle", "pins": "rain = /page"})
-assert WORDS is not None
-TUNING = SiteTuning(WORDS, "/plone", lambda: None)
-#: Settings of contexts; each finds, or ranks, something else.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "globs": {"globs": {NAME: {"w*d": ("wood", "weed")}}},
-    "word parts": {"word_parts": {"rain": ("raincoat", "train")}},
-    "question": {"question": Question('"chunks"', Fragment("%s::halfvec", ("[0.6,0.8]",)), "<#>", 0.8)},
-    "tuning": {"tuning": TUNING},
-}
-
-
-def indexes(text: type[ZCTextIndexTranslator] = ZCTextIndexTranslator, **more: IndexTranslator) -> dict[str, Any]:
-    translator = text(text_index(NAME), "searchable_text")
-    translator.relate(TRANSLATORS.__getitem__)
-    return {**TRANSLATORS, NAME: translator, **more}
 
 
 def answers(context: SearchContext, query: Mapping[str, Any] = QUERY) -> Any:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from plone.pgcatalog.fulltext import lexicon
 from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tsquery import MAX_LEXEMES
 from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
@@ -21,6 +22,7 @@ from Products.ZCTextIndex.Lexicon import CaseNormalizer
 from Products.ZCTextIndex.Lexicon import Lexicon
 from Products.ZCTextIndex.Lexicon import Splitter
 from Products.ZCTextIndex.Lexicon import StopWordRemover
+from tests.unit.compiling import text_index
 from tests.unit.lexicons import plone_lexicon
 from types import SimpleNamespace
 from typing import Any
@@ -297,7 +299,13 @@ def test_plones_search_texts_are_not_parsed_for_patterns(monkeypatch: pytest.Mon
 @example("w?")
 @example('"a w*d"')
 @example("NOT w*d")
+@example("a*-b")
 def test_no_pattern_is_missed(text: str) -> None:
-    if "*" in text or "?" in text:
-        patterns = list(word_lookup._patterns(parse(plone_lexicon(), text)))
-        assert not patterns or word_lookup._MAY_HAVE_PATTERN.search(text)
+    known = {"Title": plone_lexicon()}
+    translator = ZCTextIndexTranslator(text_index("Title"), "title")
+    catalog: Any = SimpleNamespace(configuration=SimpleNamespace(lexicons=known), translator=lambda name: translator)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_lookup, "_words_like", lambda catalog, translator, patterns: patterns)
+        found = word_lookup.find_globs(catalog, [("Title", text)])
+    patterns = list(word_lookup._patterns(parse(plone_lexicon(), text)))
+    assert found == ({"Title": list(dict.fromkeys(patterns))} if patterns else {})

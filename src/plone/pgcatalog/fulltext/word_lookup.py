@@ -20,7 +20,6 @@ from typing import Any
 from typing import TYPE_CHECKING
 
 import psycopg
-import re
 
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 #: search, the most frequent ones.
 MAX_FOUND = 200
 
-#: Found in each text that has a word with a wildcard elsewhere than at its end, and in few others.
-_MAY_HAVE_PATTERN = re.compile(r"\?|\*\S")
 #: Words that begin so stand between this and LAST behind it: no letter of a word comes after it.
 LAST = "\U0010ffff"
 
@@ -49,7 +46,8 @@ def find_globs(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> dict[str
     lexicons = catalog.configuration.lexicons
     patterns_of: dict[str, list[str]] = {}
     for name, text in texts:
-        if _MAY_HAVE_PATTERN.search(text):
+        # Plone ends each word with a wildcard: such a text is not parsed for this.
+        if "?" in text or any("*" in word[:-1] for word in text.split()):
             patterns_of.setdefault(name, []).extend(_patterns(tsquery.parse(lexicons[name], text)))
     return {
         name: _words_like(catalog, translator, list(dict.fromkeys(patterns)))
