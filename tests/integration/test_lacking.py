@@ -5,6 +5,8 @@ from plone.indexer import indexer
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.indexing.extract import Lacking
 from plone.pgcatalog.indexing.objects import fresh_entry
+from plone.pgcatalog.indexing.queue import known_to_lack
+from Products.CMFCore.indexing import processQueue
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from Products.PythonScripts.PythonScript import PythonScript
 from Products.ZCatalog.interfaces import IZCatalog
@@ -98,6 +100,27 @@ def test_entries_do_not_depend_on_what_was_met_before(portal: Any) -> None:
         one, other = fresh_entry(catalog, path, obj, lacking), fresh_entry(catalog, path, obj)
         assert (one.columns, one.idx, one.vanished) == (other.columns, other.idx, other.vanished)
         assert aq_base(obj) is not None
+
+
+@pytest.mark.usefixtures("with_indexer")
+def test_objects_of_one_queue_are_catalogued_as_zcatalog_does(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    for path in pages(catalog):
+        portal.unrestrictedTraverse(path).reindexObject()
+    assert pages(catalog) == pages(make_oracle(portal))
+
+
+def test_queue_remembers_what_its_objects_lack_while_it_is_processed(portal: Any) -> None:
+    for number in range(2):
+        portal[f"folder{number}"].reindexObject()
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lacking, "add", lambda self, name: seen.append(known_to_lack() is self))
+        processQueue()
+    assert set(seen) == {True}
+    assert known_to_lack() is None
+    portal.folder0.reindexObject()
+    assert known_to_lack() is None
 
 
 class Counted:

@@ -11,6 +11,7 @@ from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.queue import known_to_lack
 from plone.pgcatalog.meaning.job import jobs_for
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
@@ -28,7 +29,7 @@ def catalog_object(catalog: "Catalog", obj: Any, uid: str, idxs: Any = None, upd
 
     The other arguments and the errors are those of ``entry``.
     """
-    found = entry(catalog, obj, uid, idxs, update_metadata)
+    found = entry(catalog, obj, uid, idxs, update_metadata, known_to_lack())
     catalog.change().put(found)
     return len(found.columns)
 

@@ -97,7 +97,7 @@ def make(cursor: Cursor[Any], relation: str) -> None:
     function = sql.Identifier(function_name(relation))
     cursor.execute(
         sql.SQL(load_sql("counts_trigger")).format(
-            relation=sql.Identifier(relation), name=name, function=function, **changes
+            relation=sql.Identifier(relation), name=name, function=function, names=sql.SQL(names), **changes
         )
     )
     # From here on nobody else writes rows until the end of the transaction.

@@ -145,7 +145,9 @@ class Generations:
 
     def newest_tid(self, limit: int | None = None) -> int:
         """Return the newest transaction known, up to *limit*; 0 for none."""
-        return max((tid for tid in tuple(self._tids) if limit is None or tid <= limit), default=0)
+        tids = tuple(self._tids)
+        newest = max(tids, default=0)
+        return newest if limit is None or newest <= limit else max((tid for tid in tids if tid <= limit), default=0)
 
     def change_history(self, number: int, committed: int) -> bool:
         """Forget everything about the history *number*; *committed* is the newest transaction of this process in it.

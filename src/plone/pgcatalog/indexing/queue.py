@@ -1,4 +1,4 @@
-"""Loads together what Plone's indexing queue is about to ask for.
+"""Loads together what Plone's indexing queue is about to ask for, and remembers what its objects lack.
 
 Plone looks at the workflow history of each object that it catalogues.  It is an object of its own, so a folder that is
 shared would cost a message to the server for each object in it.
@@ -7,6 +7,7 @@ shared would cost a message to the server for each object in it.
 from Acquisition import aq_base
 from plone.pgcatalog.database.prefetch import batch_size
 from plone.pgcatalog.database.prefetch import prefetch
+from plone.pgcatalog.indexing.extract import Lacking
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from Products.CMFCore.indexing import getQueue
 from Products.CMFCore.interfaces import IIndexQueueProcessor
@@ -16,6 +17,25 @@ from ZODB.utils import u64
 from zope.interface import implementer
 
 import threading
+
+
+class _Running(threading.local):
+    """The first operation of those that a thread's queue is processing, and what is known of their objects."""
+
+    first: Any = None
+    lacking: Lacking | None = None
+
+
+_running = _Running()
+
+
+def known_to_lack() -> Lacking | None:
+    """Return what the objects lack that the queue of this thread is processing, None outside of that.
+
+    Nothing else changes meanwhile.  The queue drops its operations when it is done.
+    """
+    operations = getQueue().queue
+    return _running.lacking if operations and operations[0] is _running.first else None
 
 
 @implementer(IIndexQueueProcessor)
@@ -35,6 +55,7 @@ class QueueLoader(threading.local):
         objects = [operation[1] for operation in getQueue().getState()]
         if len(objects) > 1 and IPGCatalogTool.providedBy(getToolByName(objects[0], "portal_catalog", None)):
             self._objects = objects
+            _running.first, _running.lacking = getQueue().queue[0], Lacking()
 
     def index(self, obj: Any, attributes: Any = None) -> None:
         self._proceed()
@@ -53,6 +74,7 @@ class QueueLoader(threading.local):
 
     def _forget(self) -> None:
         self._objects, self._done = [], 0
+        _running.first = _running.lacking = None
 
     def _proceed(self) -> None:
         size = batch_size()

@@ -3,9 +3,12 @@
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $function$
 BEGIN
     CASE TG_OP
-        WHEN 'INSERT' THEN {added};
+        WHEN 'INSERT' THEN
+            -- None if all rows were there: INSERT ... ON CONFLICT DO UPDATE.
+            IF EXISTS (SELECT FROM new_rows) THEN {added}; END IF;
         WHEN 'DELETE' THEN {removed};
-        WHEN 'UPDATE' THEN {changed};
+        WHEN 'UPDATE' THEN
+            IF EXISTS (SELECT {names} FROM new_rows EXCEPT ALL SELECT {names} FROM old_rows) THEN {changed}; END IF;
         ELSE
             DELETE FROM pgcatalog_count_changes WHERE relation = {name};
             DELETE FROM pgcatalog_counts WHERE relation = {name} AND summed IS NOT NULL;
