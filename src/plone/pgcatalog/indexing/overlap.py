@@ -29,6 +29,8 @@ ARRIVED = load_sql("rows_arrived")
 #: Where the idx of a row is kept.
 IDX = "COALESCE(c.idx, CASE WHEN c.rid = c.zoid THEN o.idx END)"
 NEWEST = "(SELECT max(tid) FROM transaction_log)"
+#: Keys of an idx that are read one by one; it takes less to read an idx as a whole than more of its keys.
+FEW_KEYS = 4
 
 
 def digests(values: Iterable[str]) -> str:
@@ -54,7 +56,9 @@ def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[See
     whole = any(e.full for e in written)
     touched = {n for e in written for n in e.columns}
     names = tuple(sorted(n for n in state.columns if whole or n in touched))
-    keys = None if whole else frozenset(k for e in written for k in (*e.idx, *e.vanished))
+    keys: frozenset[str] | None = frozenset(k for e in written for k in (*e.idx, *e.vanished))
+    if whole or len(keys or ()) > FEW_KEYS:
+        keys = None
     idx: str = IDX
     parameters: list[Any] = []
     if keys is not None:

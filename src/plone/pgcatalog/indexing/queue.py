@@ -30,7 +30,7 @@ _running = _Running()
 
 
 def known_to_lack() -> Lacking | None:
-    """Return what the objects lack that the queue of this thread is processing, None outside of that.
+    """Return what is known to be lacking in the objects of the queue that this thread is processing, None outside of that.
 
     Nothing else changes meanwhile.  The queue drops its operations when it is done.
     """
