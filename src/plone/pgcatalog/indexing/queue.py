@@ -30,7 +30,7 @@ _running = _Running()
 
 
 def known_to_lack() -> Lacking | None:
-    """Return what is known to be lacking in the objects of the queue that this thread is processing, None outside of that.
+    """Return the knowledge of attributes that the objects in the queue lack, None if this thread processes no queue.
 
     Nothing else changes meanwhile.  The queue drops its operations when it is done.
     """
