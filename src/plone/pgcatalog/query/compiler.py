@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from functools import cached_property
+from functools import partial
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
@@ -233,7 +234,8 @@ class CompiledQueries:
         self._is_saved = is_saved
         self._memory: OrderedDict[Hashable, Any] = OrderedDict()
         #: the indexes whose condition depends on the value under their name alone, if it has no options elsewhere
-        self._own = {n for n, t in indexes.items() if BUILT_IN.get(t.meta_type) is type(t) and not t.has_ranking}
+        built_in = {n: t for n, t in indexes.items() if BUILT_IN.get(t.meta_type) is type(t)}
+        self._own = {name for name, t in built_in.items() if t.is_stable and not t.has_ranking}
 
     def find_or_compile(
         self, criteria: Mapping[str, Any], context: SearchContext, sort: Sequence[tuple[str, bool]], limit: Any
@@ -241,20 +243,29 @@ class CompiledQueries:
         """Return ``compile_query`` of the same arguments, from memory if it would be the same."""
         indexes = context.indexes
         keys = value_keys(criteria, indexes) if self._is_saved else {}
-        stable = {name for name in keys if name not in indexes or indexes[name].is_stable}
+        lexicons = [lexicon for name, lexicon in self._lexicons.items() if name in criteria]
+        has_plain_words = context.is_plain or not lexicons
+        is_stable = has_plain_words and all(indexes[name].is_stable for name in keys if name in indexes)
+        key = query_key(keys, lexicons, sort, limit) if is_stable else None
+        return self._once(key, partial(self._compiled, criteria, context, sort, limit, keys))
+
+    def _compiled(
+        self,
+        criteria: Mapping[str, Any],
+        context: SearchContext,
+        sort: Sequence[tuple[str, bool]],
+        limit: Any,
+        keys: Mapping[str, Hashable],
+    ) -> CompiledQuery:
+        indexes = context.indexes
         has_options = names_read(keys, indexes).difference(indexes, WORDS)
-        parts = {} if has_options else {name: (name, keys[name]) for name in stable & self._own}
+        parts = {} if has_options else {name: (name, keys[name]) for name in self._own.intersection(keys)}
+        check_values(criteria, {n: t for n, t in indexes.items() if parts.get(n) not in self._memory})
 
         def where_of(name: str, context: SearchContext) -> Condition | None:
             return self._once(parts.get(name), lambda: indexes[name].where(criteria, context))
 
-        def compiled() -> CompiledQuery:
-            check_values(criteria, {n: t for n, t in indexes.items() if parts.get(n) not in self._memory})
-            return compile_query(criteria, context, sort, limit, where_of)
-
-        lexicons = [lexicon for name, lexicon in self._lexicons.items() if name in criteria]
-        is_stable = len(stable) == len(keys) and (context.is_plain or not lexicons)
-        return self._once(query_key(keys, lexicons, sort, limit) if is_stable else None, compiled)
+        return compile_query(criteria, context, sort, limit, where_of)
 
     def _once[T](self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the stored value of *key*, else that of *make*, which is not stored for None."""
@@ -293,12 +304,10 @@ def query_key(
     """Return the key of a query whose values have *keys*, for texts with words of *lexicons*; None without a stable one."""
     # The same objects make the words of a lexicon as long as it has not changed.
     words = tuple([getattr(lexicon, "_pipeline", None) for lexicon in lexicons])
+    if not keys or not all(type(elements) is tuple for elements in words):
+        return None
     try:
         hash(words)
-        return (
-            (tuple(keys.items()), words, tuple(sort), frozen(limit))
-            if keys and all(type(w) is tuple for w in words)
-            else None
-        )
+        return tuple(keys.items()), words, tuple(sort), frozen(limit)
     except TypeError:
         return None
