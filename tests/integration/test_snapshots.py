@@ -7,6 +7,7 @@ from plone.pgcatalog import storage
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import CatalogLocked
 from plone.pgcatalog.database.prepared import PreparedStatements
+from psycopg.pq import TransactionStatus
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import abort
@@ -20,12 +21,15 @@ from tests.integration.pages import MANY
 from tests.integration.pages import second_connection
 from tests.integration.patched import is_patched
 from tests.integration.storage import forget_loaded
+from threading import Thread
 from transaction import TransactionManager
 from typing import Any
 from ZODB.utils import u64
 
+import os
 import psycopg
 import pytest
+import signal
 import transaction
 
 
@@ -59,7 +63,7 @@ def save(db: Any, number: int) -> None:
 def sent(jar: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The messages on the connection of *jar*, each as its commands."""
     sent: list[str] = []
-    run, execute = PreparedStatements.run, psycopg.Cursor.execute
+    run, end, execute = PreparedStatements.run, PreparedStatements.end, psycopg.Cursor.execute
     connection = storage.connection(jar)
 
     def noted_run(prepared: Any, statements: Any, before: Any = (), *args: Any) -> Any:
@@ -67,12 +71,18 @@ def sent(jar: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             sent.append("; ".join([*before, *(sql for sql, _ in statements)]))
         return run(prepared, statements, before, *args)
 
+    def noted_end(prepared: Any) -> None:
+        if prepared is PreparedStatements.of(connection):
+            sent.append("COMMIT")
+        end(prepared)
+
     def noted_execute(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
         if cursor.connection is connection:
             sent.append(str(query))
         return execute(cursor, query, *args, **options)
 
     monkeypatch.setattr(PreparedStatements, "run", noted_run)
+    monkeypatch.setattr(PreparedStatements, "end", noted_end)
     monkeypatch.setattr(psycopg.Cursor, "execute", noted_execute)
     return sent
 
@@ -100,6 +110,37 @@ def test_no_snapshot_is_held_between_requests(jar: Any, sent: list[str]) -> None
     assert db.open(manager) is jar
     assert sent == ["COMMIT", BEGIN]
     assert storage.snapshot_tid(jar) is not None
+
+
+def test_end_of_snapshot_is_not_waited_for(jar: Any) -> None:
+    """The server's process stands still while the connection is closed."""
+    connection = storage.connection(jar)
+    process = connection.info.backend_pid
+    closing = Thread(target=jar.close)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        closing.start()
+        closing.join(20)
+        assert not closing.is_alive()
+        assert connection.info.transaction_status == TransactionStatus.ACTIVE
+    finally:
+        os.kill(process, signal.SIGCONT)
+        closing.join()
+    # Whoever uses the connection next finds it idle.
+    assert connection.execute("SELECT 1 AS one").fetchall() == [{"one": 1}]
+    connection.rollback()
+    assert jar.db().open(jar.transaction_manager) is jar
+    assert jar.root()["number"] == 0
+
+
+def test_connection_goes_back_to_the_pool_idle(jar: Any, caplog: pytest.LogCaptureFixture) -> None:
+    closed = jar.db().open(TransactionManager())
+    connection, pool = storage.connection(closed), storage.pool_of(jar.db())
+    closed.close()
+    closed._normal_storage.release()
+    assert connection.info.transaction_status == TransactionStatus.IDLE
+    assert "returns_bad" not in pool.get_stats()
+    assert caplog.messages == []
 
 
 def test_what_others_have_changed_is_read_anew(jar: Any, other: Any) -> None:

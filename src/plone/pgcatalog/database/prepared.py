@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from plone.pgcatalog.sql.expression import Statement
@@ -94,6 +95,10 @@ class PreparedStatements:
         self.met_new = False
         #: for each result of the message: what is prepared with it, None when it prepares nothing
         self._sent: list[Key | None] = []
+        #: the connection's own lock
+        self.lock = connection.lock
+        #: whether the answer to COMMIT is still to be read, and the connection in pipeline mode
+        self._is_ending = False
 
     @classmethod
     def of(cls, connection: Any) -> "PreparedStatements":
@@ -102,6 +107,7 @@ class PreparedStatements:
         if statements is None:
             statements = connection._pgcatalog_statements = cls(connection)
             statements._follow()
+            connection.lock = Turn(statements)
         return statements
 
     def _follow(self) -> None:
@@ -156,7 +162,8 @@ class PreparedStatements:
     ) -> tuple[list[Any], list[int]]:
         """Send *statements* behind the commands *before* them; return all results, and how many there are at each one's end."""
         pgconn = self._pgconn
-        pgconn.enter_pipeline_mode()
+        if not self._is_ending:
+            pgconn.enter_pipeline_mode()
         try:
             self._sent.clear()
             self.met_new = False
@@ -169,12 +176,37 @@ class PreparedStatements:
                 if place == first:
                     pgconn.send_flush_request()
             pgconn.pipeline_sync()
+            self._read_end()
             # Waits as psycopg's cursors do: other threads run meanwhile.
             results: list[Any] = self._connection.wait(self._receive(0 if first is None else ends[first]))
             return results, ends
         finally:
             if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
+
+    def end(self) -> None:
+        """Send COMMIT, and leave its answer to the next message.  Raises psycopg.Error."""
+        with self.lock:
+            self.finish()
+            self._pgconn.enter_pipeline_mode()
+            self._is_ending = True
+            self._pgconn.send_query_params(b"COMMIT", None)
+            self._pgconn.pipeline_sync()
+            self._pgconn.flush()
+
+    def _read_end(self) -> None:
+        """Read the answer to the COMMIT of ``end``, if there is one; a lost connection raises at its next use."""
+        if self._is_ending:
+            self._is_ending = False
+            with suppress(psycopg.Error):
+                self._connection.wait(self._receive(0))
+
+    def finish(self) -> None:
+        """Read what is still to be read: psycopg's own methods find the connection idle."""
+        if self._is_ending:
+            self._read_end()
+            if self._pgconn.status == ConnStatus.OK:
+                self._pgconn.exit_pipeline_mode()
 
     def _may_prepare(self) -> bool:
         """Return whether the connection is to have prepared statements: psycopg prepares some, or a pooler follows ours."""
@@ -278,6 +310,37 @@ class PreparedStatements:
         self._transformer.set_pgresult(result)
         rows: Rows = self._transformer.load_rows(0, result.ntuples, tuple)
         return rows
+
+
+class Turn:
+    """The lock of a connection for psycopg's own methods: whoever takes it reads first what *statements* have to read."""
+
+    def __init__(self, statements: PreparedStatements) -> None:
+        self._statements = statements
+        self._lock = statements.lock
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        try:
+            self._statements.finish()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def end_snapshot(connection: Any) -> None:
+    """End the snapshot of the psycopg *connection* without waiting for the answer.  Raises psycopg.Error."""
+    PreparedStatements.of(connection).end()
+
+
+def finish(connection: Any) -> None:
+    """Read what ``end_snapshot`` has left to read: the psycopg *connection* is idle then, or lost."""
+    statements = PreparedStatements.of(connection)
+    with statements.lock:
+        statements.finish()
 
 
 def begin_snapshot(connection: Any, has_begun: bool) -> int:

@@ -19,6 +19,8 @@ from plone.pgcatalog.database.history import check_order
 from plone.pgcatalog.database.history import read_changes
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import begin_snapshot
+from plone.pgcatalog.database.prepared import end_snapshot
+from plone.pgcatalog.database.prepared import finish
 from plone.pgcatalog.database.restored import bring_back
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.restored import missing
@@ -186,7 +188,8 @@ def register(database: Any) -> bool:
         # Zope opens its database before it imports this package, and `keep_values` with it.
         database.storage.clear_caches()
         database._connectionMap(forget_objects)
-        adapt(database, PollMessages(begin_snapshot, partial(read_changes, database)), transient_reads)
+        messages = PollMessages(begin_snapshot, partial(read_changes, database), end_snapshot, finish)
+        adapt(database, messages, transient_reads)
         for name in CONNECTION_LOGS:
             logging.getLogger(name).addFilter(shorten_outage)
     return True

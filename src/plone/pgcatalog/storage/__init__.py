@@ -210,6 +210,7 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
         instance.sync = snapshots.sync
         instance.poll_invalidations = snapshots.poll
         instance.afterCompletion = snapshots.after_completion
+        instance.release = snapshots.release
 
     def new_instance() -> Any:
         instance = make_instance()
@@ -340,6 +341,8 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
     def renew(jar: Any) -> None:
         if jar.opened is None:
             # The first one has been open while the database was opened, and is the one that requests get as a rule.
+            if (snapshots := snapshots_of(jar)) is not None:
+                snapshots.finish()
             jar._normal_storage._drop_conn()
         else:
             kept.append(connection(jar))

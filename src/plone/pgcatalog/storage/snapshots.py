@@ -13,6 +13,7 @@ its caller.  All other code sees at each poll all transactions committed by then
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import suppress
 from enum import Enum
 from psycopg.pq import TransactionStatus
 from typing import Any
@@ -67,12 +68,16 @@ publishing = Publishing()
 
 
 class PollMessages(NamedTuple):
-    """The messages that begin a snapshot of a psycopg connection; both raise psycopg.Error."""
+    """The messages that begin and end a snapshot of a psycopg connection; they raise psycopg.Error."""
 
     #: ends the former snapshot (if told so), begins the next one and returns its newest transaction
     begin: Callable[[Any, bool], int]
     #: returns the zoids of objects that were changed after one transaction, up to another one
     read_changes: Callable[[Any, int, int], list[int]]
+    #: ends the snapshot; the answer is read with the next message
+    end: Callable[[Any], None]
+    #: reads what is still to be read
+    finish: Callable[[Any], None]
 
 
 class Snapshots:
@@ -87,6 +92,7 @@ class Snapshots:
         self._instance = instance
         self._own_poll = poll
         self._own_completion = instance.afterCompletion
+        self._own_release = instance.release
         self._messages = messages
         self._forget = forget
         self._stage = Stage.NONE
@@ -142,7 +148,27 @@ class Snapshots:
             self._stage = Stage.ENDED
         else:
             self._stage = Stage.NONE
+            self._end()
             self._own_completion()
+
+    def release(self) -> None:
+        """Return the psycopg connection to its pool, and remove temporary files."""
+        self.finish()
+        self._own_release()
+
+    def finish(self) -> None:
+        """Read what the connection has to read: its pool takes it back only then."""
+        if self._instance._conn is not None:
+            self._messages.finish(self._instance._conn)
+
+    def _end(self) -> None:
+        """Send the end of the snapshot, if one is open; the answer is not waited for."""
+        instance = self._instance
+        if instance._in_read_txn and instance._conn.pgconn.transaction_status == TransactionStatus.INTRANS:
+            # The storage reports a connection that is lost.
+            with suppress(psycopg.Error):
+                self._messages.end(instance._conn)
+                instance._in_read_txn = False
 
     def _is_usable(self) -> bool:
         """Return whether the snapshot is open, without an error or a pending change of the schema."""
