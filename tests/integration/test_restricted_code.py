@@ -134,7 +134,7 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
         "return catalog(path='/plone')._asked",
         *(
             f"return catalog(path='/plone').{name}"
-            for name in ("catalog", "view", "query", "condition", "criteria", "sort")
+            for name in ("catalog", "context", "view", "query", "condition", "criteria", "sort")
         ),
         "return catalog(SearchableText='needle').highlighter()._lexicons",
         "return catalog(path='/plone').facet_counts['facet_fields']._results",
