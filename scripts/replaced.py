@@ -85,6 +85,7 @@ WHY = {
     "publishing.is_opening": "this package's own: whether the publisher opens a connection",
     "WSGIPublisher.load_app": "a connection that the publisher opens has the snapshot of its request",
     "instance.tryToResolveConflict": "a state that is gone is a conflict, without a traceback in the log",
+    "instance.release": "the pool takes back a connection only with nothing to read",
     "instance._polled_tid": "a connection's first snapshot begins where the shared cache is",
     "instance._in_read_txn": "the snapshot was begun by the message above",
     "pool.connection_class": "through a pooler, connections prepare no statements that it would lose",

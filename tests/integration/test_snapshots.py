@@ -21,6 +21,7 @@ from tests.integration.pages import MANY
 from tests.integration.pages import second_connection
 from tests.integration.patched import is_patched
 from tests.integration.storage import forget_loaded
+from tests.integration.waiting import until
 from threading import Thread
 from transaction import TransactionManager
 from typing import Any
@@ -120,8 +121,7 @@ def test_end_of_snapshot_is_not_waited_for(jar: Any) -> None:
     os.kill(process, signal.SIGSTOP)
     try:
         closing.start()
-        closing.join(20)
-        assert not closing.is_alive()
+        until(lambda: not closing.is_alive())
         assert connection.info.transaction_status == TransactionStatus.ACTIVE
     finally:
         os.kill(process, signal.SIGCONT)

@@ -33,7 +33,6 @@ METHODS = {
     "instance.PGJsonbStorageInstance._poll": "8a26ac4193aa",
     "instance.PGJsonbStorageInstance.sync": "317e9445d267",
     "instance.PGJsonbStorageInstance.afterCompletion": "6021573bec12",
-    "instance.PGJsonbStorageInstance._end_read_txn": "d7e7cba1e3ba",
     "instance.PGJsonbStorageInstance.release": "bb6adf2cc61c",
     "instance.PGJsonbStorageInstance.isReadOnly": "630f62120c05",
     "instance.PGJsonbStorageInstance.tpc_abort": "376afa43f23a",
