@@ -133,6 +133,7 @@ def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
             "states": side_by_side([typical(data) for data in compared(stored, "level2")]),
             "pages": pages(stored).markdown(titled=False),
             "measures": side_by_side([measures(data) for data in compared(stored, "level2")]),
+            "scripts": side_by_side([scripts(data) for data in compared(stored, "scripts")]),
             "slower": slower(stored).markdown(titled=False),
         },
         STORAGE: {
@@ -167,6 +168,16 @@ def measures(data: Record) -> list[Pair]:
         Pair(f"{name} ({ours[name]['unit']})", size_of(data), theirs[name]["median"], ours[name]["median"])
         for name in MEASURES
         if name in ours and name in theirs
+    ]
+
+
+def scripts(data: Record) -> list[Pair]:
+    """Return the seconds of the scripts."""
+    ours, theirs = (data["results"][name]["measures"] for name in PAIRS[data["command"]])
+    return [
+        Pair(f"{name} (s)", size_of(data), theirs[name]["median"], ours[name]["median"])
+        for name in ours
+        if name in theirs and "processor time" not in name
     ]
 
 
@@ -269,6 +280,9 @@ def candidates(stored: Sequence[Record]) -> Iterator[Pair]:
             for name in ours:
                 what = f"a {TOUCHES[touch]} for {name}"
                 yield Pair(what, size_of(data), theirs[name]["median"], ours[name]["median"])
+    for data in compared(stored, "scripts"):
+        for pair in scripts(data):
+            yield Pair(pair.what.removesuffix(" (s)"), pair.documents, pair.theirs * 1e3, pair.ours * 1e3)
     for data in compared(stored, "pages"):
         for state in dict.fromkeys(page["state"] for page in data["results"][PAIRS["pages"][0]]["pages"]):
             for our, their in page_pairs(data, state):
