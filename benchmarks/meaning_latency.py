@@ -265,4 +265,4 @@ def nearest(results: Any, near: Near, is_indexed: bool) -> set[int]:
         rows = asked.nearest_rows(stored.source, bind.condition(near.among, stored))
         return Statement(f"SELECT rid FROM ({rows.sql}) AS near WHERE place <= {TOP}", rows.params)
 
-    return {rid for (rid,) in view.run("rows", view.binding(statement, near.among))}
+    return {rid for (rid,) in view.fetch(statement, near.among).value()}

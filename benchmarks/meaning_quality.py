@@ -72,7 +72,7 @@ def by_vectors(portal: Any, text: str) -> list[str]:
             rows.params,
         )
 
-    return [path.rpartition("/")[2] for (path,) in view.run("rows", view.binding(statement, near.among))]
+    return [path.rpartition("/")[2] for (path,) in view.fetch(statement, near.among).value()]
 
 
 WAYS: dict[str, Callable[[Any, str], list[str]]] = {"words": by_words, "vectors": by_vectors, "hybrid": by_both}

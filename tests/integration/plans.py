@@ -14,22 +14,22 @@ from typing import Any
 
 def select_statement(view: CatalogView, expressions: str, where: Condition) -> Any:
     """Return the statement that selects *expressions* of the rows that match *where* in what *view* sees."""
-    return view.bound(lambda stored: bind.select(expressions, bind.condition(where, stored), stored), where)
+    return view.statement(lambda stored: bind.select(expressions, bind.condition(where, stored), stored), where)
 
 
 def page_statement(view: CatalogView, query: CompiledQuery, start: int, size: int | None) -> Any:
     """Return the statement for a page of *query* in what *view* sees."""
-    return view.bound(lambda stored: statements.page(query, stored, start, size), query.where)
+    return view.statement(lambda stored: statements.page(query, stored, start, size), query.where)
 
 
 def count_statement(view: CatalogView, query: CompiledQuery) -> Any:
     """Return the statement that counts the rows of *query* in what *view* sees."""
-    return view.bound(lambda stored: statements.count(query, stored), query.where)
+    return view.statement(lambda stored: statements.count(query, stored), query.where)
 
 
 def rids_statement(view: CatalogView, query: CompiledQuery) -> Any:
     """Return the statement for the rids of all rows of *query* in what *view* sees."""
-    return view.bound(lambda stored: statements.ids(query, stored), query.where)
+    return view.statement(lambda stored: statements.ids(query, stored), query.where)
 
 
 def plan_of(session: Session, statement: Any) -> str:

@@ -25,7 +25,7 @@ def pages(portal: Any) -> Any:
 
 
 def read(portal: Any, sql: str, seconds: float | None = None) -> RowsFetch:
-    return RowsFetch(portal.portal_catalog._core.search_view(), lambda: Statement(sql), seconds)
+    return portal.portal_catalog._core.search_view().fetch(lambda _: Statement(sql), seconds=seconds)
 
 
 def page(portal: Any) -> list[str]:
@@ -106,7 +106,7 @@ def test_an_error_inside_ends_the_batch(pages: Any) -> None:
         nonlocal first
         with batch(pages):
             first = read(pages, "SELECT 1")
-            pages.portal_catalog._core.view().select("1 / 0")
+            pages.portal_catalog._core.view().select("1 / 0").value()
 
     with pytest.raises(psycopg.errors.DivisionByZero):
         fail()

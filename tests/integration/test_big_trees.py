@@ -332,7 +332,7 @@ def test_move_and_search_cost_as_much_however_many_moves_came_before(portal: Any
 def test_a_pending_row_is_found_by_an_index(portal: Any, condition: str, value: str) -> None:
     catalog = portal.portal_catalog
     pend(catalog, range(1000))
-    relation, params = catalog._core.view().source()
+    relation, params = catalog._core.view().snapshot().stored.source
     session = Session.of(portal._p_jar)
     rows = session.execute(f"EXPLAIN SELECT rid, path FROM {relation} WHERE {condition}", (*params, value))
     plan = "\n".join(line for (line,) in rows)

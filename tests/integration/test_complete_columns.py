@@ -45,7 +45,7 @@ def known(dsn: str) -> set[str]:
 
 def assumed(site: Any) -> Collection[str]:
     """Return the columns that a search takes for complete: ``tests/unit/test_bind.py`` has what becomes of them."""
-    return site.portal_catalog._core.view().stored().complete  # type: ignore[no-any-return]
+    return site.portal_catalog._core.view().snapshot().stored.complete  # type: ignore[no-any-return]
 
 
 def answers(catalog: Any) -> dict[str, list[str]]:

@@ -64,5 +64,5 @@ def test_an_embedder_that_is_killed_six_times_has_embedded_every_page(site: Any)
     assert failed == []
     assert answering(portal).is_complete
     embedded = {row[0] for row in chunks(site)}
-    rows = portal.portal_catalog._core.view().select("DISTINCT zoid")
+    rows = portal.portal_catalog._core.view().select("DISTINCT zoid").value()
     assert embedded == {zoid for (zoid,) in rows}

@@ -7,6 +7,7 @@ from DateTime import DateTime
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
@@ -393,10 +394,10 @@ def test_a_time_limit_ends_it_and_the_transaction_goes_on(compared: Any) -> None
     slow = "SELECT count(*), pg_sleep(5) FROM pg_class"
     view = ours._core.view()
     with pytest.raises(SearchTimeout, match=r"0\.05 s"):
-        view.ask(Statement(slow), seconds=0.05)
+        view.fetch(lambda _: Statement(slow), seconds=0.05).value()
     found = oracle(path="/plone")
     assert ours.facets({"path": "/plone"}, NAMES, timeout=60)["Subject"] == counted(oracle, "Subject", found)
-    assert view.execute("SELECT current_setting('statement_timeout')") == [("0",)]
+    assert view.session.execute("SELECT current_setting('statement_timeout')") == [("0",)]
     for seconds in (0, -1, float("nan")):
         with pytest.raises(ValueError, match="more than 0"):
             ours.facets({"path": "/plone"}, NAMES[:2], timeout=seconds)
@@ -421,9 +422,12 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._core.view()
     made = FacetStatement(catalog._core.context, asked)
-    stored = view.stored(*made.conditions)
-    made = made.changed(lambda condition: bind.condition(condition, stored))
-    text, params = made.statement(*stored.source, bind.lists_sql(stored))
+
+    def statement(stored: Stored) -> Statement:
+        bound = made.changed(lambda condition: bind.condition(condition, stored))
+        return bound.statement(*stored.source, bind.lists_sql(stored))
+
+    text, params = view.statement(statement, *made.conditions)
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
 

@@ -34,7 +34,7 @@ def test_a_failing_query_costs_only_itself(portal: Any) -> None:
     view = portal.portal_catalog._core.view()
     for _ in range(3):
         with pytest.raises(psycopg.errors.DivisionByZero):
-            view.select("1 / 0")
+            view.select("1 / 0").value()
         assert ids(portal, getId="page") == ["page"]
         assert ids(portal, Title="pending") == ["plone"]
     portal._p_jar.cacheMinimize()
@@ -65,7 +65,7 @@ def test_a_statement_timeout_costs_only_its_query(portal: Any) -> None:
     view = portal.portal_catalog._core.view()
     view.session.messages.run("SET LOCAL statement_timeout = '20ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
-        view.select("pg_sleep(5)")
+        view.select("pg_sleep(5)").value()
     assert ids(portal, portal_type="Plone Site") == ["plone"]
     create(portal, "Document", "page")
     transaction.commit()
@@ -121,7 +121,7 @@ def test_a_cancelled_query_costs_only_itself(portal: Any, dsn: str) -> None:
     with ThreadPoolExecutor(1) as administrator:
         cancelled = administrator.submit(cancel)
         with pytest.raises(psycopg.errors.QueryCanceled):
-            view.select("pg_sleep(60)")
+            view.select("pg_sleep(60)").value()
         cancelled.result()
     assert ids(portal, getId="page") == ["page"]
     transaction.commit()
@@ -135,7 +135,9 @@ def test_a_search_without_room_for_its_sorting_costs_only_itself(portal: Any) ->
     view = portal.portal_catalog._core.view()
     view.session.messages.run("SET LOCAL work_mem = '64kB'; SET LOCAL temp_file_limit = '64kB'")
     with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
-        view.select("(SELECT max(i) FROM (SELECT i FROM generate_series(1, 200000) i ORDER BY md5(i::text)) AS t)")
+        view.select(
+            "(SELECT max(i) FROM (SELECT i FROM generate_series(1, 200000) i ORDER BY md5(i::text)) AS t)"
+        ).value()
     assert ids(portal, getId="page") == ["page"]
     transaction.commit()
     assert ids(portal, getId="page") == ["page"]

@@ -89,7 +89,7 @@ def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
         return Statement(f"SELECT rid FROM ({rows.sql}) AS near ORDER BY place", rows.params, is_costly=True)
 
     view = results.catalog.view()
-    return [rid for (rid,) in view.run("rows", view.binding(statement, near.among))]
+    return [rid for (rid,) in view.fetch(statement, near.among).value()]
 
 
 def test_the_index_is_made_and_is_used(portal: Any) -> None:

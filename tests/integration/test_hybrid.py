@@ -162,7 +162,7 @@ def test_the_snippet_of_a_hit_by_meaning_is_its_nearest_chunk(portal: Any) -> No
     [snippet] = results.snippets(list(results)).values()
     assert ids(results) == ["long"]
     assert len(snippet) < 400
-    source = portal.portal_catalog._core.search_view().select("searchable_text_source", results.condition)[0][0]
+    source = portal.portal_catalog._core.search_view().select("searchable_text_source", results.condition).value()[0][0]
     at = source.index(snippet.strip("…")[:60])
     assert abs(at - source.index("puppy")) < 2000
     portal.manage_delObjects(["long"])

@@ -60,7 +60,9 @@ def test_a_page_has_vectors_after_its_save_and_what_was_there_before_too(site: A
     assert answering(portal).is_complete
     assert answering(portal).dimension == 4
     assert [row[1] for row in chunks(site, page)] == [0]
-    assert len({row[0] for row in chunks(site)}) == len(portal.portal_catalog._core.view().select("DISTINCT zoid"))
+    assert len({row[0] for row in chunks(site)}) == len(
+        portal.portal_catalog._core.view().select("DISTINCT zoid").value()
+    )
     assert any(text.startswith("Annual leave\n") and "How to ask for it" in text for text in passages(embedder))
 
 

@@ -119,7 +119,7 @@ def test_what_was_lost_is_found_again(site_with: SiteWith, way: str, loss: str) 
             found = portal.portal_catalog.searchResults
             assert [brain.getPath() for brain in found(SearchableText="quokka")] == ["/plone/minutes"]
             assert [brain.getId for brain in found(SearchableText="puppy", rank="hybrid")] == ["dogs"]
-            zoids = portal.portal_catalog._core.view().select("DISTINCT zoid")
+            zoids = portal.portal_catalog._core.view().select("DISTINCT zoid").value()
             assert set(sql(dsn, f"SELECT DISTINCT zoid FROM {chunks_of(dsn)}")) == set(zoids)
             assert answer("status", "--check", "--dsn", dsn)[1]["attention"] == []
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from plone.app.textfield.value import RichTextValue
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.prepared import MANY_ROWS
+from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import ranked
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import ATTRIBUTE
@@ -59,8 +60,9 @@ def few(request: Any, monkeypatch: Any) -> None:
 
 
 def found(site: Any, text: str = WORD, **options: Any) -> list[str]:
-    """Return the ids of what is found, read anew."""
+    """Return the ids of what is found, read anew, for the settings as they are now."""
     result_cache().clear()
+    Session.of(site._p_jar).snapshots.clear()
     return [brain.getId for brain in site.portal_catalog.unrestrictedSearchResults(SearchableText=text, **options)]
 
 

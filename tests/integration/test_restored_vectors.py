@@ -145,7 +145,7 @@ def test_without_pgvector_words_answer_and_vectors_come_with_it(dumped: Any, pos
         assert found(portal, "vacation") == ["leave"]
         assert found(portal, "automobile") == ["cars"]
         assert {row[0] for row in chunks(place)} == {
-            zoid for (zoid,) in portal.portal_catalog._core.view().select("DISTINCT zoid")
+            zoid for (zoid,) in portal.portal_catalog._core.view().select("DISTINCT zoid").value()
         }
         assert attention(dsn) == []
         assert_sound(portal)
@@ -171,4 +171,4 @@ def test_a_site_whose_embedder_was_taken_away_misses_nothing(dumped: Any) -> Non
 
 
 def zoids(portal: Any) -> set[int]:
-    return {zoid for (zoid,) in portal.portal_catalog._core.view().select("DISTINCT zoid")}
+    return {zoid for (zoid,) in portal.portal_catalog._core.view().select("DISTINCT zoid").value()}

@@ -56,7 +56,7 @@ def rid_of(site: Site, path: str) -> int:
 def test_pages_forwards_and_backwards_show_each_row_once_in_the_order_of_paths(site: Site) -> None:
     with site.inside() as portal:
         view = portal.portal_catalog._core.view()
-        everything = sorted(path for (path,) in view.select("path"))
+        everything = sorted(path for (path,) in view.select("path").value())
         browser = Browser(view, size=501)
         pages = [browser.page()]
         while pages[-1].after:

@@ -12,6 +12,7 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.reader import unsorted
@@ -66,9 +67,9 @@ class View:
         self.asked.append(("rids",))
         return array("q", ROWS)
 
-    def count(self, query: CompiledQuery) -> int:
+    def count(self, query: CompiledQuery) -> Fetch[int]:
         self.asked.append(("count",))
-        return len(ROWS)
+        return Fetch.of(len(ROWS))
 
 
 @pytest.fixture(autouse=True)

@@ -73,12 +73,12 @@ def statement_of(
     view = catalog.view()
     statement: Statement | None
     if operation == "count":
-        statement = view.bound(partial(statements.count, query), query.where)
+        statement = view.statement(partial(statements.count, query), query.where)
     elif operation == "rids":
-        statement = view.bound(partial(statements.ids, query), query.where)
+        statement = view.statement(partial(statements.ids, query), query.where)
     elif operation == "page":
         start, size = page or page_of(query)
-        statement = view.bound(lambda stored: statements.page(query, stored, start, size), query.where)
+        statement = view.statement(lambda stored: statements.page(query, stored, start, size), query.where)
     else:
         raise ReplayError(_("${operation} is read for certain rows, which are not recorded", {"operation": operation}))
     if statement is None:

@@ -95,7 +95,7 @@ class RowTree(Tree):
         return key
 
     def _rows(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
-        return self._view.select(expressions, where, tail or f"ORDER BY {self.key}")
+        return self._view.select(expressions, where, tail or f"ORDER BY {self.key}").value()
 
     def _of(self, key: Any) -> Any:
         """Return the value of the row that has *key*, None if none has."""
@@ -120,7 +120,7 @@ class RowTree(Tree):
     def __len__(self) -> int:
         if self._marks:
             return len(self._sorted())
-        rows = self._view.select("count(*)")
+        rows = self._view.select("count(*)").value()
         return rows[0][0] if rows else 0
 
     def _within(self, low: Any, high: Any) -> Condition:

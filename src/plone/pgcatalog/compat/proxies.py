@@ -87,10 +87,10 @@ class PGIndex(ProxyBase):
         return self._pg_catalog().core.translator(self.id)
 
     def _pg_select(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
-        return self._pg_catalog().core.search_view().select(expressions, where, tail)
+        return self._pg_catalog().core.search_view().select(expressions, where, tail).value()
 
     def _pg_entries(self, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
-        return entries(self._pg_catalog().core.view(), self._pg_translator(), where)
+        return entries(self._pg_catalog().core.view(), self._pg_translator(), where).value()
 
     def _pg_has_value(self) -> Condition:
         columns = self._pg_translator().columns()
@@ -191,9 +191,9 @@ class PGIndex(ProxyBase):
             return (
                 tuple(key for key, _ in self._pg_keys(True) or ())
                 if found is None
-                else tuple(map(translator.key, found))
+                else tuple(map(translator.key, found.value()))
             )
-        rows = key_counts(view, translator, expression, self._pg_has_value())
+        rows = key_counts(view, translator, expression, self._pg_has_value()).value()
         counted = tuple((translator.key(key), count) for key, count in rows)
         counts = dict(counted) if constant else {}
         return tuple((key, counts.get(key, 0)) for key in constant) or counted

@@ -120,7 +120,7 @@ class Keys(Tree):
         if expression is None:
             return []
         view = index._pg_catalog().core.search_view()
-        pairs = key_rids(view, translator, expression, index._pg_has_value())
+        pairs = key_rids(view, translator, expression, index._pg_has_value()).value()
         return grouped(((translator.key(key), rid) for key, rid in pairs), low, high, self._single)
 
 
@@ -184,7 +184,7 @@ def words_of(index: Any) -> tuple[str, ...]:
 
     def read(view: Any) -> tuple[str, ...]:
         vector = index._pg_translator().column.quoted
-        rows = view.select(f"DISTINCT unnest(tsvector_to_array({vector}))")
+        rows = view.select(f"DISTINCT unnest(tsvector_to_array({vector}))").value()
         return tuple(sorted(word for (word,) in rows if not word.startswith(STEM)))
 
     return index._pg_remembered(("words",), read) or ()

@@ -274,7 +274,7 @@ class SearchPanel(ControlPanelFormWrapper):
         tool = self.context.portal_catalog
         if self._read is None and IPGCatalogTool.providedBy(tool) and record_searches(tool):
             catalog = tool._core
-            self._read = RowsFetch(catalog.view(), lambda: top_searches_statement(catalog.zoid))
+            self._read = catalog.view().fetch(lambda _: top_searches_statement(catalog.zoid))
         return self._read
 
     @property

@@ -236,7 +236,7 @@ def add_column(catalog: Catalog, name: str, default: Any = None) -> None:
     tool._columns = (*tool._columns, name)
     if default not in (None, ""):
         idx = {name: encode(default)}
-        for path, zoid in catalog.view().select("path, zoid"):
+        for path, zoid in catalog.view().select("path, zoid").value():
             catalog.change().put(Entry(path, zoid=zoid, idx=idx))
 
 

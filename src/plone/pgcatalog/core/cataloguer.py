@@ -99,7 +99,7 @@ def move(catalog: "Catalog", rid: int, path: str) -> str:
     """
     columns = catalog.layout().columns
     view = catalog.view()
-    rows = view.select_values("path, zoid", columns, equals(RID, rid))
+    rows = view.select("path, zoid", equals(RID, rid), columns=columns).value()
     if not rows:
         raise KeyError(rid)
     [(former, zoid, *values)] = rows
@@ -135,5 +135,5 @@ def unindex(catalog: "Catalog", name: str, rid: int) -> None:
     translator = catalog.translator(name)
     columns = {c.name: None for c in translator.columns()}
     vanished = frozenset({name} - set(catalog.names) if translator.in_idx else ())
-    for path, zoid in catalog.view().select("path, zoid", Condition("rid = %s", (rid,))):
+    for path, zoid in catalog.view().select("path, zoid", Condition("rid = %s", (rid,))).value():
         catalog.change().put(Entry(path, zoid=zoid, columns=columns, vanished=vanished))

@@ -71,6 +71,8 @@ class Session:
         self.open_results = OpenResults()
         #: catalog -> rows that a page has announced, a ``results.announced.Announced``
         self.announced: dict[int, Any] = {}
+        #: catalog -> what this snapshot shows of it, a ``results.seen.Snapshot``
+        self.snapshots: dict[int, Any] = {}
         #: catalog -> overlay that shows its pending rows
         self.overlays = self.messages.overlays
         #: what waits for a message, each a ``results.view.RowsFetch``
@@ -135,6 +137,7 @@ class Session:
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
         self.known_states = None
+        self.snapshots.clear()
         self.vectors.clear()
         self.unanswered.clear()
         self.announced.clear()

@@ -52,15 +52,10 @@ def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[Al
     view = results.catalog.search_view()
     words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
 
-    def statement() -> Statement | None:
-        stored = view.stored(near.among, words)
-        if stored is None:
-            return None
-        state = view.read_state()
-        with_metadata = view.is_committed and state is not None and view.has_columns(state)
-        return _statement(results, near, bind.condition(words, stored), stored, most, with_metadata)
+    def statement(stored: Stored) -> Statement:
+        return _statement(results, near, bind.condition(words, stored), stored, most, view.stamp() is not None)
 
-    return Fetch(partial(_pages, results, RowsFetch(view, statement)))
+    return Fetch(partial(_pages, results, view.fetch(statement, near.among, words)))
 
 
 def _near(results: CatalogSearchResults) -> Near | None:

@@ -110,7 +110,7 @@ class FacetCounting(Fetch[Facets]):
                 self._is_refused = not slots.acquire(timeout=PATIENCE)
                 self._slot = None if self._is_refused else finalize(self, slots.release)
             if not self._is_refused:
-                self._rows = RowsFetch(self._view, self._statement, seconds)
+                self._rows = self._fetch(seconds)
 
     def release(self) -> None:
         """Let another search be counted: the statement of this one has been run."""
@@ -129,7 +129,7 @@ class FacetCounting(Fetch[Facets]):
     def _row(self) -> Sequence[Any]:
         row = self._cached() if self._rows is None or self._rows.answer is None else None
         if row is None:
-            rows = self._rows or RowsFetch(self._view, self._statement)
+            rows = self._rows or self._fetch()
             row = next(iter(rows.value()), ())
             key = self._key()
             if row and key is not None:
@@ -146,7 +146,7 @@ class FacetCounting(Fetch[Facets]):
 
     def _key(self) -> Key | None:
         """Return the key of the row in the result cache, None for one that cannot be kept."""
-        self._keyed = self._keyed or self._statement()
+        self._keyed = self._keyed or self._view.statement(self._bound, *self._facets.conditions)
         stamp = self._view.stamp()
         if self._keyed is None or stamp is None:
             return None
@@ -156,8 +156,8 @@ class FacetCounting(Fetch[Facets]):
         except TypeError:
             return None
 
-    def _statement(self) -> Statement | None:
-        return self._view.bound(self._bound, *self._facets.conditions)
+    def _fetch(self, seconds: float | None = None) -> RowsFetch:
+        return self._view.fetch(self._bound, *self._facets.conditions, seconds=seconds)
 
     def _bound(self, stored: Stored) -> Statement:
         bound = self._facets.changed(lambda condition: bind.condition(condition, stored))

@@ -37,7 +37,6 @@ from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Rows
-from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Condition
@@ -308,7 +307,7 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     view = results.catalog.search_view()
     rows = any_value(RID, [brain.getRID() for brain in wanted])
     where = rows & results.query.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
-    texts = RowsFetch(view, view.binding(partial(_texts_statement, results, where), where))
+    texts = view.fetch(partial(_texts_statement, results, where), where)
     return texts.then(partial(_snippets, results, wanted, length))
 
 

@@ -13,7 +13,6 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
@@ -61,7 +60,7 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
             near.is_costly,
         )
 
-    rows = RowsFetch(view, view.binding(statement, near.among)).value()
+    rows = view.fetch(statement, near.among).value()
     loader = RowLoader(view, array("q", dict.fromkeys(rid for rid, *_ in rows)), catalog.excluded_keys)
     make = catalog.brain_maker()
     brains = {rid: make(loader, rid) for rid, *_ in rows}

@@ -107,8 +107,8 @@ def _places(
     if not isinstance(fusion, Fusion) or not rids:
         return {}
     view = results.catalog.search_view()
-    statement = view.binding(lambda stored: statements.fused_rows(fusion, stored).places(rids), results.condition)
-    return {rid: (words, meaning, similarity) for rid, words, meaning, similarity in view.run("rows", statement)}
+    rows = view.fetch(lambda stored: statements.fused_rows(fusion, stored).places(rids), results.condition)
+    return {rid: (words, meaning, similarity) for rid, words, meaning, similarity in rows.value()}
 
 
 def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dict[str, float]]:
@@ -120,7 +120,7 @@ def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dic
         return {}
     expressions = ", ".join(["rid", *(score.sql for score in scores.values())])
     params = [param for score in scores.values() for param in score.params]
-    rows = results.catalog.search_view().select(expressions, any_value(RID, list(rids)), params=params)
+    rows = results.catalog.search_view().select(expressions, any_value(RID, list(rids)), params=params).value()
     return {rid: dict(zip(scores, _in_parts(values), strict=True)) for rid, *values in rows if sum(values) > 0}
 
 

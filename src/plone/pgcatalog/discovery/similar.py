@@ -98,7 +98,8 @@ def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Ro
         )
         return Statement(sql, (*near.params, *params, *one.params, limit), where.is_costly)
 
-    return RowsFetch(view, view.binding(statement, itself, results.condition))
+    fetch: RowsFetch = view.fetch(statement, itself, results.condition)
+    return fetch
 
 
 def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch:
@@ -131,7 +132,8 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
         values = (*params, *one.params, *counted, *counted, *params, *where.params, limit)
         return Statement(text, values, where.is_costly)
 
-    return RowsFetch(view, view.binding(statement, itself, results.condition))
+    fetch: RowsFetch = view.fetch(statement, itself, results.condition)
+    return fetch
 
 
 def _itself(what: Any) -> Combinable:

@@ -297,7 +297,7 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
         # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
         return bind.select(columns, bind.selective_condition(where, stored), stored, f"LIMIT {rows:d}")
 
-    return RowsFetch(view, view.binding(statement, where))
+    return view.fetch(statement, where)
 
 
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:
@@ -386,4 +386,5 @@ class Vocabulary:
             # Not costly, even if the restriction is: a scan stops at the first row that has a word.
             return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
 
-        return RowsFetch(self._view, self._view.binding(statement, self._where))
+        fetch: RowsFetch = self._view.fetch(statement, self._where)
+        return fetch

@@ -104,7 +104,7 @@ class TextOfFile:
 
 def object_of(tool: Any, zoid: int) -> Any:
     """Return the object with oid *zoid* that the catalog *tool* has a row of; None without one."""
-    for (path,) in tool._core.view().select("path", Condition("zoid = %s", (zoid,))):
+    for (path,) in tool._core.view().select("path", Condition("zoid = %s", (zoid,))).value():
         try:
             return tool.unrestrictedTraverse(path)
         except (KeyError, AttributeError):

@@ -7,6 +7,7 @@ Words with wildcards inside, as ``w*ter``, find the words that are like them; in
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.fulltext import tsquery
@@ -75,17 +76,13 @@ def _words_like(catalog: "Catalog", translator: ZCTextIndexTranslator, patterns:
     """
     view = catalog.search_view()
 
-    def statement() -> Statement | None:
-        state = view.read_state()
-        if state is None or translator.column.name not in state.columns:
-            return None
-        return _statement(catalog.zoid, state.relation, translator.column, patterns)
-
-    try:
-        rows = view.run("words", statement) if view.is_committed else []
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-        # A Zope of an older release has made the tables, and this one only reads.
-        rows = []
+    state = view.read_state()
+    rows = []
+    with suppress(psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        # A Zope of an older release may have made the tables, and this one only read.
+        if view.is_committed and state is not None and translator.column.name in state.columns:
+            words = _statement(catalog.zoid, state.relation, translator.column, patterns)
+            rows = view.fetch(lambda _: words, operation="words").value()
     words_of: dict[str, set[str]] = {pattern: set() for pattern in patterns} if (None, None) in rows else {}
     for pattern, word in rows:
         if pattern in words_of:
@@ -133,8 +130,9 @@ def find_word_parts(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> Par
         return {}
     statement = " UNION ALL ".join([load_sql("words_containing").format(limit=MAX_FOUND)] * len(parts))
     params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in parts]
+    values = tuple(chain.from_iterable(params))
     words_of: dict[str, list[str]] = {}
-    for part, word in catalog.search_view().execute(statement, list(chain.from_iterable(params))):
+    for part, word in catalog.search_view().fetch(lambda _: Statement(statement, values)).value():
         words_of.setdefault(part, []).append(word)
     return {part: tuple(words) for part, words in words_of.items()}
 

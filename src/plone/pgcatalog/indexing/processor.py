@@ -254,7 +254,7 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
     found = {path: obj for path in paths if (obj := object_at(app, path)) is not None}
     # A row that goes leaves its record id, which is the oid, to the path where the object is now.
     for path in paths:
-        if path not in found and catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))):
+        if path not in found and catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))).value():
             catalog.uncatalog_object(path)
     for path, obj in found.items():
         catalog.catalog_object(obj, path)

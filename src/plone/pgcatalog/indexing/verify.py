@@ -64,7 +64,7 @@ class Verifier:
     def differences(self) -> Iterator[Difference]:
         """Yield every difference between rows and content; objects are forgotten batch by batch."""
         processQueue()
-        unmet = {path for (path,) in self.core.view().select("path")}
+        unmet = {path for (path,) in self.core.view().select("path").value()}
         dangling: list[str] = []
         self._gone.clear()
         for batch in batched(content_of(self.catalog, dangling.append, self._gone.add), BATCH):
@@ -135,15 +135,16 @@ class Verifier:
         """Return path -> (rid, columns whose stored value is not the fresh one) of the rows that exist."""
         view = self.core.view()
         names = view.layout.names
-        source = view.source()
-        if source is None:
+        snapshot = view.snapshot()
+        if snapshot is None:
             return {}
-        fresh = ScratchTable(view.session, f"pgcatalog_verify_{view.zoid:x}", view.stored_layout())
+        layout = view.layout.with_interned(view.layout.interned(snapshot.state))
+        fresh = ScratchTable(view.session, f"pgcatalog_verify_{view.zoid:x}", layout)
         fresh.create()
         fresh.clear()
         fresh.insert(entries)
         flags = ", ".join(f'catalog."{n}" IS DISTINCT FROM fresh."{n}"' for n in names)
-        relation, params = source
+        relation, params = snapshot.stored.source
         relation = relation if relation.endswith(" AS catalog") else f"{relation} AS catalog"
         rows = view.session.execute(
             f"SELECT catalog.path, catalog.rid, {flags} FROM {relation} JOIN {fresh.name} AS fresh USING (path)", params

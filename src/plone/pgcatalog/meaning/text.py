@@ -40,7 +40,7 @@ def passages_of(core: Any, zoid: int, of_private: bool) -> list[Passage]:
     """
     view = core.view()
     where = Condition("zoid = %s", (zoid,))
-    rows = view.select(f"rid, {source_column(core)}", where, "ORDER BY path LIMIT 1")
+    rows = view.select(f"rid, {source_column(core)}", where, "ORDER BY path LIMIT 1").value()
     if not rows or not (of_private or is_public(core, view, where)):
         return []
     [(rid, source)] = rows
@@ -59,7 +59,7 @@ def is_public(core: Any, view: Any, where: Condition) -> bool:
     if WHO_MAY_SEE not in core.indexes:
         return False
     seen = core.translator(WHO_MAY_SEE).where({WHO_MAY_SEE: [ANONYMOUS]})
-    return seen is not None and bool(view.select("1", seen & where, "LIMIT 1"))
+    return seen is not None and bool(view.select("1", seen & where, "LIMIT 1").value())
 
 
 def text_in(idx: dict[str, Any], name: str) -> str:

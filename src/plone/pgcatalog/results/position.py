@@ -78,9 +78,9 @@ def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any
         # Pairs with None for open ends, which have no order; in SQL they are outermost.
         return {
             rid: (ALWAYS_SINCE if since is None else since, ALWAYS_UNTIL if until is None else until)
-            for rid, (since, until) in entries(view, translator)
+            for rid, (since, until) in entries(view, translator).value()
         }
-    return positions(rows) if is_of_positions(translator) else dict(entries(view, translator))
+    return positions(rows) if is_of_positions(translator) else dict(entries(view, translator).value())
 
 
 def positions(rows: list[Any]) -> dict[int, int]:

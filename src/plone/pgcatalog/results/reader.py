@@ -203,7 +203,7 @@ class Reader:
             # The process has most rows of a small catalog, and knows them without their versions until the next commit.
             self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):
-            self._learn(self.answer.with_count(self.view.count(self.query), limit))
+            self._learn(self.answer.with_count(self.view.count(self.query).value(), limit))
         total = self.answer.total
         return None if total is None or (limit is not None and total > limit) else total
 

@@ -1,12 +1,13 @@
 """What a transaction sees of one catalog: which state, which rows of its own, and how they are stored."""
 
 from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import Overlay
@@ -14,16 +15,32 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Shares
 from plone.pgcatalog.query.bind import Stored
-from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
 
-#: Makes a statement for the snapshot; it returns None when there is nothing to read.
-Maker = Callable[[], Statement | None]
+#: Makes a statement for the rows as they are stored; None where there is nothing to read.
+Maker = Callable[[Stored], Statement | None]
+
+#: The state of a catalog that was never committed.
+UNSAVED = CatalogState("", 0, frozenset(), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a transaction sees of one catalog until it changes the catalog next.
+
+    *state* is the committed one.  *stored* is how the rows that *layout* asks for are stored, changes of the transaction
+    included; what binding a condition looks up is not in it.  *stamp* names the state in the process's cache; None with
+    changes.
+    """
+
+    state: CatalogState
+    layout: Layout
+    stored: Stored
+    stamp: Stamp | None
 
 
 class SeenCatalog:
@@ -35,8 +52,6 @@ class SeenCatalog:
         self.layout = layout
         #: True for rows in the order of their rids whatever is pending: a stream goes on behind the last one
         self.by_rid = False
-        #: the states that the snapshot showed last, and the stamp: each row of a long result asks for it
-        self._stamped: tuple[Any, Stamp | None] = (None, None)
 
     def read_state(self) -> CatalogState | None:
         """Return the committed state, None when nothing has ever been committed; see ``Session.read_states``."""
@@ -51,45 +66,60 @@ class SeenCatalog:
         """True when the transaction has changed nothing here: what it sees is what the snapshot's generation names."""
         return self.zoid not in self.session.pending
 
-    def stamp(self) -> Stamp | None:
-        """Return the cache stamp of this snapshot; None with pending changes or no catalog."""
-        session = self.session
-        if self.zoid in session.pending:
-            return None
-        states, stamp = self._stamped
-        if states is None or states is not session.known_states:
-            state, stamp = self.read_state(), None
-            if state is not None and self.has_columns(state):
-                stamp = Stamp(session.generations.number, self.zoid, state.relation, state.generation, state.tid)
-            self._stamped = session.known_states, stamp
-        return stamp
-
-    def is_current(self, stamp: Stamp | None) -> bool:
-        """True if *stamp* is this snapshot's."""
-        return stamp is not None and self.stamp() == stamp
-
-    def has_columns(self, state: CatalogState) -> bool:
-        """Return whether the relation of *state* has all columns of the layout."""
-        return state.columns.issuperset(self.layout.names)
-
     @property
     def rows(self) -> int:
         """About how many rows the catalog has, as the planner knows; -1 if it does not."""
         state = self.read_state()
         return -1 if state is None else state.rows
 
-    def source(self) -> Source | None:
-        """Return the source to select from; None where the catalog has no rows at all."""
-        pending = self.pending
+    def snapshot(self) -> Snapshot | None:
+        """Return what the transaction sees, made once until its next change; None for a catalog without rows and changes.
+
+        Raises HistoryChanged.
+        """
+        snapshot: Snapshot | None = self.session.snapshots.get(self.zoid)
+        if snapshot is None or snapshot.layout is not self.layout or not self.is_committed:
+            snapshot = self._snapshot()
+            if snapshot is not None and snapshot.stamp is not None:
+                self.session.snapshots[self.zoid] = snapshot
+        return snapshot
+
+    def stamp(self) -> Stamp | None:
+        """Return the cache stamp of this snapshot; None with pending changes or no catalog."""
+        snapshot = self.snapshot() if self.is_committed else None
+        return None if snapshot is None else snapshot.stamp
+
+    def is_current(self, stamp: Stamp | None) -> bool:
+        """True if *stamp* is this snapshot's."""
+        return stamp is not None and self.stamp() == stamp
+
+    def _snapshot(self) -> Snapshot | None:
+        state, pending = self.read_state() or UNSAVED, self.pending
+        overlay = None
         if pending is not None and (pending.entries or pending.cleared or pending.cleared_columns):
-            return self._overlay(pending).source()
-        state = self.read_state()
-        if state is None:
+            overlay = self._overlay(pending)
+        elif state is UNSAVED:
             return None
-        if not self.has_columns(state):
+        elif not state.columns.issuperset(self.layout.names):
             # An index was added in this transaction: its column comes with the commit.
-            return self._overlay(pending or CatalogPending(None, self.zoid)).source()
-        return quote(state.relation), ()
+            overlay = self._overlay(pending or CatalogPending(None, self.zoid))
+        layout = self.layout.with_interned(self.layout.interned(state))
+        is_saved = pending is None and overlay is None
+        stored = Stored(
+            source=(quote(state.relation), ()) if overlay is None else overlay.source(),
+            complete=state.complete if pending is None else (),
+            interned_columns=layout.interned_columns,
+            known_sets=() if overlay is None else (overlay.sets,),
+            pending_sets="" if overlay is None else overlay.lists,
+            rows=state.rows,
+            full=settings.RANKED_ROWS,
+            moved="" if overlay is None or pending is None or not pending.left or self.by_rid else overlay.moved(),
+            relation=state.relation,
+            counted={c.name: c for c in layout.columns if c.name in state.counted} if is_saved else {},
+        )
+        history = self.session.generations.number
+        stamp = Stamp(history, self.zoid, state.relation, state.generation, state.tid) if is_saved else None
+        return Snapshot(state, self.layout, stored, stamp)
 
     def _overlay(self, pending: CatalogPending) -> Overlay:
         overlay: Overlay | None = self.session.overlays.get(self.zoid)
@@ -98,75 +128,36 @@ class SeenCatalog:
             self.session.overlays[self.zoid] = overlay
         return overlay
 
-    # -- how rows are stored
+    # -- statements
 
-    def binding(self, statement: Callable[[Stored], Statement | None], *conditions: Condition) -> Maker:
-        """Return the function that makes *statement* for the snapshot; see ``bound``."""
-        return partial(self.bound, statement, *conditions)
+    def statement(self, make: Maker, *conditions: Condition) -> Statement | None:
+        """Return what *make* makes for the rows as they are stored; it binds no other *conditions* than these.
 
-    def bound(self, statement: Callable[[Stored], Statement | None], *conditions: Condition) -> Statement | None:
-        """Return *statement* for the rows as they are stored in the snapshot.
-
-        It binds no other *conditions* than these; None where there is nothing to ask.
+        None where there is nothing to read.
         """
-        stored = self.stored(*conditions)
-        return None if stored is None else statement(stored)
+        snapshot = self.snapshot()
+        return None if snapshot is None else make(self._with_values(snapshot.stored, conditions))
 
-    def stored(self, *conditions: Condition) -> Stored | None:
-        """Return how the rows are stored in the snapshot; None where there are none at all.
-
-        What binding the *conditions* needs of the database is looked up here: lists of keywords, shares of values.
-        """
-        source = self.source()
-        if source is None:
-            return None
-        state, pending = self.read_state(), self.pending
-        interned_columns = self.stored_layout().interned_columns
-        overlay: Overlay | None = self.session.overlays.get(self.zoid)
-        is_committed = self.is_committed
-        complete = state.complete if state is not None and is_committed else ()
+    def _with_values(self, stored: Stored, conditions: Sequence[Condition]) -> Stored:
+        """Return *stored* with what binding *conditions* needs of the database: lists of keywords, shares of values."""
+        interned_columns = stored.interned_columns or {}
         parts = [part for where in conditions for part in where.leaves(Predicate)]
         interned = [part for part in parts if part.column.name in interned_columns]
         for part in interned:
             self.session.look_up(part)
+        if interned:
+            stored = replace(stored, known_sets=(self.session.known_sets(), *stored.known_sets))
         asks_shares = any(where.is_costly for where in conditions) and any(
-            bind.asks_share(part, complete, interned_columns) for part in parts
+            bind.asks_share(part, stored.complete, interned_columns) for part in parts
         )
-        return Stored(
-            source=source,
-            complete=complete,
-            interned_columns=interned_columns,
-            known_sets=self._known_sets() if interned else (),
-            pending_sets="" if is_committed or overlay is None else overlay.lists,
-            rows=None if state is None else state.rows,
-            full=settings.RANKED_ROWS,
-            shares=self._shares(state) if asks_shares else None,
-            moved=self._overlay(pending).moved() if pending is not None and pending.left and not self.by_rid else "",
-            relation="" if state is None else state.relation,
-            counted=self._counted(state) if is_committed else {},
-        )
+        return replace(stored, shares=self._shares(stored.relation)) if asks_shares else stored
 
-    def _counted(self, state: CatalogState | None) -> dict[str, Column]:
-        """Return the columns of the relation of *state* whose values are counted, by name."""
-        if state is None or not state.counted or not self.has_columns(state):
-            return {}
-        return {c.name: c for c in self.stored_layout().columns if c.name in state.counted}
-
-    def _shares(self, state: CatalogState | None) -> Shares | None:
-        """Return the shares of values in the relation of *state*; None where no plan is worth a thought."""
-        if state is None or self.session.generations.is_small():
+    def _shares(self, relation: str) -> Shares | None:
+        """Return the shares of values in *relation*; None where no plan is worth a thought."""
+        generations = self.session.generations
+        if not relation or generations.is_small():
             return None
-        return self.session.generations.selectivity.shares(self.session.ask, state.relation)
-
-    def stored_layout(self) -> Layout:
-        """Return the layout as the rows are stored in the snapshot."""
-        return self.layout.with_interned(self.layout.interned(self.read_state()))
-
-    def _known_sets(self) -> list[KnownSets]:
-        """Return the lists that rows may have: those of the database, and those that are pending."""
-        sets = self.session.known_sets()
-        overlay: Overlay | None = self.session.overlays.get(self.zoid)
-        return [sets] if self.is_committed or overlay is None else [sets, overlay.sets]
+        return generations.selectivity.shares(self.session.ask, relation)
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the idx of the row *rid* as the transaction has changed it, None when it has not."""

@@ -50,7 +50,7 @@ class Keyset:
 
     def keys(self, view: CatalogView, rid: int) -> Keys:
         """Return the keys of the row *rid*, which is there."""
-        [keys] = view.select(", ".join(f"({term.expression})::text" for term in self._terms), equals(RID, rid))
+        [keys] = view.select(", ".join(f"({term.expression})::text" for term in self._terms), equals(RID, rid)).value()
         return keys
 
     def behind(self, keys: Keys) -> Condition:

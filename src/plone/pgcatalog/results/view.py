@@ -1,6 +1,7 @@
 """Runs statements on one catalog, and reads what they bring."""
 
 from array import array
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -59,94 +60,43 @@ class CatalogView(SeenCatalog):
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
 
-    def execute(self, query: str, params: Sequence[Any] = ()) -> Rows:
-        """Run *query*, as ``ask`` does."""
-        return self.ask(Statement(query, tuple(params)))
+    def fetch(
+        self, make: Maker, *conditions: Condition, operation: str = "rows", seconds: float | None = None
+    ) -> "RowsFetch":
+        """Return a fetch of the rows of what *make* makes, in *seconds*, None for the view's limit; see ``statement``.
 
-    def ask(self, statement: Statement, seconds: float | None = None) -> Rows:
-        """See ``Session.ask``; without *seconds* the view's own limit counts.
-
-        Raises SearchTimeout when it is over, and LimitExceeded when PostgreSQL refuses a statement for its size.
+        *operation* names the statement in the record of slow queries.
         """
-        limit = self.limit if seconds is None else seconds
-        if len(statement.params) > MAX_PARAMS:
-            raise LimitExceeded(f"a search has more than {MAX_PARAMS} values in its conditions")
-        try:
-            return self.session.ask(statement, limit)
-        except TOO_LARGE as error:
-            reason = error.diag.message_primary
-            raise LimitExceeded(f"a search asks for more than PostgreSQL answers at once: {reason}") from error
-        except psycopg.errors.QueryCanceled as error:
-            allowed = "it is allowed to" if limit is None else f"{limit:g} s"
-            raise SearchTimeout(f"the search took longer than {allowed}") from error
+        return RowsFetch(self, partial(self.statement, make, *conditions), operation, seconds)
 
     def select(
-        self, expressions: str, where: Condition = EVERYTHING, tail: str = "", params: Sequence[Any] = ()
-    ) -> Rows:
-        """Return the rows of ``SELECT expressions FROM catalog WHERE where tail``; *params* belong to *expressions*."""
+        self,
+        expressions: str,
+        where: Condition = EVERYTHING,
+        tail: str = "",
+        params: Sequence[Any] = (),
+        columns: Sequence[Column] = (),
+    ) -> "RowsFetch":
+        """Return a fetch of the rows of ``SELECT expressions, columns FROM catalog WHERE where tail``.
+
+        *params* belong to *expressions*.  Values of *columns* that are lists come as lists.
+        """
 
         def statement(stored: Stored) -> Statement:
-            return bind.select(expressions, bind.condition(where, stored), stored, tail, params)
+            values = ", ".join(filter(None, (expressions, bind.columns_sql(columns, stored))))
+            return bind.select(values, bind.condition(where, stored), stored, tail, params)
 
-        return self.run("rows", self.binding(statement, where))
-
-    def select_values(
-        self, first: str, columns: Sequence[Column], where: Condition = EVERYTHING, tail: str = ""
-    ) -> Rows:
-        """Return ``select`` of the expressions *first* and the values of *columns*, lists as such."""
-
-        def statement(stored: Stored) -> Statement:
-            expressions = ", ".join(filter(None, (first, bind.columns_sql(columns, stored))))
-            return bind.select(expressions, bind.condition(where, stored), stored, tail)
-
-        return self.run("rows", self.binding(statement, where))
+        return self.fetch(statement, where)
 
     def order(self, query: CompiledQuery) -> tuple[Order, ...]:
         """Return the terms that *query* is sorted by, for the rows of the snapshot."""
-        stored = self.stored()
-        return query.order if stored is None else bind.order(query, stored)
+        snapshot = self.snapshot()
+        return query.order if snapshot is None else bind.order(query, snapshot.stored)
 
-    def run(self, operation: str, statement: Maker, seconds: float | None = None) -> Rows:
-        """Run what *statement* makes for the snapshot, in *seconds*; in its message goes what a batch has collected."""
-        messages, cold = self.session.messages, "" if self.session.generations.has_read else COLD_PROCESS
-        started, fetched, along = perf_counter(), messages.fetching, messages.going_along
-        sent = statement()
-        if sent is None:
-            return []
-        rows = self._send(sent, seconds)
-        if self.trace is not None:
-            spent = perf_counter() - started - (messages.going_along - along)
-            cold = cold or (COLD_CONNECTION if messages.met_new else "")
-            self.trace.ran(operation, sent, spent, messages.fetching - fetched, len(rows), cold)
-        return rows
-
-    def _send(self, statement: Statement, seconds: float | None) -> Rows:
-        """Run *statement*, and in its message what a batch has collected; return its rows.  Raises as ``ask``."""
-        reads = self.session.collected.take(self.zoid)
-        along = [(read, sent) for read in reads if (sent := read.statement())] if self.is_committed else []
-        if not along or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in along))):
-            return self.ask(statement, seconds)
-        limit = self.limit if seconds is None else seconds
-        too_slow = False
-        try:
-            statements = [(statement, limit), *((sent, read.seconds) for read, sent in along)]
-            rows: Rows
-            rows, *others = self.session.ask_all(statements)
-            for (read, _), answer in zip(along, others, strict=True):
-                read.answer = answer
-            return rows
-        except psycopg.Error as error:
-            too_slow = isinstance(error, psycopg.errors.QueryCanceled)
-        # Each by itself says which of them has failed; of two, one that succeeds tells of the other.
-        answered = self.ask(statement, seconds)
-        if too_slow and len(along) == 1:
-            along[0][0].is_too_slow = True
-        return answered
-
-    def count(self, query: CompiledQuery) -> int:
-        """Return the number of rows that match; one more than the query's ``count_limit`` for any number beyond that."""
-        rows = self.run("count", self.binding(partial(statements.count, query), query.where))
-        return rows[0][0] if rows else 0
+    def count(self, query: CompiledQuery) -> Fetch[int]:
+        """Return a fetch of the number of rows that match, which ends one behind the query's ``count_limit``."""
+        rows = self.fetch(partial(statements.count, query), query.where, operation="count")
+        return rows.then(lambda rows: rows[0][0] if rows else 0)
 
     def page(
         self,
@@ -169,16 +119,12 @@ class CatalogView(SeenCatalog):
         """
         column = None if size is None else with_total
 
-        def statement() -> Statement | None:
-            stored = self.stored(query.where)
-            if stored is None:
-                return None
-            state = self.read_state()
-            if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
+        def statement(stored: Stored) -> Statement:
+            if excluded_keys is None or self.stamp() is None:
                 return statements.page(query, stored, start, size, statements.value_column(value), column)
             return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value, most)
 
-        rows = self.run("page", statement)
+        rows = self.fetch(statement, query.where, operation="page").value()
         if column is None or not rows:
             return rows, None
         return [row[:-1] for row in rows], rows[0][-1]
@@ -186,7 +132,7 @@ class CatalogView(SeenCatalog):
     def rids(self, query: CompiledQuery, size: int | None = None) -> array[int]:
         """Return the rids of the sorted result, which is not ranked, or of its first *size* rows: one row with one binary value."""
         statement = partial(statements.ids, query) if size is None else partial(statements.first_ids, query, size=size)
-        rows = self.run("rids", self.binding(statement, query.where))
+        rows = self.fetch(statement, query.where, operation="rids").value()
         rids = array("q")
         if rows and rows[0][0]:
             rids.frombytes(rows[0][0])
@@ -197,7 +143,7 @@ class CatalogView(SeenCatalog):
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""
         condition = Condition("rid = ANY(%s::bigint[])", (list(rids),))
-        return dict(self.select("rid, path", condition))
+        return dict(self.select("rid, path", condition).value())
 
     # -- idx
 
@@ -220,13 +166,12 @@ class CatalogView(SeenCatalog):
         by rid; a row that is gone has None for its path.
         """
 
-        def statement() -> Statement | None:
-            state = self.read_state()
-            if state is None:
-                return None
-            return statements.changed_rows(state.relation, rids, excluded_keys, versions)
-
-        return self.run("metadata", statement)
+        # What is pending changes no committed row, and needs no overlay here.
+        state = self.read_state()
+        if state is None:
+            return []
+        statement = statements.changed_rows(state.relation, rids, excluded_keys, versions)
+        return RowsFetch(self, lambda: statement, "metadata", None).value()
 
 
 class RowsFetch(Fetch[Rows]):
@@ -236,21 +181,27 @@ class RowsFetch(Fetch[Rows]):
     its time limit, None for the view's.  A transaction with pending changes sends each statement alone.
     """
 
-    def __init__(self, view: CatalogView, statement: Maker, seconds: float | None = None) -> None:
+    def __init__(
+        self, view: CatalogView, statement: Callable[[], Statement | None], operation: str, seconds: float | None
+    ) -> None:
         self.statement = statement
         self.seconds: float | None = view.limit if seconds is None else seconds
         self.answer: Rows | None = None
         self.is_too_slow = False
         self._view = view
+        self._operation = operation
         view.session.collected.add(view.zoid, self)
 
     def value(self) -> Rows:
-        """Return the rows, [] if there is nothing to read.  Raises as ``CatalogView.ask``."""
+        """Return the rows, [] if there is nothing to read.
+
+        Raises SearchTimeout when the time is over, and LimitExceeded when PostgreSQL refuses a statement for its size.
+        """
         if self.is_too_slow:
-            raise SearchTimeout(f"the search took longer than {self.seconds} s")
+            raise self._timeout()
         if self.answer is None:
             self._view.session.collected.remove(self._view.zoid, self)
-            self.answer = self._view.run("rows", self.statement, self.seconds)
+            self.answer = self._read()
         return self.answer
 
     def send(self) -> None:
@@ -258,37 +209,92 @@ class RowsFetch(Fetch[Rows]):
         with suppress(psycopg.Error, SearchTimeout, LimitExceeded):
             self.value()
 
+    def _read(self) -> Rows:
+        session, trace = self._view.session, self._view.trace
+        messages, cold = session.messages, "" if session.generations.has_read else COLD_PROCESS
+        started, fetched, along = perf_counter(), messages.fetching, messages.going_along
+        statement = self.statement()
+        if statement is None:
+            return []
+        rows = self._send(statement)
+        if trace is not None:
+            spent = perf_counter() - started - (messages.going_along - along)
+            cold = cold or (COLD_CONNECTION if messages.met_new else "")
+            trace.ran(self._operation, statement, spent, messages.fetching - fetched, len(rows), cold)
+        return rows
+
+    def _send(self, statement: Statement) -> Rows:
+        """Run *statement*, and in its message what a batch has collected; return its rows."""
+        view = self._view
+        reads = view.session.collected.take(view.zoid)
+        along = [(read, sent) for read in reads if (sent := read.statement())] if view.is_committed else []
+        if not along or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in along))):
+            return self._ask(statement)
+        is_too_slow = False
+        try:
+            statements = [(statement, self.seconds), *((sent, read.seconds) for read, sent in along)]
+            rows: Rows
+            rows, *others = view.session.ask_all(statements)
+            for (read, _), answer in zip(along, others, strict=True):
+                read.answer = answer
+            return rows
+        except psycopg.Error as error:
+            is_too_slow = isinstance(error, psycopg.errors.QueryCanceled)
+        # Each by itself says which of them has failed; of two, one that succeeds tells of the other.
+        rows = self._ask(statement)
+        if is_too_slow and len(along) == 1:
+            along[0][0].is_too_slow = True
+        return rows
+
+    def _ask(self, statement: Statement) -> Rows:
+        """Run *statement* alone; return its rows.  Raises as ``value``."""
+        if len(statement.params) > MAX_PARAMS:
+            raise LimitExceeded(f"a search has more than {MAX_PARAMS} values in its conditions")
+        try:
+            return self._view.session.ask(statement, self.seconds)
+        except TOO_LARGE as error:
+            reason = error.diag.message_primary
+            raise LimitExceeded(f"a search asks for more than PostgreSQL answers at once: {reason}") from error
+        except psycopg.errors.QueryCanceled as error:
+            raise self._timeout() from error
+
+    def _timeout(self) -> SearchTimeout:
+        allowed = "it is allowed to" if self.seconds is None else f"{self.seconds:g} s"
+        return SearchTimeout(f"the search took longer than {allowed}")
+
 
 # -- values of indexes
 
 
-def entries(view: CatalogView, translator: IndexTranslator, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
-    """Yield (rid, entry) of the rows that match *where* and have a value in the index, ascending by rid."""
+def entries(
+    view: CatalogView, translator: IndexTranslator, where: Condition = EVERYTHING
+) -> Fetch[Iterator[tuple[int, Any]]]:
+    """Return a fetch of (rid, entry) of the rows that match *where* and have a value in the index, ascending by rid."""
     columns = translator.columns()
     if not columns:
-        return
+        return Fetch.of(iter(()))
     has_value = Condition(f"{columns[0].quoted} IS NOT NULL") & where
-    for rid, *values in view.select_values("rid", columns, has_value, "ORDER BY rid"):
-        yield rid, translator.entry(tuple(values))
+    rows = view.select("rid", has_value, "ORDER BY rid", columns=columns)
+    return rows.then(lambda rows: ((rid, translator.entry(tuple(values))) for rid, *values in rows))
 
 
-def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
-    """Return (key, number of rows) of the rows that match *where*; see ``statements.key_counts``."""
+def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> RowsFetch:
+    """Return a fetch of (key, number of rows) of the rows that match *where*; see ``statements.key_counts``."""
 
     def statement(stored: Stored) -> Statement:
         query = translator.columns(), key, where, stored
         return kept.key_counts(*query) or statements.key_counts(*query)
 
-    return view.run("keys", view.binding(statement, where))
+    return view.fetch(statement, where, operation="keys")
 
 
-def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
-    """Return (key, rid) of the rows that match *where*, in this order; *key* is the translator's expression of a key."""
-    return view.run("keys", view.binding(partial(statements.key_rids, translator.columns(), key, where), where))
+def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> RowsFetch:
+    """Return a fetch of (key, rid) of the rows that match *where*, in this order; *key* is the translator's SQL of a key."""
+    return view.fetch(partial(statements.key_rids, translator.columns(), key, where), where, operation="keys")
 
 
-def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> list[Any] | None:
-    """Return the keys of ``key_counts`` in their order, found by looking up those that there may be.
+def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> Fetch[list[Any]] | None:
+    """Return a fetch of the keys of ``key_counts`` in their order, found by looking up those that there may be.
 
     None where they are not known, or reading all rows takes no longer.
     """
@@ -300,4 +306,6 @@ def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> 
         return None
     keywords = view.session.known_sets().elements(column.name)
     statement = None if keywords is None else with_some_row(state, column, keywords)
-    return None if statement is None else [row[0] for row in view.run("keys", lambda: statement)]
+    if statement is None:
+        return None
+    return view.fetch(lambda _: statement, operation="keys").then(lambda rows: [row[0] for row in rows])

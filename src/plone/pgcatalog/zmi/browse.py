@@ -74,7 +74,9 @@ class Browser:
                 return self._page(rows, rows[0][1], rows[-1][1])
             after = ""
         folder_row = (
-            [] if after or not self.folder else self.view.select("rid, path", Condition("path = %s", (self.folder,)))
+            []
+            if after or not self.folder
+            else self.view.select("rid, path", Condition("path = %s", (self.folder,))).value()
         )
         rows = folder_row + self._select(max(self.low, clean_path(after)), self.high)
         shown = rows[: self.size]
@@ -119,12 +121,14 @@ class Browser:
 
     def statement(self, expressions: str, where: Condition, tail: str = "") -> Statement | None:
         """Return the statement for the rows that match *where*, a condition on paths."""
-        return self.view.bound(lambda stored: bind.select(expressions, where, stored, tail))
+        return self.view.statement(lambda stored: bind.select(expressions, where, stored, tail))
 
     def _select(self, low: str, high: str | None, descending: bool = False) -> list[tuple[Any, ...]]:
         """Return (rid, path) of the nearest rows between *low* and *high*, one more than a page has."""
         order = "DESC" if descending else "ASC"
-        return self.view.select("rid, path", between(low, high), f"ORDER BY path {order} LIMIT {self.size + 1:d}")
+        return self.view.select(
+            "rid, path", between(low, high), f"ORDER BY path {order} LIMIT {self.size + 1:d}"
+        ).value()
 
     def _page(self, shown: list[tuple[Any, ...]], before: str, after: str) -> Page:
         idx = self.view.idx([rid for rid, _path in shown]) if shown else {}
@@ -252,7 +256,7 @@ class InformationPage(ManagePage):
             columns = ", ".join(f"{lists.get(name, quote(name))}::text" for name in names)
             return bind.select(columns, Condition("rid = %s", (self.rid,)), stored)
 
-        [values] = view.run("rows", view.binding(statement))
+        [values] = view.fetch(statement).value()
         return dict(zip(names, values, strict=True))
 
 
