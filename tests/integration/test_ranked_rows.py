@@ -73,7 +73,9 @@ def newest(count: int) -> list[str]:
 def by_score(monkeypatch: Any, site: Any, **options: Any) -> list[str]:
     with monkeypatch.context() as patched:
         patched.setattr(settings, "RANKED_ROWS", 0)
-        return found(site, **options)
+        exact = found(site, **options)
+    Session.of(site._p_jar).snapshots.clear()
+    return exact
 
 
 def test_the_newest_are_ranked_and_all_with_the_word_in_title_or_description(site: Any, monkeypatch: Any) -> None:

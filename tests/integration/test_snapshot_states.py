@@ -4,6 +4,12 @@ from collections.abc import Iterator
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import REMEMBERED_STATES
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import OLDEST_FIRST
+from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.pages import second_connection
@@ -114,3 +120,28 @@ def test_states_of_few_snapshots_are_remembered() -> None:
     generations.remember(1, {})
     assert generations.states_at(1) is None
     assert list(generations.newest) == [3 * REMEMBERED_STATES - 1]
+
+
+def test_snapshot_is_one_value_until_a_change(portal: Any) -> None:
+    core = portal.portal_catalog._core
+    snapshot = core.view().snapshot()
+    assert core.search_view().snapshot() is snapshot
+    assert snapshot.stamp == core.view().stamp()
+    create(portal, "Document", "page")
+    assert found(portal) == ["page"]
+    changed = core.view().snapshot()
+    assert (changed.state, changed.stamp) == (snapshot.state, None)
+    assert changed.stored.source != snapshot.stored.source
+    transaction.abort()
+    assert core.view().snapshot() == core.view().snapshot()
+    assert core.view().snapshot().stamp == snapshot.stamp
+
+
+def test_catalog_without_rows_and_changes_is_empty(portal: Any) -> None:
+    core = portal.portal_catalog._core
+    view = CatalogView(core.session, 1, core.layout())
+    assert view.snapshot() is None
+    assert view.statement(lambda stored: Statement("SELECT 1 / 0")) is None
+    assert view.fetch(lambda stored: Statement("SELECT 1 / 0")).value() == view.select("rid").value() == []
+    assert view.count(CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window())).value() == 0
+    assert (view.rows, view.stamp(), view.idx([1])) == (-1, None, {})

@@ -52,7 +52,7 @@ class SlowQuery:
     decode_ms: float
     result_rows: int
     statement: Statement
-    #: path of the address that was asked for, and what the statement was the first one of (``CatalogView.run``)
+    #: path of the address that was asked for, and what the statement was the first one of (``RowsFetch.value``)
     page: str = ""
     cold: str = ""
 

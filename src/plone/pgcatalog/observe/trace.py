@@ -130,7 +130,7 @@ class Trace:
     def ran(
         self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int, cold: str = ""
     ) -> None:
-        """Note that *statement* took *seconds*, *fetching* of them to read its rows; for *cold* see ``CatalogView.run``."""
+        """Note that *statement* took *seconds*, *fetching* of them to read its rows; for *cold* see ``RowsFetch.value``."""
         observe(self._query[0], operation, seconds)
         parts = (self._embed, self._compile, seconds - fetching, fetching)
         self._embed = self._compile = 0.0

@@ -1,7 +1,7 @@
 """Binds conditions, columns and orders to the stored form of a catalog: pure, without a connection.
 
-``Stored`` is what of a catalog's state a statement takes for granted.  ``CatalogView.stored`` makes it, and looks up before
-what a condition needs of the database; nothing here asks anybody.
+``Stored`` is what of a catalog's state a statement takes for granted.  A ``results.seen.Snapshot`` has it, and
+``CatalogView.statement`` looks up before what a condition needs of the database; nothing here asks anybody.
 ``query.statements`` makes the statements of a compiled query of what is bound.
 """
 

@@ -90,7 +90,7 @@ class Announced:
         """Return the rids of the rows that *query* finds, and the loader that has them; None if it was not announced.
 
         *loader* is the query's own, *held* returns the bitmap of ``CatalogView.page``.
-        Raises as ``CatalogView.ask``.
+        Raises as ``RowsFetch.value``.
         """
         part = query.unique
         if part is None or part.operator != EQUALS or query.score is not None or query.window.size is not None:

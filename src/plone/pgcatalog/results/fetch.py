@@ -24,7 +24,7 @@ class Fetch[Value]:
         return self._read()
 
     def value(self) -> Value:
-        """Return the value, which is read now if it was not read before.  Raises as ``CatalogView.ask``."""
+        """Return the value, which is read now if it was not read before.  Raises as ``RowsFetch.value``."""
         return self._value
 
     def then[Other](self, function: Callable[[Value], Other]) -> "Fetch[Other]":

@@ -1,6 +1,5 @@
 """What a transaction sees of one catalog: which state, which rows of its own, and how they are stored."""
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
@@ -16,13 +15,9 @@ from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Shares
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
-
-#: Makes a statement for the rows as they are stored; None where there is nothing to read.
-Maker = Callable[[Stored], Statement | None]
 
 #: The state of a catalog that was never committed.
 UNSAVED = CatalogState("", 0, frozenset(), 0)
@@ -128,17 +123,7 @@ class SeenCatalog:
             self.session.overlays[self.zoid] = overlay
         return overlay
 
-    # -- statements
-
-    def statement(self, make: Maker, *conditions: Condition) -> Statement | None:
-        """Return what *make* makes for the rows as they are stored; it binds no other *conditions* than these.
-
-        None where there is nothing to read.
-        """
-        snapshot = self.snapshot()
-        return None if snapshot is None else make(self._with_values(snapshot.stored, conditions))
-
-    def _with_values(self, stored: Stored, conditions: Sequence[Condition]) -> Stored:
+    def with_values(self, stored: Stored, conditions: Sequence[Condition]) -> Stored:
         """Return *stored* with what binding *conditions* needs of the database: lists of keywords, shares of values."""
         interned_columns = stored.interned_columns or {}
         parts = [part for where in conditions for part in where.leaves(Predicate)]

@@ -25,7 +25,6 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.fetch import Fetch
-from plone.pgcatalog.results.seen import Maker
 from plone.pgcatalog.results.seen import SeenCatalog
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
@@ -40,6 +39,8 @@ import sys
 
 
 Rows = list[tuple[Any, ...]]
+#: Makes a statement for the rows as they are stored; None where there is nothing to read.
+Maker = Callable[[Stored], Statement | None]
 TOO_LARGE = (
     psycopg.errors.ProgramLimitExceeded,
     psycopg.errors.StatementTooComplex,
@@ -59,6 +60,14 @@ class CatalogView(SeenCatalog):
         self.trace: Trace | None = None
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
+
+    def statement(self, make: Maker, *conditions: Condition) -> Statement | None:
+        """Return what *make* makes for the rows as they are stored; it binds no other *conditions* than these.
+
+        None where there is nothing to read.
+        """
+        snapshot = self.snapshot()
+        return None if snapshot is None else make(self.with_values(snapshot.stored, conditions))
 
     def fetch(
         self, make: Maker, *conditions: Condition, operation: str = "rows", seconds: float | None = None
