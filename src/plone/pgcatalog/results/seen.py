@@ -68,7 +68,7 @@ class SeenCatalog:
         return -1 if state is None else state.rows
 
     def snapshot(self) -> Snapshot | None:
-        """Return what the transaction sees, made once until its next change; None for a catalog without rows and changes.
+        """Return the catalog as the transaction sees it, made once until its next change; None for a catalog without rows and changes.
 
         Raises HistoryChanged.
         """

@@ -62,7 +62,7 @@ class CatalogView(SeenCatalog):
         self.limit: float | None = None
 
     def statement(self, make: Maker, *conditions: Condition) -> Statement | None:
-        """Return what *make* makes for the rows as they are stored; it binds no other *conditions* than these.
+        """Return the statement that *make* makes for the rows as they are stored; it binds no other *conditions* than these.
 
         None where there is nothing to read.
         """
