@@ -37,6 +37,9 @@ def site(shared_site: Site) -> Site:
     with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
         # The writer has not seen these rows: they have no values but a path.
         connection.execute("UPDATE pgcatalog_state SET complete = '{}'")
+    with shared_site.inside() as portal:
+        # The states of another transaction are read anew.
+        portal.description = "With generated rows"
     return shared_site
 
 
