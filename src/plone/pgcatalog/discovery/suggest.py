@@ -76,8 +76,16 @@ ORDER BY documents DESC, word LIMIT {candidates}
 """
 #: Up to *limit* of the words that begin so.
 BEGINNING = """
-WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents FROM candidate WHERE {seen} LIMIT {limit}
+WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents, 0 FROM candidate WHERE {seen} LIMIT {limit}
 """
+#: The same, and words that nearly begin so, if there are fewer than *few*.
+BEGINNING_OR_NEAR = """
+WITH begun (word, documents, nearness) AS MATERIALIZED ({beginning}),
+candidate AS MATERIALIZED ({candidates})
+SELECT * FROM begun UNION ALL
+(SELECT word, documents, 1 FROM candidate WHERE word NOT IN (SELECT word FROM begun) AND ({seen}) LIMIT {limit})
+"""
+NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few}"
 #: ascii(word) > 2: stems are no words.  First those whose end is near as well: an index finds by the beginnings.
 NEAR = load_sql("words_near")
 DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
@@ -95,7 +103,7 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] |
     """Return a fetch of up to *limit* words that begin with the last word of *text*, the most frequent first.
 
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
-    When there are few, words follow that begin alike but for one letter.  One statement, or two.
+    When there are few, words follow that begin alike but for one letter.  One statement.
     """
     runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
     lexicon = lexicon_of(tool)
@@ -110,15 +118,7 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] |
         if (parts := words(lexicon, [run])) and tuple(parts) not in stop_words
     ]
     vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
-    return vocabulary.beginning_with(prefix, limit).then(partial(_with_near_words, vocabulary, prefix, limit))
-
-
-def _with_near_words(vocabulary: "Vocabulary", prefix: str, limit: int, words: list[str]) -> list[str]:
-    """Return *words*, which begin with *prefix*, and words that nearly do where they are few."""
-    if len(words) >= min(FEW_SUGGESTIONS, limit) or len(prefix) <= EXACT_PREFIX + 1:
-        return words
-    near = vocabulary.nearly_beginning_with(prefix, limit).value()
-    return words + [word for word in near if word not in words][: limit - len(words)]
+    return vocabulary.beginning_with(prefix, limit)
 
 
 def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
@@ -322,15 +322,28 @@ class Vocabulary:
         self._column = self._catalog.translator(SOURCE_INDEX).column
 
     def beginning_with(self, text: str, limit: int) -> Fetch[list[str]]:
-        """Return a fetch of up to *limit* words that begin with *text*, the most frequent first.  One statement."""
-        return self._like(text, "", (), limit)
+        """Return a fetch of up to *limit* words that begin with *text*, the most frequent first.
 
-    def nearly_beginning_with(self, text: str, limit: int) -> Fetch[list[str]]:
-        """Return ``beginning_with`` for words that begin with *text* but for one letter."""
-        patterns = near_beginnings(text)
-        if not patterns:
-            return Fetch.of([])
-        return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit)
+        When there are few, words follow that begin with *text* but for one letter.  One statement.
+        """
+        column, candidates = (self._catalog.zoid, self._column.name, text[:1]), max(CANDIDATES, limit)
+        near = near_beginnings(text) if len(text) > EXACT_PREFIX + 1 else ()
+
+        def sql(seen: str) -> str:
+            begun = BEGINNING.format(candidates=LIKE.format(more="", candidates=candidates), seen=seen, limit=limit)
+            if not near:
+                return begun
+            nearly = LIKE.format(more=NEARLY.format(few=min(FEW_SUGGESTIONS, limit)), candidates=candidates)
+            return BEGINNING_OR_NEAR.format(beginning=begun, candidates=nearly, seen=seen, limit=limit)
+
+        def params(seen: tuple[Any, ...]) -> tuple[Any, ...]:
+            begun = (*column, beginning(text), *seen)
+            return (*begun, *column, beginning(text[:EXACT_PREFIX]), list(near), *seen) if near else begun
+
+        rows = self._fetch(sql, params)
+        return rows.then(
+            lambda rows: [word for word, *_ in sorted(rows, key=lambda row: (row[2], -row[1], row[0]))][:limit]
+        )
 
     def near(self, words: Sequence[str], edits: int) -> Fetch[dict[str, int]]:
         """Return a fetch of word -> its documents: *words* that are there, and neighbours of the others that are.
@@ -357,14 +370,6 @@ class Vocabulary:
             lambda seen: THESE_OR_NEAR.format(near=near, seen=seen),
             lambda seen: (*seen, list(words), *column, *column, edits, *seen),
         )
-
-    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Fetch[list[str]]:
-        candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
-        values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        words = self._fetch(
-            lambda seen: BEGINNING.format(candidates=candidates, seen=seen, limit=limit), lambda seen: (*values, *seen)
-        )
-        return words.then(lambda rows: [word for word, _ in sorted(rows, key=lambda row: (-row[1], row[0]))])
 
     def _fetch(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:
         """Return a fetch of the rows of *sql* with *params*, both made of ``SEEN`` and its values."""
