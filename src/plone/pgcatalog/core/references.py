@@ -34,10 +34,10 @@ def references(value: Any) -> Iterator[str]:
         part = unread.pop()
         if isinstance(part, str):
             yield from (link[1] for link in LINK.finditer(part))
-        elif isinstance(part, Mapping):
-            unread.extend(reversed(list(part.values())))
         elif isinstance(part, list | tuple):
             unread.extend(reversed(part))
+        elif isinstance(part, dict | Mapping):
+            unread.extend(reversed(list(part.values())))
 
 
 def announce(context: Any, source: Hashable, value: Any) -> None:

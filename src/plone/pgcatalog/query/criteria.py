@@ -67,6 +67,9 @@ def as_list(value: Any) -> Any:
 
 def as_options(value: Any) -> Any:
     """Return *value*, of an index in a query, as a dict if it holds options, as a list if it holds several values."""
+    if isinstance(value, str):
+        # Most values are texts, and the question of the next line takes long.
+        return value
     if isinstance(value, Mapping | record):
         return {option: as_list(each) for option, each in value.items()}
     return as_list(value)
@@ -159,8 +162,8 @@ def sort_directions(count: int, order: Any) -> list[bool]:
 def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
     searched = []
-    for name in texts:
-        value: Any = criteria.get(name)
+    for name in [name for name in texts if name in criteria]:
+        value: Any = criteria[name]
         if not isinstance(value, str | list | tuple):
             value = value.get("query") if hasattr(value, "get") else None
         parts = [value] if isinstance(value, str) else value or ()

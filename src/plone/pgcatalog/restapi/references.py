@@ -6,11 +6,14 @@ from plone.pgcatalog.core.references import announce
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.restapi.interfaces import IBlockFieldSerializationTransformer
 from typing import Any
+from zope.annotation.interfaces import IAnnotations
 from zope.component import adapter
 from zope.interface import implementer
 from zope.interface import Interface
 
 
+#: Annotation of a request: the objects whose blocks are announced, by their ``id``.
+ANNOUNCED = "plone.pgcatalog.announced"
 #: The type of the block that plone.restapi makes of a JSON field that has no blocks.
 JSON_FIELD = "jsonfield"
 
@@ -25,12 +28,17 @@ class BlockReferences:
 
     def __init__(self, context: Any, request: Any) -> None:
         self.context = context
+        self.request = request
 
     def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
         """Return *block* as it is."""
         if block.get("@type") == JSON_FIELD:
             announce(self.context, None, block)
-        elif ITraversable.providedBy(self.context):
-            blocks = getattr(aq_base(self.context), "blocks", None)
-            announce(self.context, ("blocks", self.context.getPhysicalPath()), blocks)
+            return block
+        # Each block is given to an adapter of its own.
+        announced = IAnnotations(self.request).setdefault(ANNOUNCED, {})
+        content = aq_base(self.context)
+        if id(content) not in announced and ITraversable.providedBy(self.context):
+            announced[id(content)] = content
+            announce(self.context, ("blocks", self.context.getPhysicalPath()), getattr(content, "blocks", None))
         return block
