@@ -60,7 +60,7 @@ def describe(site: str, text: str) -> requests.Response:
 
 def test_a_page_of_a_reader_asks_the_primary_nothing(running: Topology) -> None:
     assert asked(running.primary, running.reader) == [0] * len(PAGES)
-    assert min(asked(running.primary, running.writer)) >= 3
+    assert min(asked(running.primary, running.writer)) > 0
 
 
 def test_visitors_get_a_reader_and_editors_the_writer(balancer: str) -> None:

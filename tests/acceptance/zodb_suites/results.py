@@ -32,6 +32,10 @@ def run_in(mode: str, dsn: str) -> dict[str, bool]:
     return found
 
 
+#: Tests that fail in some runs, without this package as well: this one in 8 of 60.
+RACES = ("ConnectionHistoryTests.test_race_loadopen_vs_local_invalidate",)
+
+
 def group(name: str) -> str:
     """Return the class or the module of the test *name*."""
     return name.removeprefix("tests.").split(".")[0]
@@ -39,7 +43,10 @@ def group(name: str) -> str:
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """Return how many tests each group has, and the names of those that fail without this package, and in one mode only."""
-    failing = {mode: {name for name, passes in found.items() if not passes} for mode, found in outcomes.items()}
+    failing = {
+        mode: {name for name, passes in found.items() if not passes or name in RACES}
+        for mode, found in outcomes.items()
+    }
     return {
         "tests": dict(sorted(Counter(map(group, outcomes["without"])).items())),
         "fail without": sorted(failing["without"]),
