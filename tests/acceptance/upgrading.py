@@ -4,6 +4,7 @@ It uses Plone only, so that it runs with every version.  Its last line is JSON: 
 """
 
 from datetime import datetime
+from datetime import UTC
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -27,6 +28,7 @@ QUERIES: tuple[dict[str, Any], ...] = (
     {"review_state": "private", "sort_on": "getId"},
     {"Title": "Garten*", "sort_on": "getId"},
 )
+TIMES = {"start": datetime(2026, 5, 1, 10, tzinfo=UTC), "end": datetime(2026, 5, 1, 12, tzinfo=UTC)}
 COLUMNS = ("Title", "Description", "Subject", "review_state", "start", "created", "UID", "is_folderish")
 
 
@@ -47,6 +49,8 @@ def fill(portal: Any) -> None:
             description="Hedgehogs sleep in winter" if number % 3 else "A hedgehog eats slugs",
             subject=("Igel", "Winter") if number % 3 else ("Igel",),
             checkConstraints=False,
+            # Plone's own default is the next full hour, whenever it is asked for.
+            **(TIMES if number % 4 == 0 else {}),
         )
         if number % 5:
             portal.portal_workflow.doActionFor(page, "publish")
