@@ -349,19 +349,25 @@ def share(portal: Any, id: str) -> None:
     portal[id].reindexObjectSecurity()
 
 
-@pytest.mark.parametrize("change", [rename, share])
-def test_a_commit_takes_as_many_round_trips_however_big_the_tree(
-    portal: Any, change: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each statement goes with the values of all rows in one pipeline."""
+@pytest.fixture
+def trees(portal: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The ids of an empty folder, a tree, and a bigger tree, all of them saved."""
     monkeypatch.setattr(counts, "FOLD_COMMITS", 10**9)  # every hundredth commit has a statement more
     plant(portal, 20)
     grow(create(portal, "Folder", "bigger"), 200)
     create(portal, "Folder", "first")
     transaction.commit()
+    return "first", TREE, "bigger"
+
+
+@pytest.mark.parametrize("change", [rename, share])
+def test_a_commit_takes_as_many_round_trips_however_big_the_tree(
+    portal: Any, trees: tuple[str, ...], change: Any
+) -> None:
+    """Each statement goes with the values of all rows in one pipeline."""
     seen = []
     # The first one gets a number for a new principal.
-    for id in ("first", TREE, "bigger"):
+    for id in trees:
         change(portal, id)
         processQueue()
         with traced(portal) as traffic:
@@ -372,15 +378,10 @@ def test_a_commit_takes_as_many_round_trips_however_big_the_tree(
 
 
 def test_roles_of_a_tree_are_written_by_as_many_statements_however_big_the_tree(
-    portal: Any, monkeypatch: pytest.MonkeyPatch
+    portal: Any, trees: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(counts, "FOLD_COMMITS", 10**9)
-    plant(portal, 20)
-    grow(create(portal, "Folder", "bigger"), 60)
-    create(portal, "Folder", "first")
-    transaction.commit()
     seen = []
-    for id in ("first", TREE, "bigger"):
+    for id in trees:
         share(portal, id)
         processQueue()
         with traced(portal) as traffic:

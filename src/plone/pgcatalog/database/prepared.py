@@ -323,7 +323,7 @@ class Turn:
         self._lock.acquire()
         try:
             self._statements.finish()
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt: without __exit__ the connection would stay locked
             self._lock.release()
             raise
 
