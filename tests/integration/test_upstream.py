@@ -41,7 +41,7 @@ def patched(tmp_path_factory: Any) -> Path:
 
 
 def seen(what: str, dsn: str, *folders: Path, more: tuple[str, ...] = ()) -> list[str]:
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (*folders, ROOT)))}
     done = subprocess.run(
         [sys.executable, str(CHECK), what, dsn, *more],
         env=environ,
@@ -56,7 +56,7 @@ def seen(what: str, dsn: str, *folders: Path, more: tuple[str, ...] = ()) -> lis
 
 def test_the_patches_are_for_the_version_that_is_installed() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
-    assert len(PATCHES) == 10
+    assert len(PATCHES) == 11
 
 
 #: What is seen without the patches, and with them.
@@ -78,6 +78,8 @@ SEEN = {
     "copied": (r"lacks tree tree set blob\nlacks tree tree set", r"lacks\nlacks"),
     # A pack removes what is saved meanwhile, and more of what an undo needs.
     "packed": (r"lost 1\nlost ([2-9]|\d\d+)", r"lost 0\nlost 0"),
+    # A poll is two messages; with the patch it is one, behind the end of the former transaction.
+    "polled": (r"messages 3\nshown new", r"messages 2\nshown new"),
     # A new connection shows what was.
     "fresh": ("shown kept", "shown new"),
 }

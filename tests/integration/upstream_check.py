@@ -10,6 +10,7 @@ from BTrees.OOBTree import OOTreeSet
 from concurrent.futures import ThreadPoolExecutor
 from persistent.list import PersistentList
 from persistent.mapping import PersistentMapping
+from tests.integration.traffic import traced_connection
 from transaction.interfaces import TransientError
 from typing import Any
 from ZODB.blob import Blob
@@ -224,6 +225,20 @@ def oids(dsn: str) -> None:
         print("objects", len({value._p_oid for value in fresh.root.values()}))
 
 
+def polled(dsn: str) -> None:
+    """Print how many messages a transaction sends that reads a loaded object, and what it shows when its session is lost."""
+    one, other = Process(dsn), Process(dsn)
+    one.make("page")
+    one.read("page")
+    with traced_connection(one.session) as traffic:
+        one.read("page")
+    print("messages", traffic[0].round_trips)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(END_OTHERS)
+    other.write("page", "new")
+    print("shown", one.read("page"))
+
+
 def prepared(dsn: str) -> None:
     """Print whether a connection of the storage has prepared statements, by the threshold that is configured."""
     from ZConfig import ConfigurationError
@@ -370,5 +385,5 @@ def standby(dsn: str) -> None:
 
 
 if __name__ == "__main__":
-    checks = (clocks, history, pooler, fresh, oids, prepared, session, copied, packed, make, standby)
+    checks = (clocks, history, pooler, fresh, oids, polled, prepared, session, copied, packed, make, standby)
     {check.__name__: check for check in checks}[sys.argv[1]](*sys.argv[2:])
