@@ -187,6 +187,16 @@ def test_changed_settings_have_another_one_until_they_are_taken_back(portal: Any
     assert Configuration.of(catalog).is_saved
 
 
+def test_committed_settings_are_saved_also_while_other_objects_change(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    catalog.addColumn("aColumn")
+    transaction.commit()
+    saved = Configuration.of(catalog)
+    create(portal, "Document", "another")
+    assert saved.is_saved
+    assert Configuration.of(catalog) is saved
+
+
 def test_another_connection_s_change_is_heeded(db: Any, portal: Any) -> None:
     before = Configuration.of(portal.portal_catalog)
     manager = transaction.TransactionManager()

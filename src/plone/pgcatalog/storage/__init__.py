@@ -119,9 +119,10 @@ def unsaved_oids(jar: Any) -> Container[bytes]:
     """
     if jar is None or jar._needs_to_join:
         return ()
-    savepoint = jar._savepoint_storage
-    # The list is that of the last commit until the next one begins.
-    return set(jar._modified) if savepoint is None else savepoint.index
+    if jar._savepoint_storage is not None:
+        return jar._savepoint_storage.index  # type: ignore[no-any-return]
+    # In a snapshot the list is that of the last commit, and may be long.
+    return () if snapshot_tid(jar) is not None else set(jar._modified)
 
 
 def keeps_history(jar: Any) -> bool:
