@@ -2,6 +2,7 @@
 
 from benchmarks.backends import OURS
 from benchmarks.machine import header
+from benchmarks.timing import summary
 from benchmarks.worker import take_turns
 from benchmarks.worker import Worker
 from collections.abc import Iterable
@@ -22,6 +23,8 @@ from rich.progress import TimeElapsedColumn
 from typing import Any
 
 import json
+import psutil
+import psycopg
 import re
 import shlex
 import tempfile
@@ -38,6 +41,8 @@ SETTINGS = {
 }
 
 
+#: Steps of workers whose processor times are measures.
+STEPS = ("creating documents", "modifying documents")
 #: Options that a command line gives without their names.
 ARGUMENTS = ("what",)
 
@@ -154,7 +159,18 @@ def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, p
                 progress.console.print(
                     f"{file.command}: {job.id}\n{profile}", markup=False, highlight=False, soft_wrap=True
                 )
+            if not job.several:
+                worker.result["measures"] |= step_costs(worker)
             file.add(job, worker.result)
+
+
+def step_costs(worker: Worker) -> dict[str, Any]:
+    """Return the measures of those of STEPS that *worker* has done."""
+    return {
+        f"{step}: processor time of {process}": summary(seconds)
+        for step in STEPS
+        for process, seconds in zip(("Zope", "PostgreSQL"), zip(*worker.costs[step], strict=True), strict=False)
+    }
 
 
 @contextmanager
@@ -169,7 +185,9 @@ def started(server: EmbeddedPostgres, job: Job, command: str, progress: Progress
     with tempfile.TemporaryDirectory(prefix="pgcatalog-bench-") as folder:
         backend = OURS if job.checkout else job.backend
         options = {**job.options, "backend": backend, "dsn": server.createdb(database), "folder": folder}
-        worker = Worker(job.module, options, show, job.checkout)
+        with psycopg.connect(options["dsn"]) as connection:
+            postmaster = psutil.Process(connection.info.backend_pid).ppid()
+        worker = Worker(job.module, options, show, postmaster, job.checkout)
         try:
             yield worker
             progress.update(task, description=f"{title}: done", total=1, completed=1)

@@ -5,6 +5,9 @@ module, and writes one JSON object per line, ``{"progress": text}`` and at last 
 progress it waits for a line: only one worker of a command is at work.
 """
 
+from benchmarks.http_load import cpu
+from benchmarks.http_load import server_cpu
+from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +16,7 @@ from typing import Any
 
 import json
 import os
+import psutil
 import subprocess
 import sys
 import tempfile
@@ -34,12 +38,22 @@ class Worker:
     """The process that runs *module* with *options*; *progress* is told what comes next.
 
     *checkout*, if given, is the folder of another version of this project, whose code and Python (``.venv``) are run.
+    *postmaster* is the process of the PostgreSQL server.
     """
 
     def __init__(
-        self, module: str, options: dict[str, Any], progress: Callable[[str], None], checkout: Path | None = None
+        self,
+        module: str,
+        options: dict[str, Any],
+        progress: Callable[[str], None],
+        postmaster: int,
+        checkout: Path | None = None,
     ) -> None:
         self.turns = 0
+        #: step, by its progress -> seconds of processors each time: of the process, and of PostgreSQL meanwhile
+        self.costs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        self._step = ""
+        self._postmaster = postmaster
         self.result: Any = None
         self._module = module
         self._progress = progress
@@ -56,6 +70,7 @@ class Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.turns += 1
+        started = self._processor_times()
         try:
             self._process.stdin.write("\n")
             self._process.stdin.flush()
@@ -64,13 +79,19 @@ class Worker:
         for line in self._process.stdout:
             message = json.loads(line)
             if "progress" in message:
-                self._progress(message["progress"])
+                zope, postgresql = (end - start for start, end in zip(started, self._processor_times(), strict=True))
+                self.costs[self._step].append((zope, postgresql))
+                self._step = message["progress"]
+                self._progress(self._step)
                 return True
             self.result = message["result"]
         if self._process.wait() or self.result is None:
             self._log.seek(0)
             raise WorkerFailed(self._module, "".join(self._log.readlines()[-30:]))
         return False
+
+    def _processor_times(self) -> tuple[float, float]:
+        return cpu(psutil.Process(self._process.pid)), server_cpu(self._postmaster)
 
     def close(self) -> None:
         """End the process."""
