@@ -3,6 +3,7 @@
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facets import FacetStatement
 from plone.pgcatalog.indexes.context import SearchContext
+from plone.pgcatalog.query.compiler import CompiledQueries
 from tests.unit.compiling import TRANSLATORS
 from typing import Any
 
@@ -15,7 +16,8 @@ YEARS = {"created": {"before": (None, "2026/01/01"), "since": ("2026/01/01", Non
 
 
 def grouping_sets(*names: str, **options: Any) -> list[str]:
-    statement = FacetStatement(CONTEXT, FacetQuery({"Creator": "mara"}, (), names, **options)).statement("rows", ())
+    query = FacetQuery({"Creator": "mara"}, (), names, **options)
+    statement = FacetStatement(CONTEXT, query, CompiledQueries(TRANSLATORS, {})).statement("rows", ())
     [sets] = re.findall(r"GROUPING SETS \((.*?\))\)", statement.sql)
     return re.findall(r"\((.*?)\)", sets.replace('"', ""))
 

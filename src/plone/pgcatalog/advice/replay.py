@@ -56,7 +56,7 @@ def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, b
     if missing:
         raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
     try:
-        return compile_query(query, search_context(catalog, query), sort, limit)
+        return compile_query(query, search_context(catalog, query, sort), sort, limit)
     except (*VALUE_ERRORS, LookupError) as error:
         raise ReplayError(_("the catalog refuses the query: ${error}", {"error": str(error)})) from error
 

@@ -88,7 +88,7 @@ def find(catalog: "Catalog", query: Mapping[str, Any], sort: Sort, limit: Any) -
     criteria = canonical(query, catalog.indexes, catalog.rewriters)
     result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog, criteria, sort, limit)
-    context = search_context(catalog, criteria, trace.embedding)
+    context = search_context(catalog, criteria, sort, trace.embedding)
     compiled = catalog.configuration.compiled.find_or_compile(criteria, context, sort, limit)
     trace.compiled()
     view = catalog.search_view()
@@ -107,13 +107,15 @@ def everything(catalog: "Catalog") -> CatalogSearchResults:
 def search_context(
     catalog: "Catalog",
     query: Mapping[str, Any],
+    sort: Sort,
     asking: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SearchContext:
-    """Return the context of a search by *query*, a whole query dict; an embedder is asked within a context of *asking*.
+    """Return the context of a search by *query*, a whole query dict, and *sort*; an embedder is asked within a context of *asking*.
 
     Raises WrongRank for an unknown way to rank, LimitExceeded, and psycopg.Error.
     """
-    context, indexes = catalog.context, catalog.indexes
+    # A context of its own: it stores the texts of one search.
+    context, indexes = replace(catalog.context, is_ranked=not sort), catalog.indexes
     is_hybrid_search = RANK in query and is_hybrid(query, indexes)
     texts = text_queries(query, catalog.configuration.lexicons)
     if not texts:

@@ -25,7 +25,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
-from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.compiler import CompiledQueries
 from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import find
@@ -98,7 +98,7 @@ class FacetCounting(Fetch[Facets]):
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
-        self._facets = FacetStatement(results.context, query)
+        self._facets = FacetStatement(results.context, query, results.catalog.configuration.compiled)
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
         self._rows: RowsFetch | None = None
@@ -205,11 +205,12 @@ FOLDERS = "is_folderish"
 
 
 class FacetStatement:
-    """Makes the statement for a FacetQuery, and facets of its only row."""
+    """Makes the statement for a FacetQuery, and facets of its only row; *compiled* has the conditions of earlier searches."""
 
-    def __init__(self, context: SearchContext, query: FacetQuery) -> None:
+    def __init__(self, context: SearchContext, query: FacetQuery, compiled: CompiledQueries) -> None:
         self.query = query
         self._context = context
+        self._compiled = compiled
         self.steps: list[Steps] = []
         self.buckets: list[tuple[str, str, Condition]] = []
         for number, (name, buckets) in enumerate(query.ranges.items()):
@@ -265,7 +266,7 @@ class FacetStatement:
         ignored = facets if self.query.exclude_own else ()
         # And() finds all: without own conditions there may be no other.
         rest = {k: v for k, v in criteria.items() if k not in ignored} | {WHERE: And(*held)}
-        return compile_query(rest, self._context, self.query.sort).where
+        return self._compiled.find_or_compile(rest, self._context, self.query.sort, None).where
 
     def _bucket(self, name: str, low: Any, high: Any) -> Condition:
         parts: list[Expression] = []

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
-from dataclasses import replace
 from functools import cached_property
 from functools import partial
 from plone.pgcatalog.indexes.base import all_of
@@ -148,7 +147,7 @@ def compile_query(
     has no query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options
     or values, and QueryError for a query object, and for what is no oid.
     """
-    context, indexes = replace(context, is_ranked=not sort), context.indexes
+    indexes = context.indexes
     where_of = where_of or (lambda name, context: indexes[name].where(query, context))
     named = {n: t for n, t in indexes.items() if n in query and not isinstance(query[n], Expression)}
     # PostgreSQL compares a row in this order.
