@@ -178,7 +178,7 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
         for _ in range(rounds):
             for i, way in enumerate(ways):
                 started = time.perf_counter()
-                view.page(way, 0, TOP)
+                view.page(way, 0, TOP).value()
                 best[i] = min(best[i], time.perf_counter() - started)
         pairs.append(best)
     together = sum(a for a, _ in pairs) / sum(b for _, b in pairs)

@@ -144,4 +144,4 @@ def test_catalog_without_rows_and_changes_is_empty(portal: Any) -> None:
     assert view.statement(lambda stored: Statement("SELECT 1 / 0")) is None
     assert view.fetch(lambda stored: Statement("SELECT 1 / 0")).value() == view.select("rid").value() == []
     assert view.count(CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window())).value() == 0
-    assert (view.rows, view.stamp(), view.idx([1])) == (-1, None, {})
+    assert (view.rows, view.stamp(), view.idx([1]).value()) == (-1, None, {})

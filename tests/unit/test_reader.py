@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import CompiledQuery
@@ -15,7 +14,6 @@ from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.reader import Reader
-from plone.pgcatalog.results.reader import unsorted
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.expression import Fragment
@@ -56,16 +54,16 @@ class View:
 
     def page(
         self, query: CompiledQuery, start: int, size: int | None, *more: Any
-    ) -> tuple[list[tuple[int, str, float | None]], int | None]:
+    ) -> Fetch[tuple[list[tuple[int, str, float | None]], int | None]]:
         _, _, with_total = more or (None, None, False)
         self.asked.append(("page and total" if with_total else "page", start, size))
         end = None if size is None else start + size
         rows = [(rid, f"/plone/{rid}", 1.5 if query.score else None) for rid in ROWS[start:end]]
-        return rows, len(ROWS) if with_total and rows else self.told
+        return Fetch.of((rows, len(ROWS) if with_total and rows else self.told))
 
-    def rids(self, query: CompiledQuery) -> array[int]:
+    def rids(self, query: CompiledQuery, size: int | None) -> Fetch[array[int]]:
         self.asked.append(("rids",))
-        return array("q", ROWS)
+        return Fetch.of(array("q", ROWS))
 
     def count(self, query: CompiledQuery) -> Fetch[int]:
         self.asked.append(("count",))
@@ -84,12 +82,8 @@ def query(value: str = "Document", score: Fragment | None = None, window: Window
     return CompiledQuery(where, (Order('"get_id"'), OLDEST_FIRST), score, window or Window())
 
 
-def reader(view: View, asked: CompiledQuery | None = None, pages: bool = False) -> Reader:
-    return Reader(view, asked or query(), RowLoader(view, array("q")), pages)  # type: ignore[arg-type]
-
-
-def rids(found: Reader) -> Sequence[int]:
-    return list(found.answer.ids)
+def reader(view: View, asked: CompiledQuery | None = None) -> Reader:
+    return Reader(view, asked or query(), RowLoader(view, array("q")))  # type: ignore[arg-type]
 
 
 # -- as much as is wanted
@@ -104,11 +98,11 @@ def test_nothing_is_asked_before_somebody_wants_to_know() -> None:
 def test_the_first_rows_are_read_by_themselves_and_the_next_behind_them() -> None:
     view = View()
     found = reader(view)
-    found.first(10)
-    assert rids(found) == ROWS[:10]
-    found.first(7)
-    found.first(20)
-    assert rids(found) == ROWS[:20]
+    found.read(10)
+    assert list(found.rids) == ROWS[:10]
+    found.read(7)
+    found.read(20)
+    assert list(found.rids) == ROWS[:20]
     assert view.asked == [("page", 0, 10), ("page", 10, 10)]
     assert (found.answer.whole, found.answer.total) == (False, None)
 
@@ -116,20 +110,20 @@ def test_the_first_rows_are_read_by_themselves_and_the_next_behind_them() -> Non
 def test_a_page_that_is_not_full_is_the_last_and_tells_how_many_there_are() -> None:
     view = View()
     found = reader(view)
-    found.first(20)
-    found.first(30)
-    assert (rids(found), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
-    found.first(50)
-    found.rest()
+    found.read(20)
+    found.read(30)
+    assert (list(found.rids), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
+    found.read(50)
+    found.read()
     assert view.asked == [("page", 0, 20), ("page", 20, 10)]
 
 
 def test_all_rows_are_read_as_record_ids_only() -> None:
     view = View()
     found = reader(view)
-    found.rest()
-    found.rest()
-    assert (rids(found), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
+    found.read()
+    found.read()
+    assert (list(found.rids), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
     assert view.asked == [("rids",)]
 
 
@@ -137,8 +131,8 @@ def test_paths_and_scores_come_with_all_rows_when_they_are_wanted() -> None:
     for with_paths, score in ((True, None), (False, Fragment("1.5"))):
         view = View()
         found = reader(view, query(score=score))
-        found.rest(with_paths)
-        assert rids(found) == ROWS
+        found.read(with_paths=with_paths)
+        assert list(found.rids) == ROWS
         assert found.answer.scores == ((1.5,) * len(ROWS) if score else ())
         assert view.asked == [("page", 0, None)]
         result_cache().clear()
@@ -148,9 +142,9 @@ def test_the_number_of_rows_is_counted_once_and_brings_none() -> None:
     view = View()
     found = reader(view)
     assert [found.total(), found.total()] == [len(ROWS)] * 2
-    assert (rids(found), found.answer.whole) == ([], False)
+    assert (list(found.rids), found.answer.whole) == ([], False)
     assert view.asked == [("count",)]
-    found.first(5)
+    found.read(5)
     assert found.total() == len(ROWS)
     assert len(view.asked) == 2
 
@@ -159,7 +153,7 @@ def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
     view = View()
     view.told = len(ROWS)
     found = reader(view)
-    found.first(5)
+    found.read(5)
     assert (found.total(), found.answer.whole) == (len(ROWS), False)
     assert view.asked == [("page", 0, 5)]
 
@@ -177,8 +171,8 @@ def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
 def test_a_window_is_read_at_once_and_nothing_beyond(window: Window, expected: list[int], total: int | None) -> None:
     view = View()
     found = reader(view, query(window=window))
-    found.first(1)
-    assert (rids(found), found.answer.whole, found.answer.total) == (expected, True, total)
+    found.read(1)
+    assert (list(found.rids), found.answer.whole, found.answer.total) == (expected, True, total)
     assert view.asked == ([("page", window.start, window.size)] if window.size else [])
     assert found.total() == len(ROWS)
 
@@ -186,28 +180,28 @@ def test_a_window_is_read_at_once_and_nothing_beyond(window: Window, expected: l
 def test_what_can_find_nothing_is_never_asked() -> None:
     view = View()
     found = reader(view, CompiledQuery(NOTHING, (OLDEST_FIRST,), None, Window()))
-    found.first(10)
-    found.rest()
-    assert (rids(found), found.answer.whole, found.total()) == ([], True, 0)
+    found.read(10)
+    found.read()
+    assert (list(found.rids), found.answer.whole, found.total()) == ([], True, 0)
     assert view.asked == []
 
 
 # -- rules: what is read together
 
 
-@pytest.mark.parametrize("count", [Reader.total, Reader.window])
+@pytest.mark.parametrize("count", [Reader.total, Reader.length])
 def test_whoever_counts_a_page_gets_its_rows_with_the_number_of_all(count: Callable[[Reader], Any]) -> None:
     view = View()
-    found = reader(view, query(window=Window(5, 10)), pages=True)
+    found = reader(view, query(window=Window(5, 10, True)))
     count(found)
-    found.first(1)
-    assert (rids(found), found.total()) == (ROWS[5:15], len(ROWS))
+    found.read(1)
+    assert (list(found.rids), found.total()) == (ROWS[5:15], len(ROWS))
     assert view.asked == [("page and total", 5, 10)]
 
 
 def test_whoever_reads_a_page_has_nothing_counted() -> None:
     view = View()
-    reader(view, query(window=Window(5, 10)), pages=True).first(1)
+    reader(view, query(window=Window(5, 10, True))).read(1)
     assert view.asked == [("page", 5, 10)]
 
 
@@ -220,7 +214,7 @@ def test_whoever_counts_another_result_gets_no_rows(window: Window) -> None:
 
 def test_a_page_without_room_is_counted_only() -> None:
     view = View()
-    assert reader(view, query(window=Window(0, 0)), pages=True).total() == len(ROWS)
+    assert reader(view, query(window=Window(0, 0, True))).total() == len(ROWS)
     assert view.asked == [("count",)]
 
 
@@ -228,21 +222,21 @@ def test_whoever_counts_in_an_open_batch_gets_the_first_rows() -> None:
     view = View(is_batching=True)
     found = reader(view)
     assert found.total() == len(ROWS)
-    found.first(20)
+    found.read(20)
     assert view.asked == [("page and total", 0, 50)]
 
 
 def test_a_count_behind_the_last_row_is_read_by_itself() -> None:
     view = View()
-    assert reader(view, query(window=Window(50, 5)), pages=True).total() == len(ROWS)
+    assert reader(view, query(window=Window(50, 5, True))).total() == len(ROWS)
     assert view.asked == [("page and total", 50, 5), ("count",)]
 
 
 def test_a_page_is_counted_only_when_somebody_says_so() -> None:
     view = View()
     found = reader(view, query(window=Window(0, 5)))
-    found.count_along()
-    found.first(1)
+    found.counts_along = True
+    found.read(1)
     assert found.total() == len(ROWS)
     assert view.asked == [("page and total", 0, 5)]
 
@@ -252,10 +246,10 @@ def test_many_requests_for_both_change_nothing_for_the_next() -> None:
     for value in range(20):
         found = reader(View(), query(str(value)))
         found.total()
-        found.first(10)
+        found.read(10)
     view = View()
     reader(view).total()
-    reader(view, query("Event")).first(10)
+    reader(view, query("Event")).read(10)
     assert view.asked == [("count",), ("page", 0, 10)]
 
 
@@ -263,22 +257,22 @@ def test_many_requests_for_both_change_nothing_for_the_next() -> None:
 
 
 def test_the_next_who_asks_the_same_reads_nothing() -> None:
-    reader(View()).first(10)
+    reader(View()).read(10)
     view = View()
     found = reader(view)
-    found.first(10)
-    assert rids(found) == ROWS[:10]
+    found.read(10)
+    assert list(found.rids) == ROWS[:10]
     assert view.asked == []
-    found.first(12)
+    found.read(12)
     assert view.asked == [("page", 10, 2)]
 
 
 def test_a_number_of_rows_that_is_known_stays_known() -> None:
     reader(View()).total()
-    reader(View()).first(10)
+    reader(View()).read(10)
     view = View()
     found = reader(view)
-    found.first(10)
+    found.read(10)
     assert found.total() == len(ROWS)
     assert view.asked == []
 
@@ -287,29 +281,29 @@ def test_a_number_of_rows_that_is_known_stays_known() -> None:
     ("view", "asked"), [(View(generation=2), query()), (View(), query("Event")), (View(), query(window=Window(0, 10)))]
 )
 def test_another_state_and_another_query_are_asked_for(view: View, asked: CompiledQuery) -> None:
-    reader(View()).first(10)
-    reader(view, asked).first(10)
+    reader(View()).read(10)
+    reader(view, asked).read(10)
     assert view.asked == [("page", 0, 10)]
 
 
 def test_who_has_changed_the_catalog_reads_for_themselves_and_leaves_nothing() -> None:
-    reader(View()).first(10)
+    reader(View()).read(10)
     own = View(is_committed=False)
-    reader(own).first(12)
+    reader(own).read(12)
     assert own.asked == [("page", 0, 12)]
     view = View()
-    reader(view).first(12)
+    reader(view).read(12)
     assert view.asked == [("page", 10, 2)]
 
 
 def test_what_was_read_before_a_change_is_not_kept_as_what_comes_behind_it() -> None:
     view = View()
     found = reader(view)
-    found.first(5)
+    found.read(5)
     view.generation = 2
-    found.first(10)
+    found.read(10)
     later = View(generation=2)
-    reader(later).first(5)
+    reader(later).read(5)
     assert later.asked == [("page", 0, 5)]
 
 
@@ -320,9 +314,3 @@ def test_more_rows_and_scores_take_more_bytes() -> None:
     sizes = [Answer(), Answer((1,)), Answer((1,), (0.5,)), Answer((1, 2, 3), (0.5, 0.5, 0.5))]
     assert sorted(sizes, key=lambda answer: answer.bytes) == sizes
     assert len({answer.bytes for answer in sizes}) == len(sizes)
-
-
-def test_python_sorts_and_cuts_all_rows_of_the_same_condition() -> None:
-    asked = CompiledQuery(query().where, (OLDEST_FIRST,), None, Window(-3, 2), (("position", True),), 1)
-    plain = unsorted(asked)
-    assert (plain.python_sort, plain.window, plain.where) == ((), Window(), asked.where)

@@ -20,7 +20,7 @@ from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
-from plone.pgcatalog.results.results import WINDOW
+from plone.pgcatalog.results.reader import WINDOW
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any

@@ -198,7 +198,7 @@ class _CatalogCompat(ZCatalogCatalog):
     def __getitem__(self, index: Any) -> Any:
         normalized, score, rid = index if isinstance(index, tuple) else (1, 1, index)
         view = self.core.view()
-        path = view.paths([rid]).get(rid) if is_rid(rid) else None
+        path = view.paths([rid]).value().get(rid) if is_rid(rid) else None
         if path is None:
             raise KeyError(rid)
         loader = RowLoader(view, [rid], self.core.excluded_keys)

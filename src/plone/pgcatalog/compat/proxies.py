@@ -162,8 +162,8 @@ class PGIndex(ProxyBase):
         query = CompiledQuery(self._pg_translator().match_key(key), (OLDEST_FIRST,), None, Window())
         view = core.search_view()
         reader = Reader(view, query, RowLoader(view, (), core.excluded_keys))
-        reader.rest()
-        return tuple(sorted(reader.answer.ids))
+        reader.read()
+        return tuple(sorted(reader.rids))
 
     def _pg_remembered(
         self, name: Any, read: Callable[[CatalogView], tuple[Any, ...] | None]

@@ -104,7 +104,7 @@ def move(catalog: "Catalog", rid: int, path: str) -> str:
         raise KeyError(rid)
     [(former, zoid, *values)] = rows
     if former != path:
-        idx = view.idx([rid]).get(rid, {})
+        idx = view.idx([rid]).value().get(rid, {})
         pending = catalog.change()
         pending.delete(former)
         named = dict(zip((column.name for column in columns), values, strict=True))

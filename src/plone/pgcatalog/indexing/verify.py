@@ -114,7 +114,7 @@ class Verifier:
             except POSKeyError:
                 self._gone.add(path)
         different = self._different_columns(entries)
-        idx = self.core.view().idx([rid for rid, _ in different.values()])
+        idx = self.core.view().idx([rid for rid, _ in different.values()]).value()
         keys = self._idx_keys()
         for entry in entries:
             if entry.path not in different:

@@ -44,7 +44,7 @@ def passages_of(core: Any, zoid: int, of_private: bool) -> list[Passage]:
     if not rows or not (of_private or is_public(core, view, where)):
         return []
     [(rid, source)] = rows
-    idx = view.idx([rid]).get(rid, {})
+    idx = view.idx([rid]).value().get(rid, {})
     return passages(source or "", *(text_in(idx, name) for name in ("getId", "Title", "Description")))
 
 

@@ -129,7 +129,8 @@ def _read(query: CompiledQuery, part: Predicate, values: list[str], loader: RowL
     view = loader.view
     all_values = any_value(part.column, values)
     where = query.where.changed(lambda each: all_values if each is part else each)
-    rows, _ = view.page(replace(query, where=where), 0, None, loader.excluded_keys, held, False, part.column, MOST_ROWS)
+    query = replace(query, where=where)
+    rows, _ = view.page(query, 0, None, loader.excluded_keys, held, False, part.column, MOST_ROWS).value()
     rids: dict[str, array[int]] = {value: array("q") for value in values}
     for row in rows:
         rids[row[-1]].append(row[0])

@@ -28,6 +28,18 @@ class Answer:
     total: int | None = None
     least: int = -1
 
+    @classmethod
+    def of_all(cls, query: CompiledQuery, rows: Sequence[Sequence[Any]]) -> "Answer":
+        """Return the answer to *query* with all its *rows*, (rid, path, score, …)."""
+        scores = tuple(row[2] or 0.0 for row in rows) if query.score else ()
+        return cls(array("q", [row[0] for row in rows]), scores, True, len(rows))
+
+    @classmethod
+    def of_ids(cls, ids: Sequence[int], size: int | None, total: int | None, least: int) -> "Answer":
+        """Return the answer with the first *size* *ids*, None for all, of *total* rows, more than *least*, as far as known."""
+        is_whole = size is None or len(ids) < size
+        return cls(ids, (), is_whole, len(ids) if is_whole else total, least)
+
     @property
     def bytes(self) -> int:
         """About what it takes in memory."""

@@ -268,7 +268,7 @@ class RowLoader:
             self._read((), held)
             wanted = [rid for rid in wanted if self._path(rid) is None]
         if wanted:
-            found = self.view.paths(wanted)
+            found = self.view.paths(wanted).value()
             self.place([(rid, found.get(rid, "")) for rid in wanted])
 
     def _path(self, rid: int) -> str | None:
@@ -320,7 +320,7 @@ class RowLoader:
         if not rids and not held:
             return
         versions = {rid: row.version or "" for rid, row in held.items()}
-        found = self.view.idx_texts(rids, self.excluded_keys, versions)
+        found = self.view.idx_texts(rids, self.excluded_keys, versions).value()
         rows = self.rows
         stamp = self._stamp if rows is self._stamped else None
         changed = {row[0] for row in found}

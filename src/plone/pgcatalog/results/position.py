@@ -31,34 +31,22 @@ def sorted_rids(
     rids: Sequence[int],
     paths: Iterable[str],
 ) -> array[int]:
-    """Return those of *rids*, the rows of *view* with these *paths*, that have a place in the Python sort of *query*, sorted."""
-    rows = [(rid, path, None) for rid, path in zip(rids, paths, strict=True)]
-    is_limited = query.window.size is not None
-    return array("q", [row[0] for row in sort_rows(view, lookup, rows, query.python_sort, is_limited)])
-
-
-def sort_rows(
-    view: CatalogView,
-    lookup: Callable[[str], IndexTranslator],
-    rows: list[Any],
-    sort: Sequence[tuple[str, bool]],
-    limited: bool,
-) -> list[Any]:
-    """Sort (rid, path, score) *rows* of *view* by *sort*, (index name, reverse) pairs, as ZCatalog's sortResults does.
+    """Return *rids*, the rows of *view* with these *paths*, in the Python sort of *query*, as ZCatalog's sortResults does.
 
     *lookup* finds the translator of an index.  Ties keep their order.  Rows without a key drop out:
 
-    - by any index, in a *limited* search or if the first index is one of positions
+    - by any index, in a limited search or if the first index is one of positions
     - by the first index, else; rows without a key in a further one come before the others
     """
-    needs_all = limited or is_of_positions(lookup(sort[0][0]))
-    for number, (name, reverse) in reversed(list(enumerate(sort))):
+    rows: list[Any] = list(zip(rids, paths, strict=True))
+    needs_all = query.window.size is not None or is_of_positions(lookup(query.python_sort[0][0]))
+    for number, (name, reverse) in reversed(list(enumerate(query.python_sort))):
         keys = document_keys(view, lookup(name), rows)
         if needs_all or number == 0:
             rows = [row for row in rows if row[0] in keys]
         # None sorts before values, as in ZCatalog; rows come ordered by rid, which breaks the ties.
         rows.sort(key=partial(_rank, keys), reverse=reverse)
-    return rows
+    return array("q", [rid for rid, _ in rows])
 
 
 def _rank(keys: Any, row: Any) -> tuple[bool, bool, Any]:
@@ -91,7 +79,7 @@ def positions(rows: list[Any]) -> dict[int, int]:
     """
     root = getUtility(ISiteRoot).getPhysicalRoot()
     folders: dict[str, dict[str, int]] = {}
-    for rid, path, _ in rows:
+    for rid, path in rows:
         parent, _, name = path.rpartition("/")
         folders.setdefault(parent, {})[name] = rid
     if len(folders) == 1:

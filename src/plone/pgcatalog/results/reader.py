@@ -8,13 +8,15 @@ What a statement brings besides the answer follows from rules, never from what o
   else in an open batch; in a small catalog it brings where the first rows are, if nothing is ranked;
 - a search for fewer than IDX_BATCH unique values has about as many rows: each read of it brings all, and so their number;
 - a search for one unique value that a page has announced brings the rows of all such values (``results.announced``);
-- a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
+- a row beyond the first WINDOW comes with the ids of all in front of it, and of as many behind it;
 - rows bring no count, unless ``count_along`` says so;
 - all rows of a result that Python sorts are read at once, and up to FEW_ROWS with their versions and metadata.
 """
 
-from array import array
+from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
@@ -24,15 +26,19 @@ from plone.pgcatalog.results.cache import BITS
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
+from plone.pgcatalog.results.position import sorted_rids
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.sql.predicate import EQUALS
 from typing import Any
 
 
+#: Rows that are read by themselves; for a row beyond, the ids of all rows up to it are.
+WINDOW = 100
 #: Rows of a result that Python sorts which come with their metadata: their versions take about as long as another message.
 FEW_ROWS = 100
 #: Rows that a count brings in a small catalog: a page of Plone's listings has 20 or 30.
@@ -42,23 +48,32 @@ FEWEST_IDS = 1024
 
 
 class Reader:
-    """Answers *query* in *view*; what it reads of rows it gives to *loader*.  *pages*: somebody wants a page and the total."""
+    """Answers *query* in *view*; what it reads of rows it gives to *loader*.
 
-    def __init__(self, view: CatalogView, query: CompiledQuery, loader: RowLoader, pages: bool = False) -> None:
+    *on_start* is called once, when the first part of the answer is there, with True if it has rows.
+    """
+
+    def __init__(
+        self,
+        view: CatalogView,
+        query: CompiledQuery,
+        loader: RowLoader,
+        on_start: Callable[[bool], Any] | None = None,
+    ) -> None:
         self._view = view
         #: the error of the last chance to read; None as long as the snapshot of the search is there
         self.error: Exception | None = None
         self.query = query
         self.loader = loader
         self.answer = NOTHING_MATCHES if query.is_empty else UNKNOWN
-        self._stamp: Stamp | None = None
-        #: None while the answer is nobody else's
+        #: None while no other result has the same answer
         self._key: Key | None = None
-        self._started = False
-        self._pages = pages
-        self._counts_along = False
+        self._has_cached = False
+        #: True if the statement that reads the first rows counts all
+        self.counts_along = False
         #: True if the loader has the rows of other searches, too
-        self.is_together = False
+        self._is_together = False
+        self._on_start = on_start
 
     @property
     def view(self) -> CatalogView:
@@ -67,59 +82,85 @@ class Reader:
             raise self.error.with_traceback(None)
         return self._view
 
+    @property
+    def rids(self) -> Sequence[int]:
+        """The record ids of the rows that are read."""
+        return self.answer.ids
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all rows are read."""
+        return self.answer.whole
+
     # -- the cache
 
-    def start(self) -> None:
-        """Take what the cache knows."""
-        if self._started:
+    def _read_cache(self) -> None:
+        """Use the cached answer."""
+        if self._has_cached:
             return
-        self._started = True
+        self._has_cached = True
         if not self.view.is_committed or self.query.is_empty:
             return
         query_key, stamp = self.query.key, self.view.stamp()
         if query_key is None or stamp is None:
             return
-        self._stamp = stamp
         self._key = (HITS, stamp, query_key)
         self.loader.share(stamp)
         cached = result_cache().get(self._key)
         if cached is not None:
             self.answer = self.answer.merged(cached)
 
-    def _learn(self, answer: Answer) -> None:
-        """Take *answer*, read just now, and keep it for others."""
-        self.answer = answer
-        if self._key is not None and self.view.is_current(self._stamp):
-            result_cache().put(self._key, answer, answer.bytes)
+    def _learn(self, fetch: Fetch[tuple[Answer, Rows]]) -> None:
+        """Read the answer and the rows of *fetch*, and store them for other results."""
+        self.answer, rows = fetch.value()
+        if self._key is not None and self.view.is_current(self._key[1]):
+            result_cache().put(self._key, self.answer, self.answer.bytes)
+        if rows:
+            self.loader.keep(rows)
+
+    def _has_read(self) -> None:
+        if not self._is_together:
+            self.loader.neighbours.rids = self.rids
+        if self._on_start is not None:
+            on_start, self._on_start = self._on_start, None
+            on_start(bool(self.rids or self.answer.total))
 
     # -- reading
 
-    def first(self, wanted: int) -> None:
-        """Know at least the first *wanted* rows, or all there are."""
-        self.start()
-        if not self.answer.whole and len(self.answer.ids) < wanted and not self._read_announced():
-            self._read_page(max(wanted, self._few_rows()), self._counts_along)
+    def read(self, wanted: int | None = None, with_paths: bool = False) -> None:
+        """Read at least the first *wanted* rows, None for all; *with_paths* their paths, if all are read."""
+        self._read(wanted, with_paths)
+        self._has_read()
 
-    def window(self) -> None:
-        """Know the rows of a window, for whoever wants their number: if there are *pages*, that of all rows, too."""
-        self._counts_along = self._counts_along or self._pages
-        self.first(1)
+    def _read(self, wanted: int | None, with_paths: bool = False, with_metadata: bool = False) -> None:
+        self._read_cache()
+        if wanted is not None and wanted <= WINDOW:
+            self._read_first(wanted)
+            return
+        if self.query.window.size is not None or self._few_rows():
+            self._read_first(1)
+        if not self.answer.whole and (wanted is None or len(self.answer.ids) < wanted):
+            self._learn(self._rest(wanted, with_paths, with_metadata and not self.query.score))
+
+    def _read_first(self, wanted: int) -> None:
+        """Read at least the first *wanted* rows, a page or a few."""
+        if self.answer.whole or len(self.answer.ids) >= wanted or self._read_announced():
+            return
+        self._read_page(max(wanted, self._few_rows()), self.counts_along)
 
     def _read_page(self, wanted: int, with_total: bool, with_versions: bool = True) -> None:
-        """Know the first *wanted* rows, which are not known, and *with_total* how many there are."""
-        start, size = self.query.window.start + len(self.answer.ids), self.query.window.size
+        """Read the first *wanted* rows, which are not read, and *with_total* how many there are."""
+        query, answer = self.query, self.answer
+        size = query.window.size
         if size is None:
-            size = wanted - len(self.answer.ids)
-        rows: list[Any] = []
-        total = None
-        if size:
-            excluded = self.loader.excluded_keys if with_versions and size <= IDX_BATCH else None
-            held = self._held()
-            with_total = with_total and self.answer.total is None
-            rows, total = self.view.page(self.query, start, size, excluded, held, with_total)
-        self._learn(self.answer.with_page(self.query, rows, size, total))
-        if rows:
-            self.loader.keep(rows)
+            size = wanted - len(answer.ids)
+        if not size:
+            self._learn(Fetch.of((answer.with_page(query, (), size), [])))
+            return
+        excluded = self.loader.excluded_keys if with_versions and size <= IDX_BATCH else None
+        with_total = with_total and answer.total is None
+        page = self.view.page(query, query.window.start + len(answer.ids), size, excluded, self._held(), with_total)
+        self._learn(page.then(lambda page: (answer.with_page(query, page[0], size, page[1]), page[0])))
 
     def _few_rows(self) -> int:
         """Return a limit above the number of rows that a search for unique values finds; 0 for another search."""
@@ -129,14 +170,13 @@ class Reader:
         return IDX_BATCH if part.operator == EQUALS or len(part.values[0]) < IDX_BATCH else 0
 
     def _read_announced(self) -> bool:
-        """Know all rows of a search that was announced; return whether it was."""
-        session = self.view.session
-        announced = session.announced.get(self.view.zoid)
+        """Read all rows of a search that was announced; return whether it was."""
+        announced = self.view.session.announced.get(self.view.zoid)
         if announced is None or (found := announced.find(self.query, self.loader, self._held)) is None:
             return False
         rids, self.loader = found
-        self.is_together = True
-        self._learn(Answer(rids, (), True, len(rids)))
+        self._is_together = True
+        self._learn(Fetch.of((Answer(rids, (), True, len(rids)), [])))
         return True
 
     def _held(self) -> bytes | None:
@@ -145,87 +185,109 @@ class Reader:
             return self.loader.store.bitmap
         return None if self.loader.has_most() else b""
 
-    def rest(self, with_paths: bool = False, with_metadata: bool = False) -> None:
-        """Know all rows, and with *with_paths* where they are; *with_metadata* their metadata if there are few."""
-        if self.query.window.size is not None or self._few_rows():
-            self.first(1)
-        self.start()
-        if self.answer.whole:
-            return
+    def _rest(self, wanted: int | None, with_paths: bool, with_metadata: bool) -> Fetch[tuple[Answer, Rows]]:
+        """Return a fetch of all rows, or of a part with the first *wanted*; what is near the end costs as much as all."""
+        query, total = self.query, self.answer.total
+        size = None if wanted is None else max(FEWEST_IDS, 1 << (wanted - 1).bit_length())
+        if query.score or (size is not None and total is not None and total <= size):
+            size = None
         # Where rows are that the process has is told by their versions.
-        with_metadata = with_metadata and not self.query.score
-        if self.query.score or with_metadata or (with_paths and not self.loader.has_most()):
+        if query.score or with_metadata or (with_paths and not self.loader.has_most()):
             options = (self.loader.excluded_keys, self._held(), False, None, FEW_ROWS) if with_metadata else ()
-            rows, _ = self.view.page(self.query, 0, None, *options)
-            scores = tuple(row[2] or 0.0 for row in rows) if self.query.score else ()
-            self._learn(Answer(array("q", [row[0] for row in rows]), scores, True, len(rows)))
-            if rows:
-                self.loader.keep(rows)
-        else:
-            ids = self.view.rids(self.query)
-            self._learn(Answer(ids, (), True, len(ids)))
-
-    def rest_up_to(self, wanted: int) -> None:
-        """Know at least the first *wanted* rows, or all there are; what is near the end costs as much as all."""
-        size = max(FEWEST_IDS, 1 << (wanted - 1).bit_length())
-        if self._few_rows():
-            self.first(1)
-        self.start()
-        total = self.answer.total
-        if self.answer.whole or len(self.answer.ids) >= wanted:
-            return
-        if self.query.score or self.query.window.size is not None or (total is not None and total <= size):
-            self.rest()
-            return
-        ids = self.view.rids(self.query, size)
-        is_whole = len(ids) < size
-        self._learn(Answer(ids, (), is_whole, len(ids) if is_whole else total, self.answer.least))
+            page = self.view.page(query, 0, None, *options)
+            return page.then(lambda page: (Answer.of_all(query, page[0]), page[0]))
+        least = self.answer.least
+        return self.view.rids(query, size).then(lambda rids: (Answer.of_ids(rids, size, total, least), []))
 
     # -- counting
-
-    def count_along(self) -> None:
-        """Have the rows counted by the statement that reads the first of them."""
-        self._counts_along = True
 
     def count_up_to(self, limit: int) -> None:
         """Have counting stop behind *limit* rows."""
         self.query = replace(self.query, count_limit=limit)
 
+    def length(self) -> int:
+        """Return the number of rows of the result: of its window, whose page brings the number of all, or of all."""
+        if self.query.window.size is not None:
+            self.counts_along = self.counts_along or self.query.window.is_page
+            self._read(1)
+        if not self.answer.whole:
+            self.query = replace(self.query, count_limit=None) if self.query.count_limit is not None else self.query
+            total = self.total()
+            assert total is not None
+            return total
+        self._has_read()
+        return len(self.rids)
+
     def total(self) -> int | None:
         """Return the number of rows that match, limits aside; None if there are more than are to be counted."""
         limit = self.query.count_limit
-        self.start()
+        self._read_cache()
         if self.answer.exceeds(limit):
             return None
         if self.answer.total is None and not self.answer.ids and (few := self._few_rows()):
-            self.first(few)
+            self._read_first(few)
         elif self.answer.total is None and (wanted := self._rows_with_count()):
             # The process has most rows of a small catalog, and knows them without their versions until the next commit.
             self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):
-            self._learn(self.answer.with_count(self.view.count(self.query).value(), limit))
+            answer = self.answer
+            self._learn(self.view.count(self.query).then(lambda counted: (answer.with_count(counted, limit), [])))
+        self._has_read()
         total = self.answer.total
         return None if total is None or (limit is not None and total > limit) else total
 
     def _rows_with_count(self) -> int:
-        """Return how many rows, of which none is known, a count brings along."""
+        """Return how many rows, of which none is read, a count brings along."""
         if self.answer.ids or self.answer.whole:
             return 0
-        if self.view.session.collected.is_open if self.query.window.size is None else self._pages:
+        if self.view.session.collected.is_open if self.query.window.size is None else self.query.window.is_page:
             return IDX_BATCH
         if self.query.window.size is not None or self.query.score:
             return 0
         return COUNT_BATCH if is_small_catalog(self.view) else 0
 
-    def whole_total(self) -> int:
-        """Return the number of rows that match, however many there are."""
-        if self.query.count_limit is not None:
-            self.query = replace(self.query, count_limit=None)
-        total = self.total()
-        assert total is not None
-        return total
 
+class SortedReader(Reader):
+    """Answers *query*, whose order or window is not in SQL: all rows are read, then sorted and cut here.
 
-def unsorted(query: CompiledQuery) -> CompiledQuery:
-    """Return *query* without what Python has to do: its sort, and a window that SQL cannot cut."""
-    return replace(query, python_sort=(), window=Window())
+    *lookup* finds the translator of an index.  The order is that of the folders now, so rows with one are read at once.
+    """
+
+    def __init__(self, lookup: Callable[[str], IndexTranslator], view: CatalogView, query: CompiledQuery, *more: Any):
+        super().__init__(view, replace(query, python_sort=(), window=Window()), *more)
+        self._sorted: Sequence[int] | None = None
+        self._total = 0
+        self._lookup, self._whole_query = lookup, query
+        if query.python_sort and not query.is_empty:
+            self.read()
+
+    @property
+    def rids(self) -> Sequence[int]:
+        """The record ids of the rows in their order."""
+        return self._sorted or ()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all rows are read and sorted."""
+        return self._sorted is not None
+
+    def read(self, wanted: int | None = None, with_paths: bool = False) -> None:
+        """Read and sort all rows."""
+        if self._sorted is None:
+            self._read(None, with_paths=True, with_metadata=True)
+            query, rids = self._whole_query, self.answer.ids
+            if query.python_sort:
+                rids = sorted_rids(self.view, self._lookup, query, rids, self.loader.paths(rids))
+            self._total = len(rids)
+            self._sorted = query.window.cut(rids, query.sort_count)
+        self._has_read()
+
+    def length(self) -> int:
+        """Return the number of rows in the window."""
+        self.read()
+        return len(self.rids)
+
+    def total(self) -> int:
+        """Return the number of rows that have a place in the order."""
+        self.read()
+        return self._total

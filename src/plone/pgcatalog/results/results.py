@@ -9,13 +9,12 @@ from operator import index as index_of
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
-from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.answer import Scores
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import RowLoader
-from plone.pgcatalog.results.position import sorted_rids
 from plone.pgcatalog.results.reader import Reader
-from plone.pgcatalog.results.reader import unsorted
+from plone.pgcatalog.results.reader import SortedReader
+from plone.pgcatalog.results.reader import WINDOW
 from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.results.stream import BATCH
 from plone.pgcatalog.results.stream import BrainStream
@@ -31,17 +30,13 @@ if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
 
 
-#: A slice that ends within this many rows is read by itself; beyond, the ids of all rows up to it are.
-WINDOW = 100
-
-
 class CatalogSearchResults(LazyMap):
     """Brains of the rows that *query* finds in *catalog*, in order.
 
     ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
     statement; what is beyond is read as an array of record ids.  A result that Python sorts is read when it is made.
     *criteria*, *context* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, the
-    context of the search, and (index name, reverse) pairs.  *on_start* is called when the first part of the answer is there, with True if it has rows.
+    context of the search, and (index name, reverse) pairs.  *on_start* is that of ``Reader``.
     """
 
     # What trusted code may ask; others could change it, and then count what they may not see.
@@ -63,22 +58,18 @@ class CatalogSearchResults(LazyMap):
         #: the compiled query, the condition of the rows that match, limits aside, and what both were made of
         self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
         loader = RowLoader(view, array("q"), catalog.excluded_keys)
-        self._needs_python = bool(query.python_sort) or not query.window.fits_sql
-        self._reader = Reader(view, unsorted(query) if self._needs_python else query, loader, query.window.is_page)
-        self._sorted: Sequence[int] | None = None
+        self._reader = (
+            SortedReader(catalog.translator, view, query, loader, on_start)
+            if query.python_sort or not query.window.fits_sql
+            else Reader(view, query, loader, on_start)
+        )
         self._assigned: int | None = None
         self._count_limit: int | None = None
         self._scores = Scores()
-        self._on_start = on_start
         self._brain_of = catalog.brain_maker()
         #: rid -> brain, of all that were given out
         self._brains: dict[int, Any] = {}
-        if query.is_empty:
-            return
-        if query.python_sort:
-            # The order is not in the database: it is that of the folders now.
-            self._first(1)
-        else:
+        if not (query.is_empty or query.python_sort):
             view.session.open_results.add(self)
 
     # -- what rooms above do with it, imported when somebody asks for it
@@ -122,85 +113,38 @@ class CatalogSearchResults(LazyMap):
 
     def read_first(self, rows: int) -> None:
         """Read the first *rows* rows now, in one message with what an open batch has collected."""
-        self._first(rows)
+        self._reader.read(rows)
 
     def count_along(self) -> None:
         """Have all rows counted in the message that reads the first ones: for who will want both."""
-        if not self._needs_python:
-            self._reader.count_along()
+        self._reader.counts_along = True
 
     def count_up_to(self, limit: int) -> None:
         """Have ``actual_result_count`` be *limit* where more rows match, which are not counted; ``is_limited`` tells.
 
-        A result that Python sorts, or somebody has counted, is counted whole.  Raises ValueError for a negative *limit*.
+        A result that Python sorts, or whose count is assigned, is counted whole.  Raises ValueError for a negative *limit*.
         """
         limit = whole("a limit to counting", limit, LARGEST_WINDOW)
         if limit < 0:
             raise ValueError("a limit to counting is not negative")
         self._count_limit = limit
-        if not self._needs_python:
-            self._reader.count_up_to(limit)
+        self._reader.count_up_to(limit)
 
     @property
     def is_limited(self) -> bool:
         """True if more rows match than ``actual_result_count`` says."""
-        if self._count_limit is None or self._needs_python or self._assigned is not None:
-            return False
-        return self._reader.total() is None
+        return self._count_limit is not None and self._assigned is None and self._reader.total() is None
 
     @property
     def _loader(self) -> RowLoader:
         return self._reader.loader
 
-    @property
-    def _answer(self) -> Answer:
-        return self._reader.answer
-
-    @property
-    def _rids(self) -> Sequence[int]:
-        """The record ids of the rows that are known."""
-        return self._answer.ids if self._sorted is None else self._sorted
-
-    def _first(self, wanted: int) -> None:
-        if self._needs_python:
-            self._sort_rows()
-        elif wanted <= WINDOW:
-            self._reader.first(wanted)
-        else:
-            self._reader.rest_up_to(wanted)
-        self._has_read()
-
-    def _all(self, with_paths: bool = False) -> None:
-        if self._needs_python:
-            self._sort_rows()
-        else:
-            self._reader.rest(with_paths)
-        self._has_read()
-
-    def _sort_rows(self) -> None:
-        """Sort in Python, and cut what SQL cannot."""
-        if self._sorted is None:
-            self._reader.rest(with_paths=True, with_metadata=True)
-            rids: Sequence[int] = self._answer.ids
-            if self.query.python_sort:
-                paths = self._loader.paths(rids)
-                rids = sorted_rids(self.view, self.catalog.translator, self.query, rids, paths)
-                self._assigned = len(rids)
-            self._sorted = self.query.window.cut(rids, self.query.sort_count)
-
-    def _has_read(self) -> None:
-        if not self._reader.is_together:
-            self._loader.neighbours.rids = self._rids
-        if self._on_start is not None:
-            on_start, self._on_start = self._on_start, None
-            on_start(bool(self._rids or self._answer.total))
-
     def materialize(self, ending: bool = False) -> None:
         """Read what is still open: before a change of the catalog all, before the *ending* of the transaction the rids."""
-        if not self._answer.whole or (self._needs_python and self._sorted is None):
-            self._all(with_paths=not ending)
+        if not self._reader.is_whole:
+            self._reader.read(with_paths=not ending)
         if not ending and self._assigned is None:
-            self._count()
+            self._reader.total()
 
     def fail(self, error: Exception) -> None:
         """Raise *error* for each read from now on: the snapshot of the search is gone."""
@@ -209,48 +153,33 @@ class CatalogSearchResults(LazyMap):
     # -- the sequence
 
     def __len__(self) -> int:
-        if self._needs_python:
-            self._first(1)
-        elif self.query.window.size is not None:
-            self._reader.window()
-            self._has_read()
-        if self._sorted is None and not self._answer.whole:
-            total = self._reader.whole_total()
-            self._has_read()
-            return total
-        return len(self._rids)
+        return self._reader.length()
 
     def __bool__(self) -> bool:
-        self._first(1)
-        return len(self._rids) > 0
+        self._reader.read(1)
+        return len(self._reader.rids) > 0
 
     @property
     def actual_result_count(self) -> int:
         """The number of rows that match, limits aside but that of ``count_up_to``."""
-        return self._count()
+        if self._assigned is not None:
+            return self._assigned
+        total = self._reader.total()
+        return total if total is not None else self._count_limit or 0
 
     @actual_result_count.setter
     def actual_result_count(self, value: int) -> None:
         self._assigned = value
 
-    def _count(self) -> int:
-        if self._needs_python:
-            self._sort_rows()
-        if self._assigned is not None:
-            return self._assigned
-        total = self._reader.total()
-        self._has_read()
-        return total if total is not None else self._count_limit or 0
-
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._slice(index)
-        index = index_of(index)
-        if len(self._rids) <= index:
-            self._first(index - index % IDX_BATCH + IDX_BATCH)
-        if not 0 <= index < len(self._rids):
-            self._all()
-        rid = self._rids[index]
+        index, reader = index_of(index), self._reader
+        if len(reader.rids) <= index:
+            reader.read(index - index % IDX_BATCH + IDX_BATCH)
+        if not 0 <= index < len(reader.rids):
+            reader.read()
+        rid = reader.rids[index]
         brain = self._brains.get(rid)
         if brain is None:
             row = self._loader.held(rid)
@@ -261,27 +190,28 @@ class CatalogSearchResults(LazyMap):
         return brain
 
     def _slice(self, index: slice) -> list[Any]:
+        reader = self._reader
         if index.step in (None, 1) and index.stop is not None and min(index.start or 0, index.stop) >= 0:
-            self._first(index.stop)
+            reader.read(index.stop)
         else:
-            self._all()
-        rids = self._rids[index]
+            reader.read()
+        rids = reader.rids[index]
         self._loader.neighbours.expect(rids)
         rows = self._loader.find(rids)
         return [self._brain(rid, row if (row := rows.get(rid)) and row.idx is not None else None) for rid in rids]
 
     def __iter__(self) -> Any:
-        index = 0
-        if self._rids:
-            self._first(1)
+        index, reader = 0, self._reader
+        if reader.rids:
+            reader.read(1)
         while True:
-            if index >= len(self._rids):
-                self._first(min(index + IDX_BATCH, WINDOW)) if index < WINDOW else self._all()
-                if index >= len(self._rids):
+            if index >= len(reader.rids):
+                reader.read(min(index + IDX_BATCH, WINDOW)) if index < WINDOW else reader.read()
+                if index >= len(reader.rids):
                     return
             if index % IDX_BATCH == 0:
-                self._loader.find(self._rids[index : index + IDX_BATCH])
-            rid = self._rids[index]
+                self._loader.find(reader.rids[index : index + IDX_BATCH])
+            rid = reader.rids[index]
             yield self._brain(rid, self._loader.held(rid))
             index += 1
 
@@ -292,5 +222,5 @@ class CatalogSearchResults(LazyMap):
         return self._brains.setdefault(rid, self._new_brain(rid, row)) if brain is None else brain
 
     def _new_brain(self, rid: int, row: Row | None) -> Any:
-        scores = (1, 1) if self.query.score is None else self._scores.of(rid, self._answer)
+        scores = (1, 1) if self.query.score is None else self._scores.of(rid, self._reader.answer)
         return self._brain_of(self._loader, rid, *scores, row)

@@ -148,7 +148,7 @@ class BrainStream(Iterator[Any]):
     def materialize(self, ending: bool = False) -> None:
         """Learn the record ids of what is left, before the catalog changes or the snapshot ends."""
         if self._rest is None:
-            self._rest = self._view.rids(self._remaining())
+            self._rest = self._view.rids(self._remaining()).value()
 
     def fail(self, error: Exception) -> None:
         """Raise *error* behind the batch: the snapshot of the search is gone."""
@@ -172,7 +172,7 @@ class BrainStream(Iterator[Any]):
 
     def _read_batch(self) -> None:
         loader = RowLoader(self._view, array("q"), self._catalog.excluded_keys)
-        rows, _ = self._view.page(self._remaining(), 0, self._size, loader.excluded_keys)
+        rows, _ = self._view.page(self._remaining(), 0, self._size, loader.excluded_keys).value()
         if len(rows) < self._size:
             self._rest = array("q")
             self._view.session.open_results.discard(self)
@@ -187,7 +187,7 @@ class BrainStream(Iterator[Any]):
             self._use(RowLoader(self._view, rest), rest)
             raise StopIteration
         batch, self._rest = rest[: self._size], rest[self._size :]
-        there = self._view.paths(batch)
+        there = self._view.paths(batch).value()
         rids = array("q", [rid for rid in batch if rid in there])
         self._use(RowLoader(self._view, rids, self._catalog.excluded_keys), rids)
         self._loader.place([(rid, there[rid]) for rid in rids])

@@ -117,11 +117,11 @@ class CatalogView(SeenCatalog):
         with_total: bool = False,
         value: Column | None = None,
         most: int | None = None,
-    ) -> tuple[Rows, int | None]:
-        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all rows that match.
+    ) -> Fetch[tuple[Rows, int | None]]:
+        """Return a fetch of (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all that match.
 
         The score of what is not ranked is None; so is the number without *with_total* if it was not found on the way, and
-        always if there is no row.  With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth
+        always if there is no row.  With *excluded_keys*, keys of idx that no brain has, the rows have more in the fourth
         place, unless the transaction sees changes of its own: their version, and the other keys of those not in *held*, a
         bitmap, None for all rows; see ``idx_texts``.  The last place has the *value* of a column, for a page without *size*.
         The fourth place of a page with more than *most* rows is None.
@@ -133,54 +133,60 @@ class CatalogView(SeenCatalog):
                 return statements.page(query, stored, start, size, statements.value_column(value), column)
             return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value, most)
 
-        rows = self.fetch(statement, query.where, operation="page").value()
-        if column is None or not rows:
-            return rows, None
-        return [row[:-1] for row in rows], rows[0][-1]
+        rows = self.fetch(statement, query.where, operation="page")
+        return rows.then(lambda rows: (rows, None) if column is None or not rows else without_total(rows))
 
-    def rids(self, query: CompiledQuery, size: int | None = None) -> array[int]:
-        """Return the rids of the sorted result, which is not ranked, or of its first *size* rows: one row with one binary value."""
+    def rids(self, query: CompiledQuery, size: int | None = None) -> Fetch[array[int]]:
+        """Return a fetch of the rids of the sorted result, which is not ranked, or of its first *size* rows: one binary value."""
         statement = partial(statements.ids, query) if size is None else partial(statements.first_ids, query, size=size)
-        rows = self.fetch(statement, query.where, operation="rids").value()
-        rids = array("q")
-        if rows and rows[0][0]:
-            rids.frombytes(rows[0][0])
-            if sys.byteorder == "little":
-                rids.byteswap()
-        return rids
+        return self.fetch(statement, query.where, operation="rids").then(from_binary)
 
-    def paths(self, rids: Iterable[int]) -> dict[int, str]:
-        """Return the paths of *rids*, leaving out unknown ones."""
-        condition = Condition("rid = ANY(%s::bigint[])", (list(rids),))
-        return dict(self.select("rid, path", condition).value())
+    def paths(self, rids: Iterable[int]) -> Fetch[dict[int, str]]:
+        """Return a fetch of the paths of *rids*, leaving out unknown ones."""
+        return self.select("rid, path", Condition("rid = ANY(%s::bigint[])", (list(rids),))).then(dict)
 
     # -- idx
 
-    def idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return the idx JSON (undecoded values) of the rows *rids*, those pending included."""
-        texts = ((rid, statements.split_version(text)[1]) for rid, _, text in self.idx_texts(rids))
+    def idx(self, rids: Sequence[int]) -> Fetch[dict[int, dict[str, Any]]]:
+        """Return a fetch of the idx JSON (undecoded values) of the rows *rids*, those pending included."""
+        return self.idx_texts(rids).then(partial(self._as_pending, rids))
+
+    def _as_pending(self, rids: Sequence[int], committed: Rows) -> dict[int, dict[str, Any]]:
+        texts = ((rid, statements.split_version(text)[1]) for rid, _, text in committed)
         idx = {rid: orjson.loads(text) if text else {} for rid, text in texts}
-        for rid in rids:
-            pending = self.pending_idx(rid, idx.get(rid))
-            if pending is not None:
-                idx[rid] = pending
-        return idx
+        pending = {rid: self.pending_idx(rid, idx.get(rid)) for rid in rids}
+        return idx | {rid: changed for rid, changed in pending.items() if changed is not None}
 
     def idx_texts(
         self, rids: Sequence[int], excluded_keys: Sequence[str] = (), versions: Mapping[int, str] = MappingProxyType({})
-    ) -> Rows:
-        """Return (rid, path, text) of the committed rows *rids*, and of those of another version than in *versions*.
+    ) -> "RowsFetch":
+        """Return a fetch of (rid, path, text) of the committed rows *rids*, and of those of another version than in *versions*.
 
         ``statements.split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *versions* are
         by rid; a row that is gone has None for its path.
         """
 
-        # What is pending changes no committed row, and needs no overlay here.
-        state = self.read_state()
-        if state is None:
-            return []
-        statement = statements.changed_rows(state.relation, rids, excluded_keys, versions)
-        return RowsFetch(self, lambda: statement, "metadata", None).value()
+        def statement() -> Statement | None:
+            # What is pending changes no committed row, and needs no overlay here.
+            state = self.read_state()
+            return None if state is None else statements.changed_rows(state.relation, rids, excluded_keys, versions)
+
+        return RowsFetch(self, statement, "metadata", None)
+
+
+def without_total(rows: Rows) -> tuple[Rows, int]:
+    """Return *rows* without their last place, and the number of all rows that stands there."""
+    return [row[:-1] for row in rows], rows[0][-1]
+
+
+def from_binary(rows: Rows) -> "array[int]":
+    """Return the rids in the binary value of ``statements.ids``."""
+    rids = array("q")
+    if rows and rows[0][0]:
+        rids.frombytes(rows[0][0])
+        if sys.byteorder == "little":
+            rids.byteswap()
+    return rids
 
 
 class RowsFetch(Fetch[Rows]):

@@ -131,7 +131,7 @@ class Browser:
         ).value()
 
     def _page(self, shown: list[tuple[Any, ...]], before: str, after: str) -> Page:
-        idx = self.view.idx([rid for rid, _path in shown]) if shown else {}
+        idx = self.view.idx([rid for rid, _path in shown]).value() if shown else {}
         rows = [Row(rid, path, *describe(idx.get(rid, {}))) for rid, path in shown]
         return Page(rows, before, after)
 
@@ -243,7 +243,7 @@ class InformationPage(ManagePage):
         return [(name, shown(value)) for name, value in self.row.items() if name != "idx"]
 
     def idx(self) -> str:
-        idx = self.catalog.view().idx([self.rid]).get(self.rid, {})
+        idx = self.catalog.view().idx([self.rid]).value().get(self.rid, {})
         return cut(json.dumps(idx, ensure_ascii=False, indent=1, sort_keys=True), 10 * LONGEST)
 
     @property
