@@ -79,7 +79,8 @@ def test_many_rows_in_the_order_of_their_positions_come_without_metadata(filled:
 def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
-    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
+    for module in ("reader", "results"):
+        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
     monkeypatch.setattr(loader, "MOST_IDX", 8)
     for reading in (titles, lambda results: [results[n].Title for n in range(PAGES)]):
         result_cache().clear(ROWS)
@@ -96,7 +97,8 @@ def test_known_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, 
     """A loop over rows of which the process knows some sends no more messages than one over rows of which it knows none."""
     monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
-    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
+    for module in ("reader", "results"):
+        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
     monkeypatch.setattr(loader, "MOST_IDX", 8)
     result_cache().clear()
     for number in known:
@@ -110,7 +112,8 @@ def test_known_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, 
 def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr(loader, "MOST_IDX", 8)
-    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
+    for module in ("reader", "results"):
+        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
     result_cache().clear(ROWS)
     results = search(filled, sort_on="getId")
     brains = list(results)
@@ -129,7 +132,8 @@ def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -
 
 def test_metadata_does_not_bring_back_the_path_before_a_move(portal: Any, monkeypatch: Any) -> None:
     """Rows are read with what is committed of them; where they are is what the transaction sees."""
-    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
+    for module in ("reader", "results"):
+        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
     folder = create(portal, "Folder", "folder")
     for number in range(4):
         create(folder, "Document", f"inside{number}", title=f"Inside {number}")
@@ -151,7 +155,8 @@ SLICES = [(30, 35), (3, 9), (9, 30), (0, 4), (38, 60), (39, 40), (50, 60), (4, 5
 )
 @pytest.mark.parametrize("first", range(len(SLICES)))
 def test_any_part_of_a_result_is_that_of_the_whole(filled: Any, monkeypatch: Any, query: Any, first: int) -> None:
-    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
+    for module in ("reader", "results"):
+        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
     monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
     whole = titles(search(filled, **query))
     for counts_first in (False, True):
@@ -167,7 +172,8 @@ def test_any_part_of_a_result_is_that_of_the_whole(filled: Any, monkeypatch: Any
 
 def test_a_part_far_behind_reads_the_ids_in_front_of_it_only(filled: Any, monkeypatch: Any) -> None:
     """And of twice as many the next time, so that reading on reads few of them twice."""
-    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
+    for module in ("reader", "results"):
+        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
     monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
     result_cache().clear()
     results = search(filled, sort_on="getId")

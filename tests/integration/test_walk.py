@@ -16,7 +16,7 @@ CONTENT = make_pages
 SOURCE = Path(plone.pgcatalog.__file__).parent
 #: The steps of a search: (module, function), to each of which a way leads from the caller.
 STEPS = {
-    ("core/searcher.py", "find"),
+    ("core/searcher.py", "search"),
     ("query/bind.py", "condition"),
     ("query/statements.py", "page"),
     ("database/prepared.py", "_exchange"),

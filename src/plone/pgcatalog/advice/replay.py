@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.core.searcher import search_context
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexing.codec import CodecError
+from plone.pgcatalog.meaning.question import search_context
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
@@ -19,6 +19,7 @@ from plone.pgcatalog.observe.record import recall
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.criteria import text_queries
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.reader import WINDOW
 from plone.pgcatalog.sql.expression import Statement
@@ -56,7 +57,8 @@ def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, b
     if missing:
         raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
     try:
-        return compile_query(query, search_context(catalog, query, sort), sort, limit)
+        texts = text_queries(query, catalog.configuration.lexicons)
+        return compile_query(query, search_context(catalog, query, sort, texts), sort, limit)
     except (*VALUE_ERRORS, LookupError) as error:
         raise ReplayError(_("the catalog refuses the query: ${error}", {"error": str(error)})) from error
 

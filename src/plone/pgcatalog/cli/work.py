@@ -273,7 +273,7 @@ def check_names(catalog: Catalog, query: dict[str, Any]) -> None:
 def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:
     """Return what ``sort_on``, ``sort_order`` and ``sort_limit`` of *query* mean; raises ReplayError."""
     names, orders = texts_of(query, "sort_on"), texts_of(query, "sort_order")
-    return list(zip(names, sort_directions(len(names), orders), strict=True)), query.get("sort_limit")
+    return list(zip(names, sort_directions(orders), strict=False)), query.get("sort_limit")
 
 
 def texts_of(query: dict[str, Any], key: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
+from itertools import islice
 from plone.pgcatalog.compat.mappings import Data
 from plone.pgcatalog.compat.mappings import IndexMapping
 from plone.pgcatalog.compat.mappings import Paths
@@ -141,7 +142,7 @@ class _CatalogCompat(ZCatalogCatalog):
         sort_index = self._getSortIndex(query)
         order = self._get_sort_attr("order", query)
         count = len(sort_index) if isinstance(sort_index, list) else 1
-        reverse = sort_directions(count, order)
+        reverse = list(islice(sort_directions(order), count))
         limit = self._get_sort_attr("limit", query)
         return self.search(query, sort_index, reverse[0] if count == 1 else reverse, limit, merge)
 
@@ -159,10 +160,10 @@ class _CatalogCompat(ZCatalogCatalog):
         else:
             if not isinstance(reverse, str | None):
                 reverse = ["reverse" if r is True else r for r in reverse]
-            directions = sort_directions(len(indexes), reverse)
+            directions = list(islice(sort_directions(reverse), len(indexes)))
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
         core = self.core.fixed()
-        results = searcher.find(core, with_lists(query, core.indexes), sort, limit)
+        results = searcher.search(core, with_lists(query, core.indexes), sort, limit)
         return results if merge else self._unmerged(results)
 
     def _unmerged(self, results: CatalogSearchResults) -> Any:

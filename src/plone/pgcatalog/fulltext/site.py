@@ -55,10 +55,10 @@ class SiteTuning:
         """Return the languages whose stop words count: those the *query* asks for, else that of the request."""
         if not self.tuning.stop_words:
             return []
-        wanted = query.get("Language")
-        wanted = wanted.get("query") if isinstance(wanted, Mapping) else wanted
-        values = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list | tuple) else ()
-        codes = [value for value in values if isinstance(value, str) and value]
+        value = query.get("Language")
+        value = value.get("query") if isinstance(value, Mapping) else value
+        values = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
+        codes = [each for each in values if isinstance(each, str) and each]
         if not codes and (current := self.language()):
             codes = [current]
         return codes or [language for language, _ in self.tuning.stop_words]

@@ -126,6 +126,11 @@ class IndexTranslator(ABC):
             if "context" not in signature(method).parameters:
                 setattr(cls, name, with_context(method))
 
+    @property
+    def has_cache_key(self) -> bool:
+        """True if the index treats different values as equal."""
+        return getattr(self.cache_key, "__func__", None) is not IndexTranslator.cache_key.__func__  # type: ignore[attr-defined]
+
     @classmethod
     def cache_key(cls, index: Any, value: Any) -> Hashable:
         """Return the key of a query's *value* in the cache of compiled queries.

@@ -1,4 +1,4 @@
-"""A search by meaning: whether one is asked for, its question in words, and the vector of that.
+"""The context of a search, and its question: whether one is asked for by meaning, in words, and the vector of that.
 
 If there is no vector, because no embedder is set up, or it is slow or down, words answer alone.
 """
@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
+from plone.pgcatalog.fulltext.site import visitors_tuning
+from plone.pgcatalog.fulltext.word_lookup import find_globs
+from plone.pgcatalog.fulltext.word_lookup import find_word_parts
 from plone.pgcatalog.indexes.base import QueryError
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.meaning.embedder import Embedder
@@ -26,6 +30,7 @@ from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import WORDS
+from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
@@ -77,6 +82,35 @@ def is_hybrid(query: Mapping[str, Any], indexes: Container[str]) -> bool:
     return SOURCE_INDEX in query
 
 
+def search_context(
+    catalog: Any,
+    query: Mapping[str, Any],
+    sort: Sequence[tuple[str, bool]],
+    texts: Sequence[tuple[str, str]],
+    asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> SearchContext:
+    """Return the context of a search by *query*, a whole query dict with the ``text_queries`` *texts*, and *sort*.
+
+    An embedder is asked within a context of *asking*.  Raises WrongRank for an unknown way to rank, LimitExceeded, and
+    psycopg.Error.
+    """
+    # A context of its own: it stores the texts of one search.
+    context: SearchContext = replace(catalog.context, is_ranked=not sort)
+    indexes = context.indexes
+    is_hybrid_search = RANK in query and is_hybrid(query, indexes)
+    if not texts:
+        return context
+    context = replace(context, globs=find_globs(catalog, texts))
+    if SOURCE_INDEX in indexes:
+        if query.get(AS_SITE) is True and AS_SITE not in indexes:
+            context = replace(context, tuning=visitors_tuning(context.tuning, catalog.tool))
+        if parts_of_words(catalog.tool):
+            context = replace(context, word_parts=find_word_parts(catalog, texts))
+        if is_hybrid_search:
+            context = replace(context, question=question_of(catalog, context, query, asking=asking))
+    return context
+
+
 def as_site_searches(tool: Any, query: Mapping[str, Any]) -> dict[str, Any]:
     """Return *query*, of a visitor who searches the site of the catalog *tool* by words, with the site's stop words."""
     return dict(query) if AS_SITE in tool._core.indexes else {**query, AS_SITE: True}
@@ -96,13 +130,13 @@ def question_of(
     The embedder is asked within a context of *asking*.  A question that got no vector is not sent again in the same
     snapshot: a page waits for an embedder once, and all its parts are of one set.
     """
-    text = context.indexes[SOURCE_INDEX]
-    has_words = text.score(query, context) is not None or text.where(query, context) in (None, NOTHING)
-    if not has_words or not text.has_meaning(query, context):
-        return None
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
     words = question_in(" ".join(text for _, text in texts))
-    vectors = vectors_of(core) if words else None
+    text = context.indexes[SOURCE_INDEX]
+    has_words = text.score(query, context) is not None or text.where(query, context) in (None, NOTHING)
+    if not (words and has_words and text.has_meaning(query, context)):
+        return None
+    vectors = vectors_of(core)
     if vectors is not None and least is not None:
         vectors = replace(vectors, least=least)
     if vectors is None or not (vectors.least or vectors.calibration) or (core.zoid, words) in core.session.unanswered:

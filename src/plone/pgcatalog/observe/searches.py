@@ -112,15 +112,15 @@ def record(dsn: str, catalog: int, text: str, has_results: bool) -> None:
         recorders[dsn].put(catalog, words, has_results)
 
 
-def note(catalog: "Catalog", criterion: Any, has_results: bool) -> None:
-    """Note in the request that *criterion*, a query for words, was answered by *catalog*, and whether it *has_results*.
+def note(catalog: "Catalog", value: Any, has_results: bool) -> None:
+    """Note in the request that *value*, a query for words, was answered by *catalog*, and whether it *has_results*.
 
     Only the first search of a visitor who has not logged in, whom nothing but public pages answer.
     """
     other = getattr(getRequest(), "other", None)
     if other is None or NOTED in other or not record_searches(catalog.tool):
         return
-    text = criterion.get("query") if isinstance(criterion, Mapping) else criterion
+    text = value.get("query") if isinstance(value, Mapping) else value
     if isinstance(text, str) and getSecurityManager().getUser().getId() is None:
         other[NOTED] = (dsn_of(catalog.jar), catalog.zoid, text, has_results)
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
+from plone.pgcatalog.fulltext.term_statistics import request_count
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.record import keep
 from plone.pgcatalog.observe.record import shape_of
 from plone.pgcatalog.observe.record import SlowQuery
@@ -14,6 +16,7 @@ from plone.pgcatalog.observe.recorder import Throttle
 from plone.pgcatalog.request import asking_path
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from Products.ZCatalog.plan import CatalogPlan
@@ -98,18 +101,19 @@ throttle = Throttle()
 
 
 class Trace:
-    """Times the parts of a search in *catalog* for a query, its sort and its limit.
+    """Times the parts of a search in *catalog*, and reports them.
 
-    ``compiled`` is called when the SQL is there, ``ran`` after each statement.  A result runs its statements when
-    it is asked, so each counts by itself: a page, the total, the remaining rows, metadata.  Making the SQL, and the
-    time of the embedder within ``embedding``, count with the first.
+    ``compiled`` is called when the SQL is there, ``ran`` after each statement, ``started`` when the first rows are read.
+    A result runs its statements when it is read, so each counts by itself: a page, the total, the remaining rows,
+    metadata.  Making the SQL, and the time of the embedder within ``embedding``, count with the first.
     """
 
     __slots__ = ("_catalog", "_compile", "_embed", "_query", "_started", "seconds")
 
-    def __init__(self, catalog: "Catalog", query: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> None:
+    def __init__(self, catalog: "Catalog") -> None:
         self._catalog = catalog
-        self._query = (query, sort, limit)
+        #: the query dict, its sort, its limit, and whether it is ranked
+        self._query: tuple[Mapping[str, Any], Sequence[tuple[str, bool]], Any, bool] = ({}, (), None, False)
         self._compile = self._embed = 0.0
         #: so long the search has taken until now
         self.seconds = 0.0
@@ -123,7 +127,9 @@ class Trace:
         finally:
             self._embed += perf_counter() - started
 
-    def compiled(self) -> None:
+    def compiled(self, query: Mapping[str, Any], sort: Sequence[tuple[str, bool]], limit: Any, is_ranked: bool) -> None:
+        """Note that *query* is compiled, with its *sort* and its *limit*."""
+        self._query = (query, sort, limit, is_ranked)
         self.seconds = perf_counter() - self._started
         self._compile = self.seconds - self._embed
 
@@ -140,9 +146,23 @@ class Trace:
             times = (embed + compile + execute + decode, embed, compile, execute, decode)
             self._record(operation, statement, times, rows, cold)
 
+    def started(self, found: bool) -> None:
+        """Feed the query report, note the words of the search, and whether it has *found* rows; schedule regular work."""
+        catalog = self._catalog
+        query, _, _, is_ranked = self._query
+        report_slow(catalog.tool, query, self.seconds)
+        if catalog.jar.isReadOnly():
+            return
+        recorder.tick(dsn_of(catalog.jar))
+        if SOURCE_INDEX in query:
+            searches.note(catalog, query[SOURCE_INDEX], found)
+        state = catalog.session.read_states().get(catalog.zoid) if is_ranked else None
+        if state is not None:
+            request_count(dsn_of(catalog.jar), catalog.zoid, state.generation)
+
     def _record(self, operation: str, statement: Statement, times: Times, rows: int, cold: str) -> None:
         catalog = self._catalog
-        query, sort, limit = self._query
+        query, sort, limit, _ = self._query
         indexes = aq_base(catalog.tool)._indexes
         options = {name: getattr(index, "query_options", ()) for name, index in indexes.items()}
         text, left_out = keep(query, options, sort, limit, slow_query_mask(catalog.tool), statement.window)

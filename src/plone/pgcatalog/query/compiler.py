@@ -7,7 +7,6 @@ The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResu
 from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,6 +104,19 @@ class CompiledQuery:
         """True when no row can match, whatever the catalog holds."""
         return self.where is NOTHING
 
+    def cut(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Return the wanted part of all *rows*, which are sorted, for any start of the window.
+
+        ZCatalog sorts no more rows than up to the end of the window; a negative start counts from there.  With an end
+        before the first row it fails by one index (nothing, here), and counts backwards by several.
+        """
+        if self.window.size is None:
+            return rows
+        end = self.window.start + self.window.size
+        if self.sort_count:
+            rows = rows[: max(end, 0) if self.sort_count == 1 else end]
+        return rows[self.window.start : end]
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -119,19 +131,6 @@ class Window:
     def fits_sql(self) -> bool:
         """False for a negative start, which counts as Python slices do."""
         return self.start >= 0 and (self.size is None or self.size >= 0)
-
-    def cut(self, rows: Sequence[Any], sort_count: int) -> Sequence[Any]:
-        """Return the wanted part of all *rows*, sorted by *sort_count* indexes, for any start.
-
-        ZCatalog sorts no more rows than up to the end of the window; a negative start counts from there.  With an end
-        before the first row it fails by one index (nothing, here), and counts backwards by several.
-        """
-        if self.size is None:
-            return rows
-        end = self.start + self.size
-        if sort_count:
-            rows = rows[: max(end, 0) if sort_count == 1 else end]
-        return rows[self.start : end]
 
 
 def compile_query(
@@ -232,6 +231,8 @@ class CompiledQueries:
         self._lexicons = lexicons
         self._is_saved = is_saved
         self._memory: OrderedDict[Hashable, Any] = OrderedDict()
+        #: name of an index with a ``cache_key`` of its own -> that, for a value
+        self._key_of = {n: partial(t.cache_key, t.index) for n, t in indexes.items() if t.has_cache_key}
         #: the indexes whose condition depends on the value under their name alone, if it has no options elsewhere
         built_in = {n: t for n, t in indexes.items() if BUILT_IN.get(t.meta_type) is type(t)}
         self._own = {name for name, t in built_in.items() if t.is_stable and not t.has_ranking}
@@ -241,11 +242,17 @@ class CompiledQueries:
     ) -> CompiledQuery:
         """Return ``compile_query`` of the same arguments, from memory if it would be the same."""
         indexes = context.indexes
-        keys = value_keys(criteria, indexes) if self._is_saved else {}
-        lexicons = [lexicon for name, lexicon in self._lexicons.items() if name in criteria]
-        has_plain_words = context.is_plain or not lexicons
-        is_stable = has_plain_words and all(indexes[name].is_stable for name in keys if name in indexes)
-        key = query_key(keys, lexicons, sort, limit) if is_stable else None
+        keys = value_keys(criteria, self._key_of) if self._is_saved else {}
+        # The same objects make the words of a lexicon as long as it has not changed.
+        words = tuple([getattr(each, "_pipeline", None) for name, each in self._lexicons.items() if name in criteria])
+        is_plain = not words or (context.is_plain and all(type(elements) is tuple for elements in words))
+        key: Hashable = None
+        if keys and is_plain and all(indexes[name].is_stable for name in keys if name in indexes):
+            try:
+                hash(words)
+                key = tuple(keys.items()), words, tuple(sort), frozen(limit)
+            except TypeError:
+                pass  # an add-on's lexicon, or a limit, without a stable key
         return self._once(key, partial(self._compiled, criteria, context, sort, limit, keys))
 
     def _compiled(
@@ -279,8 +286,8 @@ class CompiledQueries:
         return made
 
 
-def value_keys(query: Mapping[str, Any], translators: Mapping[str, IndexTranslator]) -> dict[str, Hashable]:
-    """Return the key of each value of *query*; values an index treats as equal share one (``IndexTranslator.cache_key``).
+def value_keys(query: Mapping[str, Any], key_of: Mapping[str, Callable[[Any], Hashable]]) -> dict[str, Hashable]:
+    """Return the key of each value of *query*; values that an index treats as equal have one key by *key_of* its name.
 
     Empty if a value has no stable key, or a name is no text.
     """
@@ -289,24 +296,8 @@ def value_keys(query: Mapping[str, Any], translators: Mapping[str, IndexTranslat
         return keys
     try:
         for name, value in query.items():
-            translator = None if type(value) is str else translators.get(name)
-            keys[name] = frozen(value) if translator is None else translator.cache_key(translator.index, value)
+            keys[name] = key_of[name](value) if name in key_of and type(value) is not str else frozen(value)
         hash(tuple(keys.values()))
     except (TypeError, RecursionError):
         return {}
     return keys
-
-
-def query_key(
-    keys: Mapping[str, Hashable], lexicons: Iterable[Any], sort: Sequence[tuple[str, bool]], limit: Any
-) -> Hashable:
-    """Return the key of a query whose values have *keys*, for texts with words of *lexicons*; None without a stable one."""
-    # The same objects make the words of a lexicon as long as it has not changed.
-    words = tuple([getattr(lexicon, "_pipeline", None) for lexicon in lexicons])
-    if not keys or not all(type(elements) is tuple for elements in words):
-        return None
-    try:
-        hash(words)
-        return tuple(keys.items()), words, tuple(sort), frozen(limit)
-    except TypeError:
-        return None

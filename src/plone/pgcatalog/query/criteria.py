@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 from collections.abc import ValuesView
+from itertools import chain
+from itertools import repeat
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
@@ -139,7 +141,7 @@ def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) ->
             raise CatalogError(f"Unknown sort_on index: {name!r}")
         if not is_sortable(translator.index):
             raise CatalogError(f"The index chosen for sort_on is not capable of being used as a sort index: {name!r}")
-    return list(zip(names, sort_directions(len(names), option(query, "order")), strict=True))
+    return list(zip(names, sort_directions(option(query, "order")), strict=False))
 
 
 def is_sortable(index: Any) -> bool:
@@ -147,16 +149,16 @@ def is_sortable(index: Any) -> bool:
     return hasattr(aq_base(index), "documentToKeyMap")
 
 
-def sort_directions(count: int, order: Any) -> list[bool]:
-    """Return for *count* sort indexes whether each is reversed.
+def sort_directions(order: Any) -> Iterator[bool]:
+    """Yield for each sort index whether it is reversed.
 
     *order* is ``sort_order``: None, a string or a sequence of strings, in any case.  Indexes beyond the given
     directions follow the first.
     """
     if order is None or isinstance(order, str):
         order = [order or ""]
-    reverse = [str(o).lower() in ("reverse", "descending") for o in order] or [False]
-    return [reverse[i] if i < len(reverse) else reverse[0] for i in range(count)]
+    reverse = [str(each).lower() in ("reverse", "descending") for each in order] or [False]
+    return chain(reverse, repeat(reverse[0]))
 
 
 def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:

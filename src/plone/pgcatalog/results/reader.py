@@ -248,46 +248,33 @@ class Reader:
 
 
 class SortedReader(Reader):
-    """Answers *query*, whose order or window is not in SQL: all rows are read, then sorted and cut here.
+    """Answers *query*, whose order or window is not in SQL: all rows are read at once, then sorted and cut here.
 
-    *lookup* finds the translator of an index.  The order is that of the folders now, so rows with one are read at once.
+    *lookup* finds the translator of an index.  Positions are those in the folders now.
     """
 
     def __init__(self, lookup: Callable[[str], IndexTranslator], view: CatalogView, query: CompiledQuery, *more: Any):
         super().__init__(view, replace(query, python_sort=(), window=Window()), *more)
-        self._sorted: Sequence[int] | None = None
-        self._total = 0
-        self._lookup, self._whole_query = lookup, query
-        if query.python_sort and not query.is_empty:
-            self.read()
+        self._read(None, with_paths=True, with_metadata=True)
+        rids = self.answer.ids
+        if query.python_sort and rids:
+            rids = sorted_rids(view, lookup, query, rids, self.loader.paths(rids))
+        self._total = len(rids)
+        self._sorted = query.cut(rids)
+        self._has_read()
 
     @property
     def rids(self) -> Sequence[int]:
         """The record ids of the rows in their order."""
-        return self._sorted or ()
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all rows are read and sorted."""
-        return self._sorted is not None
+        return self._sorted
 
     def read(self, wanted: int | None = None, with_paths: bool = False) -> None:
-        """Read and sort all rows."""
-        if self._sorted is None:
-            self._read(None, with_paths=True, with_metadata=True)
-            query, rids = self._whole_query, self.answer.ids
-            if query.python_sort:
-                rids = sorted_rids(self.view, self._lookup, query, rids, self.loader.paths(rids))
-            self._total = len(rids)
-            self._sorted = query.window.cut(rids, query.sort_count)
-        self._has_read()
+        """Read nothing: all rows are here."""
 
     def length(self) -> int:
         """Return the number of rows in the window."""
-        self.read()
         return len(self.rids)
 
     def total(self) -> int:
         """Return the number of rows that have a place in the order."""
-        self.read()
         return self._total

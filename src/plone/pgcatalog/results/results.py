@@ -59,9 +59,9 @@ class CatalogSearchResults(LazyMap):
         self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
         loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._reader = (
-            SortedReader(catalog.translator, view, query, loader, on_start)
-            if query.python_sort or not query.window.fits_sql
-            else Reader(view, query, loader, on_start)
+            Reader(view, query, loader, on_start)
+            if query.window.fits_sql and not query.python_sort
+            else SortedReader(catalog.translator, view, query, loader, on_start)
         )
         self._assigned: int | None = None
         self._count_limit: int | None = None
@@ -69,7 +69,7 @@ class CatalogSearchResults(LazyMap):
         self._brain_of = catalog.brain_maker()
         #: rid -> brain, of all that were given out
         self._brains: dict[int, Any] = {}
-        if not (query.is_empty or query.python_sort):
+        if not self._reader.is_whole:
             view.session.open_results.add(self)
 
     # -- what rooms above do with it, imported when somebody asks for it
