@@ -11,9 +11,9 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.reader import Reader
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.expression import Fragment

@@ -24,7 +24,7 @@ from plone.pgcatalog.query.criteria import expression_in
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
-from plone.pgcatalog.results.fetch import Fetch
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 

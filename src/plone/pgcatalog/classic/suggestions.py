@@ -20,8 +20,8 @@ from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.request import number_in
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
 from plone.transformchain.interfaces import ITransform

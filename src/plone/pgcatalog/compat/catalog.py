@@ -133,7 +133,8 @@ class _CatalogCompat(ZCatalogCatalog):
         """Search; *query* and *kw* together are a ZCatalog query.  Raises CatalogError for a bad sort_on."""
         if any_patched(STEPS):
             return self._search_by_steps(merged(query, kw, self.core.indexes), _merge)
-        results = self.core.search(query, **kw)
+        core = self.core.fixed()
+        results = searcher.search(core, merged(query, kw, core.indexes))
         return results if _merge else self._unmerged(results)
 
     def _search_by_steps(self, query: Any, merge: bool) -> Any:

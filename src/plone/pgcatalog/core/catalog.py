@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from ExtensionClass import Base
 from itertools import islice
 from plone.pgcatalog.core import cataloguer
-from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import connection_of
@@ -25,13 +24,11 @@ from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.criteria import canonical
-from plone.pgcatalog.query.criteria import merged
 from plone.pgcatalog.query.criteria import with_lists
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.results.announced import Announced
 from plone.pgcatalog.results.announced import MOST
 from plone.pgcatalog.results.brain import brain_class
-from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import search_timeout
@@ -167,11 +164,6 @@ class Catalog(Base):
         return ((state.tid if state else 0) << PENDING_BITS) + (pending.changes if pending else 0)
 
     # -- searching
-
-    def search(self, query: Any = None, **keywords: Any) -> CatalogSearchResults:
-        """Return what a query dict or query object, together with *keywords*, finds; see ``searcher.search``."""
-        catalog = self.fixed()
-        return searcher.search(catalog, merged(query, keywords, catalog.indexes))
 
     def announce(self, name: str, keys: Iterable[Any], source: Hashable) -> None:
         """Let the first search for a row with one of *keys* in the index *name* read the rows of all *keys*.

@@ -17,9 +17,9 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.query.nearest import SIMILARITY
 from plone.pgcatalog.query.statements import versioned_idx_sql
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import SOURCE_INDEX

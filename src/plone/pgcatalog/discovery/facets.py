@@ -39,8 +39,8 @@ from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote

@@ -34,8 +34,8 @@ from plone.pgcatalog.query.criteria import text_queries
 from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID

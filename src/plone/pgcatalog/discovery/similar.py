@@ -20,7 +20,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
-from plone.pgcatalog.results.fetch import Fetch
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX

@@ -33,8 +33,8 @@ from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import without_near
 from plone.pgcatalog.query.nearest import WORDS
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement

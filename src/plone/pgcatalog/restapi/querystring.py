@@ -14,8 +14,8 @@ from plone.pgcatalog.restapi.parameters import parsing
 from plone.pgcatalog.restapi.search import ALONG
 from plone.pgcatalog.restapi.search import counted
 from plone.pgcatalog.restapi.search import counting_of
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body
 from plone.restapi.serializer.converters import json_compatible

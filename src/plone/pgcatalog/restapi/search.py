@@ -30,9 +30,9 @@ from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.parameters import parsing
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.restapi.batching import HypermediaBatch
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer

@@ -26,12 +26,12 @@ from plone.pgcatalog.results.cache import BITS
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.position import sorted_rids
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.sql.predicate import EQUALS
 from typing import Any

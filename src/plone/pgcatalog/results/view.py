@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.keywords import with_some_row
@@ -24,7 +25,6 @@ from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.results.fetch import Fetch
 from plone.pgcatalog.results.seen import SeenCatalog
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
@@ -49,6 +49,33 @@ TOO_LARGE = (
 )
 #: The protocol counts the values of a statement in two bytes.
 MAX_PARAMS = 65535
+
+
+class Fetch[Value]:
+    """A value that *read* returns; *read* is called once, when the value is first wanted.
+
+    A chain of fetches begins with a ``RowsFetch``.
+    """
+
+    def __init__(self, read: Callable[[], Value]) -> None:
+        self._read = read
+
+    @classmethod
+    def of(cls, value: Value) -> "Fetch[Value]":
+        """Return a fetch of *value*, for which nothing is read."""
+        return Fetch(lambda: value)
+
+    @cached_property
+    def _value(self) -> Value:
+        return self._read()
+
+    def value(self) -> Value:
+        """Return the value, which is read now if it was not read before.  Raises as ``RowsFetch.value``."""
+        return self._value
+
+    def then[Other](self, function: Callable[[Value], Other]) -> "Fetch[Other]":
+        """Return a fetch of what *function* makes of the value."""
+        return Fetch(lambda: function(self.value()))
 
 
 class CatalogView(SeenCatalog):
