@@ -223,6 +223,30 @@ class PageRequest(Search):
         base = as_site_searches(self.catalog, base)
         return {k: v for k, v in base.items() if k not in parameters or k not in others}
 
+    # -- addresses of links
+
+    def facets_url(self, how: str) -> str:
+        """Return the address of the page whose facets come ``along``, or of these ``alone``."""
+        return str(self.address.without(FACETS).having(FACETS, how))
+
+    def page_url(self, number: int) -> str:
+        """Return the address of a page of the results, the first being 1."""
+        return str(self.address.without("b_start").having("b_start:int", str((number - 1) * self.size)))
+
+    @property
+    def unfiltered_url(self) -> str:
+        """The address of the page with nothing chosen."""
+        return str(self.address.without("b_start", SIMILAR, *(facet.parameter for facet in self.facets)))
+
+    @property
+    def as_typed_url(self) -> str:
+        """The address of the page that does not correct what was typed."""
+        return str(self.address.without("b_start", AS_TYPED).having(AS_TYPED, self.text))
+
+    def tag_url(self, tag: str) -> str:
+        """Return the address of the page with all that has *tag*."""
+        return str(Address(self.address.url).having("Subject:list", tag))
+
 
 def check_order(query: Mapping[str, Any], context: Any, request: Any) -> None:
     """Raise BadRequest if the user may not have results in the order that *query* asks for."""

@@ -173,10 +173,6 @@ class SearchPage(PageRequest):
         text_index = results.context.indexes.get(SOURCE_INDEX)
         return text_index is not None and not text_index.has_meaning(results.criteria, results.context)
 
-    def facets_url(self, how: str) -> str:
-        """Return the address of the page whose facets come ``along``, or of these ``alone``."""
-        return str(self.address.without(FACETS).having(FACETS, how))
-
     # -- what the template shows
 
     @cached_property
@@ -198,10 +194,6 @@ class SearchPage(PageRequest):
         """The pages that have a link: the first, the last, and those around the present one."""
         last, present = self.batch.numpages, self.batch.pagenumber
         return [n for n in range(1, last + 1) if n in (1, last) or abs(n - present) <= NEIGHBOURS]
-
-    def page_url(self, number: int) -> str:
-        """Return the address of a page of the results, the first being 1."""
-        return str(self.address.without("b_start").having("b_start:int", str((number - 1) * self.size)))
 
     @cached_property
     def _brains(self) -> list[Any]:
@@ -285,16 +277,6 @@ class SearchPage(PageRequest):
         return chips
 
     @property
-    def unfiltered_url(self) -> str:
-        """The address of the page with nothing chosen."""
-        return str(self.address.without("b_start", SIMILAR, *(facet.parameter for facet in self.facets)))
-
-    @property
-    def as_typed_url(self) -> str:
-        """The address of the page that does not correct what was typed."""
-        return str(self.address.without("b_start", AS_TYPED).having(AS_TYPED, self.text))
-
-    @property
     def suggestion_url(self) -> str:
         """The address of the page that searches for the suggestion."""
         return str(self.address.without("b_start", AS_TYPED, SOURCE_INDEX).having(SOURCE_INDEX, self.suggestion or ""))
@@ -302,10 +284,6 @@ class SearchPage(PageRequest):
     def similar_url(self, hit: Hit) -> str:
         """Return the address of the page with what is similar to *hit*."""
         return str(Address(self.address.url).having(SIMILAR, hit.uid))
-
-    def tag_url(self, tag: str) -> str:
-        """Return the address of the page with all that has *tag*."""
-        return str(Address(self.address.url).having("Subject:list", tag))
 
     def hidden_fields(self) -> Iterator[Pair]:
         """Yield what was asked for besides: it stays as long as nobody takes it out of the address."""
