@@ -58,7 +58,7 @@ def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, b
         raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
     try:
         texts = text_queries(query, catalog.configuration.lexicons)
-        return compile_query(query, search_context(catalog, query, sort, texts), sort, limit)
+        return compile_query(query, search_context(catalog, query, texts, not sort), sort, limit)
     except (*VALUE_ERRORS, LookupError) as error:
         raise ReplayError(_("the catalog refuses the query: ${error}", {"error": str(error)})) from error
 

@@ -70,7 +70,7 @@ def search(
     texts = text_queries(criteria, catalog.configuration.lexicons)
     result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog)
-    context = search_context(catalog, criteria, sort, texts, trace.embedding)
+    context = search_context(catalog, criteria, texts, not sort, trace.embedding)
     compiled = catalog.configuration.compiled.find_or_compile(criteria, context, sort, limit)
     trace.compiled(criteria, sort, limit, compiled.score is not None)
     view = catalog.search_view()

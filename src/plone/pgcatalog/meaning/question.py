@@ -85,17 +85,19 @@ def is_hybrid(query: Mapping[str, Any], indexes: Container[str]) -> bool:
 def search_context(
     catalog: Any,
     query: Mapping[str, Any],
-    sort: Sequence[tuple[str, bool]],
     texts: Sequence[tuple[str, str]],
+    is_ranked: bool,
     asking: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SearchContext:
-    """Return the context of a search by *query*, a whole query dict with the ``text_queries`` *texts*, and *sort*.
+    """Return the context of a search by *query*, a whole query dict with the ``text_queries`` *texts*.
 
-    An embedder is asked within a context of *asking*.  Raises WrongRank for an unknown way to rank, LimitExceeded, and
-    psycopg.Error.
+    *is_ranked* says that it has no other order.  An embedder is asked within a context of *asking*.
+    Raises WrongRank for an unknown way to rank, LimitExceeded, and psycopg.Error.
     """
     # A context of its own: it stores the texts of one search.
-    context: SearchContext = replace(catalog.context, is_ranked=not sort)
+    context: SearchContext = catalog.context
+    if is_ranked:
+        context = replace(context, is_ranked=True)
     indexes = context.indexes
     is_hybrid_search = RANK in query and is_hybrid(query, indexes)
     if not texts:
