@@ -16,11 +16,13 @@ one occurrence, 1.999 for two.
 
 from abc import ABC
 from abc import abstractmethod
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import fields
+from functools import lru_cache
 from plone.pgcatalog.fulltext.lexicon import lexeme
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.settings import weight_body
@@ -50,6 +52,15 @@ class Term:
     @property
     def tsquery(self) -> str:
         return quoted(self.word) + (":*" if self.prefix else "")
+
+    @property
+    def shape(self) -> "Shape":
+        """All of the term that the SQL of its score depends on."""
+        return self.prefix, tuple(map(len, self.related))
+
+
+#: Whether a term is a prefix, and the numbers of lexemes in its groups of related ones.
+Shape = tuple[bool, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,8 @@ B = 0.75
 RELATED = 0.5
 #: Words of a document, as long as nobody has counted.
 AVERAGE_WORDS = 100
+#: Scores whose SQL is stored, one for each sequence of shapes.
+SHAPES = 256
 #: π²/6, and the part of it that 255 occurrences, the most a tsvector has of a word, leave open.
 ZETA_2 = 1.644934
 TAIL_255 = 0.003914
@@ -138,74 +151,114 @@ class PlainBackend(SearchBackend):
 
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:
         """See SearchBackend."""
-        parts = [_Part(text, term, f"t{i}", weights) for i, term in enumerate(terms)]
-        average = _average(text)
-        columns = [column for part in parts for column in part.columns]
-        score = " + ".join(part.score.sql for part in parts)
-        vector = UNPACKED.format(text.vector) if len(columns) > 1 else text.vector
-        unpacked = f"SELECT {vector} AS v, coalesce({text.words}, length({text.vector})) AS n"
-        sql = (
-            f"(SELECT {score} FROM (SELECT {', '.join(c.sql for c in columns)},"
-            f" {K1 * (1 - B):g} + {K1 * B:g} * n / {average.sql} AS k FROM ({unpacked} OFFSET 0) AS doc OFFSET 0) AS tf)"
-        )
-        # In the order of the placeholders.
-        values = [*(p.score for p in parts), *columns, average]
-        return Fragment(sql, tuple(param for value in values for param in value.params)) if parts else None
+        if not terms:
+            return None
+        score = _score(text, tuple([term.shape for term in terms]), weights)
+        return Fragment(score.sql, tuple([each(terms) if callable(each) else each for each in score.params]))
+
+
+#: The value of a placeholder for terms of known shapes.
+Value = Callable[[Sequence[Term]], Any]
+
+
+@lru_cache(maxsize=SHAPES)
+def _score(text: RankedText, shapes: Sequence[Shape], weights: Weights) -> Fragment:
+    """Return the score for terms of these *shapes*; its params are constants, and a ``Value`` for each that depends on terms."""
+    parts = [_Part(text, place, shape, weights) for place, shape in enumerate(shapes)]
+    average = _average(text)
+    columns = [column for part in parts for column in part.columns]
+    score = " + ".join(part.score.sql for part in parts)
+    vector = UNPACKED.format(text.vector) if len(columns) > 1 else text.vector
+    unpacked = f"SELECT {vector} AS v, coalesce({text.words}, length({text.vector})) AS n"
+    sql = (
+        f"(SELECT {score} FROM (SELECT {', '.join(c.sql for c in columns)},"
+        f" {K1 * (1 - B):g} + {K1 * B:g} * n / {average.sql} AS k FROM ({unpacked} OFFSET 0) AS doc OFFSET 0) AS tf)"
+    )
+    # In the order of the placeholders.
+    values = [*(p.score for p in parts), *columns, average]
+    return Fragment(sql, tuple(param for value in values for param in value.params))
 
 
 class _Part:
-    """The share of one *term* in the score; *name* is the beginning of the names of its columns."""
+    """The share of the term at *place*, which has a *shape*, in the score."""
 
-    def __init__(self, text: RankedText, term: Term, name: str, weights: Weights) -> None:
-        groups = [[term.tsquery], *([quoted(word) for word in group] for group in term.related)]
-        self.columns = [_tail(group, f"{name}_{i}") for i, group in enumerate(groups)]
-        frequencies = [f"greatest(1 / {name}_{i} - {name}_{i} / 12 - 0.5, 0)" for i in range(len(groups))]
+    def __init__(self, text: RankedText, place: int, shape: Shape, weights: Weights) -> None:
+        prefix, sizes = shape
+        name = f"t{place}"
+        self.columns = [
+            _tail(1, f"{name}_0", lambda terms: terms[place].tsquery),
+            *(_tail(size, f"{name}_{i}", _lexemes(place, i - 1)) for i, size in enumerate(sizes, 1)),
+        ]
+        frequencies = [f"greatest(1 / {name}_{i} - {name}_{i} / 12 - 0.5, 0)" for i in range(len(sizes) + 1)]
         frequency = frequencies[0]
-        if term.related:
+        if sizes:
             frequency += f" + {RELATED:g} * ({' + '.join(frequencies[1:])})"
         # f * (K1 + 1) / (f + K), with f only once
         tf = f"{K1 + 1:g} * (1 - k / ({frequency} + k))"
-        rarity = _rarity(text, term)
+        rarity = _rarity(text, place, prefix)
         if not weights.more:
             self.score = Fragment(f"{rarity.sql} * {tf}", rarity.params)
             return
-        self.columns.append(_place(term, f"{name}_w", weights))
+        self.columns.append(_place(place, sum(sizes), f"{name}_w", weights))
         self.score = Fragment(
             f"{rarity.sql} * (%s::float8 * {tf} + %s::float8 * {name}_w)", (*rarity.params, weights.least, weights.more)
         )
 
 
-def _tail(lexemes: Sequence[str], name: str) -> Fragment:
-    """Return the column *name*: how much the occurrences of *lexemes* leave open of ZETA_2.
+def _lexemes(place: int, group: int) -> Value:
+    """Return the value for the lexemes in a *group* of those related to the term at *place*, as alternatives."""
+    return lambda terms: " | ".join(map(quoted, terms[place].related[group]))
+
+
+def _tail(size: int, name: str, lexemes: Value) -> Fragment:
+    """Return the column *name*: how much the occurrences of *lexemes*, *size* alternatives, leave open of ZETA_2.
 
     ``ts_rank`` of alternatives is the mean of theirs.
     """
     rank = f"ts_rank({ONES}, v, %s::tsquery)"
-    return Fragment(
-        f"greatest({ZETA_2} - {ZETA_2 * len(lexemes):.6f} * {rank}, {TAIL_255}) AS {name}", (" | ".join(lexemes),)
-    )
+    return Fragment(f"greatest({ZETA_2} - {ZETA_2 * size:.6f} * {rank}, {TAIL_255}) AS {name}", (lexemes,))
 
 
-def _place(term: Term, name: str, weights: Weights) -> Fragment:
-    """Return the column *name*: 1 if *term* stands in the heaviest part of the page, less for lighter ones."""
-    ranks = [Fragment(f"{ZETA_2} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, term.tsquery))]
-    related = _flat(term.related)
-    if related:
-        share = ZETA_2 * len(related) * RELATED
-        tsquery = " | ".join(map(quoted, related))
-        ranks.append(Fragment(f"{share:g} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, tsquery)))
+def _place(place: int, size: int, name: str, weights: Weights) -> Fragment:
+    """Return the column *name*: 1 if the term at *place* stands in the heaviest part of the page, less for lighter ones.
+
+    *size* is the number of lexemes related to the term.
+    """
+
+    def tsquery(terms: Sequence[Term]) -> str:
+        return terms[place].tsquery
+
+    def related(terms: Sequence[Term]) -> str:
+        return " | ".join(map(quoted, _flat(terms[place].related)))
+
+    ranks = [Fragment(f"{ZETA_2} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, tsquery))]
+    if size:
+        share = ZETA_2 * size * RELATED
+        ranks.append(Fragment(f"{share:g} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, related)))
     sql = ranks[0].sql if len(ranks) == 1 else f"greatest({', '.join(r.sql for r in ranks)})"
     return Fragment(f"least({sql}, 1) AS {name}", tuple(p for r in ranks for p in r.params))
 
 
-def _rarity(text: RankedText, term: Term) -> Fragment:
-    """Return IDF of *term* as of the last count of words; that of a word in all documents when there was none."""
+def _rarity(text: RankedText, place: int, prefix: bool) -> Fragment:
+    """Return IDF of the term at *place* as of the last count of words; that of a word in all documents when there was none."""
     if text.catalog is None:
         return Fragment("ln(2.0::float8)")
-    words = Fragment("word = ANY(%s::text[])", ([lexeme(term.word), *_flat(term.related)],))
-    if term.prefix:
-        # All that begin with it: up to the last character that there is.
-        words = Fragment("word >= %s AND word < %s", (lexeme(term.word), lexeme(term.word) + "\U0010ffff"))
+
+    def first(terms: Sequence[Term]) -> str:
+        return lexeme(terms[place].word)
+
+    def last(terms: Sequence[Term]) -> str:
+        return lexeme(terms[place].word) + "\U0010ffff"
+
+    def lexemes(terms: Sequence[Term]) -> list[str]:
+        return [lexeme(terms[place].word), *_flat(terms[place].related)]
+
+    # With a prefix all that begin with it: up to the last character that there is.
+    words = (
+        Fragment("word >= %s AND word < %s", (first, last))
+        if prefix
+        else Fragment("word = ANY(%s::text[])", (lexemes,))
+    )
     counted = Fragment(
         f"SELECT coalesce(sum(documents), 0) AS n FROM pgcatalog_words WHERE catalog = %s AND text_column = %s"
         f" AND {words.sql}",
