@@ -84,6 +84,7 @@ WHY = {
     "instance.snapshots": "when a snapshot begins, and which poll keeps it",
     "publishing.is_opening": "this package's own: whether the publisher opens a connection",
     "WSGIPublisher.load_app": "a connection that the publisher opens has the snapshot of its request",
+    "instance.tpc_finish": "what a commit has stored is in the cache of its process",
     "instance.tryToResolveConflict": "a state that is gone is a conflict, without a traceback in the log",
     "instance.release": "the pool takes back a connection only with nothing to read",
     "instance._polled_tid": "a connection's first snapshot begins where the shared cache is",

@@ -28,8 +28,8 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-#: The objects that others have changed: the statement of zodb-pgjsonb.
-CHANGED = "SELECT DISTINCT zoid FROM object_state WHERE tid > %s AND tid <= %s"
+#: The objects that were changed, as zodb-pgjsonb finds them, and their transactions.
+CHANGED = "SELECT zoid, tid FROM object_state WHERE tid > %s AND tid <= %s"
 IS_LOGGED = "SELECT EXISTS (SELECT FROM transaction_log WHERE tid = %s)"
 #: The first statement of ours in a commit also sets how long all that follows may wait for a lock.
 NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
@@ -184,8 +184,8 @@ def newest_known(database: Any) -> int:
     return generations.newest_tid()
 
 
-def read_changes(database: Any, connection: Any, since: int, newest: int) -> list[int]:
-    """Return the zoids of objects that were changed after the transaction *since*, in a snapshot up to *newest*; one message.
+def read_changes(database: Any, connection: Any, since: int, newest: int) -> list[tuple[Any, ...]]:
+    """Return (zoid, tid) of objects that were changed after the transaction *since*, in a snapshot up to *newest*; one message.
 
     *connection*, psycopg's, has the snapshot.  The same message says whether this belongs to the known history of *database*;
     ``SnapshotHistory.check`` asks when it does not.  If the process remembers states of catalogs, and not those of this
@@ -201,7 +201,7 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     changed = Statement(CHANGED, (since, newest), is_prepared=False)
     prepared = PreparedStatements.of(connection)
     try:
-        zoids, *results = prepared.run([changed, *questions])
+        changes, *results = prepared.run([changed, *questions])
     except psycopg.Error:
         # Others may have removed what was prepared.
         prepared.forget()
@@ -213,7 +213,7 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
             generations.learn(newest)
         if read is not None:
             generations.remember(newest, read.learn(results))
-    return [zoid for (zoid,) in zoids]
+    return changes
 
 
 def change_history(database: Any, history: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Container
 from contextlib import AbstractContextManager
 from contextlib import closing
 from contextlib import ContextDecorator
+from contextlib import suppress
 from functools import partial
 from functools import wraps
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from operator import attrgetter
 from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
 from plone.pgcatalog.storage.known import unknown_code
+from plone.pgcatalog.storage.records import as_loaded
 from plone.pgcatalog.storage.records import keep_values
 from plone.pgcatalog.storage.snapshots import PollMessages
 from plone.pgcatalog.storage.snapshots import Snapshots
@@ -38,9 +40,11 @@ logger = logging.getLogger(__name__)
 #: The names of zodb-pgjsonb used here that it does not promise, from the storage of a ZODB connection on.
 PRIVATE_NAMES = (
     *("_blob_cache", "_blob_temp_dir", "_conn", "_drop_conn", "_in_read_txn", "_load_cache", "_main"),
-    *("_polled_tid", "_serial_cache"),
+    *("_polled_tid", "_serial_cache", "_tmp"),
     *("_main._conn", "_main._dsn", "_main._ensure_admin_conn", "_main._instance_pool", "_main._lock"),
-    *("_main._pending_ddl", "_main._shared_cache.consensus_tid", "_main._shared_cache.poll_advance"),
+    *("_main._pending_ddl", "_main._shared_cache.consensus_tid"),
+    *("_main._shared_cache._lock", "_main._shared_cache.get", "_main._shared_cache.poll_advance"),
+    "_main._shared_cache.set",
     *("_main._state_processors", "_main._ts"),
 )
 #: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond:
@@ -194,6 +198,7 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
     objects get their ids in blocks (``NewOids``).
 
     A connection's first snapshot begins where the shared cache of objects is, or the storage would call that cache current.
+    What a commit has stored is in that cache.
     """
     storage = database.storage
     make_instance = storage.new_instance
@@ -205,6 +210,7 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
         instance.new_oid = new_oids.next
         for name in READS:
             setattr(instance, name, reading()(getattr(instance, name)))
+        instance.tpc_finish = partial(_finish, instance, instance.tpc_finish)
         instance.tryToResolveConflict = partial(_resolve_conflict, instance, instance.tryToResolveConflict)
         poll = reading()(instance.poll_invalidations)
         instance.snapshots = snapshots = Snapshots(instance, poll, messages, new_oids.forget)
@@ -256,6 +262,18 @@ class NewOids:
             self._connection = connection
             self._size = min(2 * self._size, MOST_OIDS)
         return bytes(p64(self._oids.pop()))
+
+
+def _finish(instance: Any, finish: Any, transaction: Any, f: Any = None) -> bytes:
+    """Commit by *finish*, and put what was stored into the cache of the process; return the transaction's id."""
+    stored = [entry for entry in instance._tmp if isinstance(entry.get("state"), str)]
+    tid: bytes = finish(transaction, f)
+    for entry in stored:
+        # An error is raised where the object is loaded: this transaction is committed.
+        with suppress(Exception):
+            data = as_loaded(entry["class_mod"], entry["class_name"], entry["state"])
+            instance._main._shared_cache.set(entry["zoid"], data, tid, u64(tid))
+    return tid
 
 
 def _resolve_conflict(

@@ -38,6 +38,7 @@ METHODS = {
     "instance.PGJsonbStorageInstance.tpc_abort": "376afa43f23a",
     "instance.PGJsonbStorageInstance.pack": "8c4b6e437966",
     "instance.PGJsonbStorageInstance.tpc_begin": "ff37e517c976",
+    "instance.PGJsonbStorageInstance.tpc_finish": "dddb794c8aa6",
     "instance.PGJsonbStorageInstance.tryToResolveConflict": "8e0387a7b6f4",
     "instance.PGJsonbStorageInstance.undo": "d913d918232c",
     "storage.install_schema": "707ddfe44df9",

@@ -16,8 +16,10 @@ from functools import wraps
 from struct import pack
 from struct import unpack_from
 from typing import Any
+from zodb_pgjsonb.serialization import _unsanitize_from_pg
 from zoneinfo import ZoneInfo
 
+import json
 import math
 import pickletools
 import pytz
@@ -245,6 +247,25 @@ def _time(text: str, zone: dict[str, Any]) -> dict[str, Any]:
 def _call(function: dict[str, Any], args: list[Any]) -> dict[str, Any]:
     """Return the call of *function* with *args*, as the codec stores it."""
     return {"@reduce": {"callable": function, "args": {"@t": args}}}
+
+
+def as_loaded(class_mod: str, class_name: str, state: str) -> bytes:
+    """Return the record that is loaded of a stored object with the JSON *state*."""
+    record = {
+        "@cls": [class_mod, class_name],
+        "@s": _unsanitize_from_pg(json.loads(state, object_pairs_hook=_as_jsonb)),
+    }
+    return zodb_json_codec.encode_zodb_record(record)  # type: ignore[no-any-return]
+
+
+def _as_jsonb(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the dict of *pairs* in the order in which jsonb has keys."""
+    return dict(sorted(pairs, key=_place))
+
+
+def _place(pair: tuple[str, Any]) -> tuple[int, bytes]:
+    key = pair[0].encode()
+    return len(key), key
 
 
 def keep_values() -> None:

@@ -72,8 +72,8 @@ class PollMessages(NamedTuple):
 
     #: ends the former snapshot (if told so), begins the next one and returns its newest transaction
     begin: Callable[[Any, bool], int]
-    #: returns the zoids of objects that were changed after one transaction, up to another one
-    read_changes: Callable[[Any, int, int], list[int]]
+    #: returns the zoids of objects that were changed after one transaction, up to another one, and by which one
+    read_changes: Callable[[Any, int, int], list[tuple[int, int]]]
     #: ends the snapshot; the answer is read with the next message
     end: Callable[[Any], None]
     #: reads what is still to be read
@@ -193,8 +193,13 @@ class Snapshots:
         except psycopg.Error:
             # The storage replaces connections that are lost.
             return self._own_poll()
-        for zoid in changed:
+        shared = instance._main._shared_cache
+        for zoid, _ in changed:
             instance._load_cache.invalidate(zoid)
-        instance._main._shared_cache.poll_advance(newest, changed)
+        # This process may have stored or loaded the version that the snapshot shows.
+        old = [zoid for zoid, tid in changed if (shared.get(zoid, tid) or (b"", b""))[1] != p64(tid)]
+        with shared._lock:
+            # Also behind a later commit of this process, or the cache would keep what is older than this snapshot.
+            shared.poll_advance(max(newest, shared.consensus_tid or 0), old)
         instance._polled_tid = newest
-        return [p64(zoid) for zoid in changed]
+        return [p64(zoid) for zoid, _ in changed]
