@@ -139,6 +139,27 @@ def test_snapshot_between_two_commits_shows_the_first(jar: Any, other: Any) -> N
     second.close()
 
 
+def test_new_connection_behind_a_commit_shows_what_others_changed_before_it(jar: Any, other: Any) -> None:
+    """No connection of this process has read the change of the other one."""
+    with jar.transaction_manager:
+        jar.root()["page"] = PersistentMapping()
+    second, third = (jar.db().open(TransactionManager(explicit=True)) for _ in range(2))
+    third.close()
+    second.transaction_manager.begin()
+    assert second.root()["number"] == 0
+    second.root()["page"]["title"] = "Changed"
+    save(other, 1)
+    second.transaction_manager.commit()
+    new = jar.db().open(TransactionManager())
+    fourth = jar.db().open(TransactionManager())
+    for each in (new, fourth, second):
+        each.transaction_manager.begin()
+        assert each.root()["page"]["title"] == "Changed"
+        assert each.root()["number"] == 1
+        each.transaction_manager.abort()
+        each.close()
+
+
 def test_aborted_commit_leaves_nothing_in_the_cache(jar: Any) -> None:
     jar.transaction_manager.begin()
     jar.root()["number"] = 1

@@ -15,6 +15,7 @@ from plone.pgcatalog.sql.locks import HOLD_COMMITS
 from plone.pgcatalog.storage.known import unknown_code
 from plone.pgcatalog.storage.records import as_loaded
 from plone.pgcatalog.storage.records import keep_values
+from plone.pgcatalog.storage.snapshots import Horizon
 from plone.pgcatalog.storage.snapshots import PollMessages
 from plone.pgcatalog.storage.snapshots import Snapshots
 from psycopg import IsolationLevel
@@ -197,11 +198,13 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
     the *messages* instead of three, two if others have changed objects, and a request of Zope has one (``Snapshots``).  New
     objects get their ids in blocks (``NewOids``).
 
-    A connection's first snapshot begins where the shared cache of objects is, or the storage would call that cache current.
+    A connection's first snapshot reads the changes that the shared cache of objects lacks, or the storage would call that
+    cache current.
     What a commit has stored is in that cache.
     """
     storage = database.storage
     make_instance = storage.new_instance
+    horizon = Horizon(storage._shared_cache)
     if sentence := unknown_code():
         logger.warning(sentence)
 
@@ -213,7 +216,7 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
         instance.tpc_finish = partial(_finish, instance, instance.tpc_finish)
         instance.tryToResolveConflict = partial(_resolve_conflict, instance, instance.tryToResolveConflict)
         poll = reading()(instance.poll_invalidations)
-        instance.snapshots = snapshots = Snapshots(instance, poll, messages, new_oids.forget)
+        instance.snapshots = snapshots = Snapshots(instance, poll, messages, new_oids.forget, horizon)
         instance.sync = snapshots.sync
         instance.poll_invalidations = snapshots.poll
         instance.afterCompletion = snapshots.after_completion
@@ -221,7 +224,7 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
 
     def new_instance() -> Any:
         instance = make_instance()
-        instance._polled_tid = storage._shared_cache.consensus_tid
+        instance._polled_tid = horizon.tid
         change(instance)
         return instance
 

@@ -80,6 +80,30 @@ class PollMessages(NamedTuple):
     finish: Callable[[Any], None]
 
 
+class Horizon:
+    """The newest transaction up to which the changes of all processes have left *cache*, the shared cache of a storage.
+
+    The cache's own ``consensus_tid`` may be newer: a commit of this process sets it to its own id, also while changes that
+    others have made before are still to be read.
+    """
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+        self._tid: int = cache.consensus_tid or 0
+
+    @property
+    def tid(self) -> int | None:
+        """The transaction at which the first snapshot of a connection begins; None for an empty cache."""
+        newest: int | None = self._cache.consensus_tid
+        return min(self._tid, newest) if newest and self._tid else newest
+
+    def advance(self, tid: int) -> None:
+        """Note that all changes up to the transaction *tid* have been read."""
+        # Of two threads at once the earlier transaction may remain: then the next connection reads some changes again.
+        # A cache that was emptied begins anew, maybe in an earlier history.
+        self._tid = min(max(self._tid, tid), self._cache.consensus_tid or 0)
+
+
 class Snapshots:
     """The snapshots of *instance*, the storage of a ZODB connection.
 
@@ -87,7 +111,12 @@ class Snapshots:
     """
 
     def __init__(
-        self, instance: Any, poll: Callable[[], Any], messages: PollMessages, forget: Callable[[], None]
+        self,
+        instance: Any,
+        poll: Callable[[], Any],
+        messages: PollMessages,
+        forget: Callable[[], None],
+        horizon: Horizon,
     ) -> None:
         self._instance = instance
         self._own_poll = poll
@@ -95,6 +124,7 @@ class Snapshots:
         self._own_release = instance.release
         self._messages = messages
         self._forget = forget
+        self._horizon = horizon
         self._stage = Stage.NONE
         self._is_forced = False
 
@@ -137,6 +167,7 @@ class Snapshots:
             return []
         self._stage = Stage.NONE
         oids = self._next()
+        self._horizon.advance(self._instance._polled_tid or 0)
         if publishing.is_opening:
             self._stage = Stage.OPENED
             publishing.opened.append(self)
