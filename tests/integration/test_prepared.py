@@ -142,9 +142,9 @@ def test_pending_rows_survive_statements_that_somebody_removed(portal: Any) -> N
     for number in range(4):
         portal.page.title = f"Title {number}"
         portal.page.reindexObject()
-        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL")
+        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL", prepare=False)
         assert [b.Title for b in portal.portal_catalog.unrestrictedSearchResults(getId="page")] == [f"Title {number}"]
-        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL")
+        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL", prepare=False)
         assert [b.getId for b in portal.portal_catalog.unrestrictedSearchResults(getId="other")] == ["other"]
 
 
