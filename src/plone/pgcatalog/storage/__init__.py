@@ -213,7 +213,7 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
         instance.new_oid = new_oids.next
         for name in READS:
             setattr(instance, name, reading()(getattr(instance, name)))
-        instance.tpc_finish = partial(_finish, instance, instance.tpc_finish)
+        instance.tpc_finish = partial(_finish, instance)
         instance.tryToResolveConflict = partial(_resolve_conflict, instance, instance.tryToResolveConflict)
         poll = reading()(instance.poll_invalidations)
         instance.snapshots = snapshots = Snapshots(instance, poll, messages, new_oids.forget, horizon)
@@ -267,10 +267,11 @@ class NewOids:
         return bytes(p64(self._oids.pop()))
 
 
-def _finish(instance: Any, finish: Any, transaction: Any, f: Any = None) -> bytes:
-    """Commit by *finish*, and put what was stored into the cache of the process; return the transaction's id."""
+def _finish(instance: Any, transaction: Any, f: Any = None) -> bytes:
+    """Commit *transaction*, and put the stored objects into the cache of the process; return the transaction's id."""
     stored = [entry for entry in instance._tmp if isinstance(entry.get("state"), str)]
-    tid: bytes = finish(transaction, f)
+    # Of the class, which others may have patched since.
+    tid: bytes = type(instance).tpc_finish(instance, transaction, f)
     for entry in stored:
         # An error is raised where the object is loaded: this transaction is committed.
         with suppress(Exception):
