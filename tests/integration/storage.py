@@ -1,10 +1,14 @@
 """What tests ask of zodb-pgjsonb's storage that has no public name there, and what faults leave."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.direct import session_of
 from plone.pgcatalog.indexing.verify import Verifier
 from psycopg.rows import tuple_row
+from tests.integration import site as sites
 from tests.integration.waiting import PATIENCE
+from transaction import TransactionManager
 from typing import Any
 from typing import NamedTuple
 
@@ -28,6 +32,33 @@ def forget_loaded(jar: Any) -> None:
     """Let the storage of *jar* read every object that is not in the connection's own memory anew."""
     jar._normal_storage._load_cache.clear()
     jar.db().storage.clear_caches()
+
+
+def save(db: Any, number: int) -> None:
+    """Store *number* in the root of *db*, a ZODB.DB."""
+    with db.transaction() as writing:
+        writing.root()["number"] = number
+
+
+@contextmanager
+def with_number(dsn: str) -> Iterator[Any]:
+    """Yield a ZODB.DB of a process of its own, with an object ``number`` 0."""
+    with sites.opened(dsn) as db:
+        save(db, 0)
+        yield db
+
+
+@contextmanager
+def reader(dsn: str) -> Iterator[Any]:
+    """Yield a ZODB connection of a process of its own that has begun some transactions, and has read the number."""
+    with sites.opened(dsn) as db:
+        jar = db.open(TransactionManager())
+        for _ in range(3):
+            jar.transaction_manager.begin()
+            assert jar.root()["number"] == 0
+        yield jar
+        jar.transaction_manager.abort()
+        jar.close()
 
 
 def ids(portal: Any, **query: Any) -> list[str]:

@@ -21,6 +21,9 @@ from tests.integration.pages import MANY
 from tests.integration.pages import second_connection
 from tests.integration.patched import is_patched
 from tests.integration.storage import forget_loaded
+from tests.integration.storage import reader
+from tests.integration.storage import save
+from tests.integration.storage import with_number
 from tests.integration.waiting import until
 from threading import Thread
 from transaction import TransactionManager
@@ -36,28 +39,14 @@ import transaction
 
 @pytest.fixture
 def other(zope: None, database: str) -> Iterator[Any]:
-    """A ZODB.DB of another process, with an object ``number`` 0."""
-    with sites.opened(database) as db:
-        save(db, 0)
+    with with_number(database) as db:
         yield db
 
 
 @pytest.fixture
 def jar(other: Any, database: str) -> Iterator[Any]:
-    """A ZODB connection that has begun some transactions, and has read the number."""
-    with sites.opened(database) as db:
-        jar = db.open(TransactionManager())
-        for _ in range(3):
-            jar.transaction_manager.begin()
-            assert jar.root()["number"] == 0
+    with reader(database) as jar:
         yield jar
-        jar.transaction_manager.abort()
-        jar.close()
-
-
-def save(db: Any, number: int) -> None:
-    with db.transaction() as writing:
-        writing.root()["number"] = number
 
 
 @pytest.fixture

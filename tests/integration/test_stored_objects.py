@@ -3,8 +3,10 @@
 from BTrees.Length import Length
 from collections.abc import Iterator
 from persistent.mapping import PersistentMapping
-from tests.integration import site as sites
 from tests.integration.storage import forget_loaded
+from tests.integration.storage import reader
+from tests.integration.storage import save
+from tests.integration.storage import with_number
 from tests.integration.stored_values import cases
 from tests.integration.stored_values import Holder
 from transaction import TransactionManager
@@ -16,25 +18,14 @@ import pytest
 
 @pytest.fixture
 def other(zope: None, database: str) -> Iterator[Any]:
-    """A ZODB.DB of another process, with an object ``number`` 0."""
-    with sites.opened(database) as db:
-        save(db, 0)
+    with with_number(database) as db:
         yield db
 
 
 @pytest.fixture
 def jar(other: Any, database: str) -> Iterator[Any]:
-    """A ZODB connection."""
-    with sites.opened(database) as db:
-        jar = db.open(TransactionManager())
+    with reader(database) as jar:
         yield jar
-        jar.transaction_manager.abort()
-        jar.close()
-
-
-def save(db: Any, number: int) -> None:
-    with db.transaction() as writing:
-        writing.root()["number"] = number
 
 
 def cached(jar: Any) -> dict[bytes, tuple[bytes, bytes]]:
