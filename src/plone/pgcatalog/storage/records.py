@@ -251,11 +251,10 @@ def _call(function: dict[str, Any], args: list[Any]) -> dict[str, Any]:
 
 def as_loaded(class_mod: str, class_name: str, state: str) -> bytes:
     """Return the record that is loaded of a stored object with the JSON *state*."""
-    record = {
-        "@cls": [class_mod, class_name],
-        "@s": _unsanitize_from_pg(json.loads(state, object_pairs_hook=_as_jsonb)),
-    }
-    return zodb_json_codec.encode_zodb_record(record)  # type: ignore[no-any-return]
+    value = json.loads(state, object_pairs_hook=_as_jsonb)
+    if '"@ns"' in state:
+        value = _unsanitize_from_pg(value)
+    return zodb_json_codec.encode_zodb_record({"@cls": [class_mod, class_name], "@s": value})  # type: ignore[no-any-return]
 
 
 def _as_jsonb(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
