@@ -6,6 +6,7 @@ choose among what is there at that moment.
 
 from collections.abc import Callable
 from plone.base.utils import unrestricted_construct_instance
+from plone.indexer.wrapper import IndexableObjectWrapper
 from plone.uuid.interfaces import IUUID
 from random import Random
 from tests.property import content
@@ -267,6 +268,8 @@ def catalog_object(run: Run, a: int, b: int, c: int) -> None:
     idxs = None if random.random() < 0.4 else PARTIAL[c % len(PARTIAL)]
     if run.was_anothers(path, obj):
         idxs = None  # replaced-in-part
+        if getattr(IndexableObjectWrapper(obj, run.pair.ours), "SearchableText", None) is None:
+            run.pair.oracle.uncatalog_object(path)  # vanished-value
     metadata = random.choice((0, 1))
     for catalog in (run.pair.ours, run.pair.oracle):
         catalog.catalog_object(obj, path, idxs=idxs, update_metadata=metadata)
