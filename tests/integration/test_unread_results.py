@@ -34,22 +34,23 @@ def fill(portal: Any) -> None:
 CONTENT = SHARED = fill
 
 POSITION = "getObjPositionInParent"
-BY_POSITION: dict[str, dict[str, Any]] = {
+#: Python sorts or cuts the rows of these: they are read when the search is made.
+IN_PYTHON: dict[str, dict[str, Any]] = {
     "position": {"path": {"query": "/plone/folder", "depth": 1}, "sort_on": POSITION},
     "position, reversed": {"path": "/plone/folder", "sort_on": POSITION, "sort_order": "reverse"},
     "position in several folders": {"path": "/plone", "sort_on": POSITION},
     "type and position": {"path": "/plone", "sort_on": ["portal_type", POSITION]},
     "first ones by position": {"path": "/plone/folder", "sort_on": POSITION, "sort_limit": 3},
+    "negative window": {"portal_type": "Document", "sort_on": "getId", "b_start": -3, "b_size": 5},
 }
 IN_DATABASE: dict[str, dict[str, Any]] = {
     "path": {"path": "/plone"},
     "sorted": {"portal_type": "Document", "sort_on": "sortable_title"},
     "limited": {"portal_type": "Document", "sort_on": "sortable_title", "sort_limit": 2},
-    "negative window": {"portal_type": "Document", "sort_on": "getId", "b_start": -3, "b_size": 5},
     "ranked": {"SearchableText": "needle"},
     "nothing": {"getId": []},
 }
-KINDS = BY_POSITION | IN_DATABASE
+KINDS = IN_PYTHON | IN_DATABASE
 
 Results = dict[str, Any]
 Rids = dict[str, list[int]]
@@ -300,7 +301,7 @@ def test_result_that_could_not_be_read_raises_that_error(
             expected = rids(search(portal))
             transaction.begin()
             result_cache().clear()
-            # What is sorted by position has read the table, and holds a lock on it.
+            # What is read at once holds a lock on the table.
             results = search(portal, KINDS if fault is lost_connection else IN_DATABASE)
             if fault is locked_table:
                 # Those without a time limit.

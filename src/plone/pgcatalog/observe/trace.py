@@ -19,6 +19,7 @@ from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import is_read_only
 from Products.ZCatalog.plan import CatalogPlan
 from threading import get_ident
 from time import perf_counter
@@ -151,12 +152,12 @@ class Trace:
         catalog = self._catalog
         query, _, _, is_ranked = self._query
         report_slow(catalog.tool, query, self.seconds)
-        if catalog.jar.isReadOnly():
+        if is_read_only(catalog.jar):
             return
         recorder.tick(dsn_of(catalog.jar))
         if SOURCE_INDEX in query:
             searches.note(catalog, query[SOURCE_INDEX], found)
-        state = catalog.session.read_states().get(catalog.zoid) if is_ranked else None
+        state = catalog.session.read_states().get(catalog.zoid) if is_ranked and found else None
         if state is not None:
             request_count(dsn_of(catalog.jar), catalog.zoid, state.generation)
 
@@ -179,7 +180,7 @@ class Trace:
                 f", and {left_out_lines} more like it since the last line" if left_out_lines else "",
                 shape,
             )
-        if catalog.jar.isReadOnly():
+        if is_read_only(catalog.jar):
             return
         page = asking_path()
         entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement, page, cold)

@@ -319,9 +319,14 @@ def writable_dsn_of(jar: Any) -> str:
     return dsn_of(jar)
 
 
+def is_read_only(jar: Any) -> bool:
+    """Return whether *jar*, a ZODB connection, only reads; a closed one says it too, unlike ``jar.isReadOnly``."""
+    return bool(jar._normal_storage.isReadOnly())
+
+
 def require_writable(jar: Any) -> None:
     """Raise ReadOnlyError if *jar*, a ZODB connection, only reads."""
-    if jar.isReadOnly():
+    if is_read_only(jar):
         raise ReadOnlyError
 
 
