@@ -36,7 +36,7 @@ from zope.interface import implementer
 from ZPublisher import zpublish
 
 
-#: ZCatalog's web actions that change data: POST and a token, when they come from the web.
+#: ZCatalog's web actions that change data; over the web they require POST and a token.
 WEB_ACTIONS = (
     "manage_addColumn",
     "manage_addIndex",
@@ -61,7 +61,7 @@ WEB_ACTIONS = (
 #: Management pages whose forms call these actions.
 WEB_FORMS = ("manage_catalogFind",)
 
-#: Management pages of ZCatalog's that views of our own, of the same names, stand in for.
+#: Management pages of ZCatalog that are replaced by our views of the same names.
 OWN_PAGES = (
     "manage_catalogAdvanced",
     "manage_catalogIndexes",
@@ -69,11 +69,11 @@ OWN_PAGES = (
     "manage_catalogView",
     "manage_objectInformation",
 )
-#: Those of ZCatalog's that one view stands in for: page -> view.
+#: Management pages of ZCatalog that are replaced by a view of another name: page -> view.
 FORMER_PAGES = {"manage_catalogPlan": "manage_slow_queries", "manage_catalogReport": "manage_slow_queries"}
 
 
-# What untrusted code, such as a Script (Python), may import: to narrow a search that it may make.
+# Untrusted code, such as a Script (Python), may import query objects, to narrow its searches.
 ModuleSecurityInfo("plone.pgcatalog.query.objects").declarePublic(
     "And", "Eq", "In", "Not", "Or", "Path", "Range", "Text"
 )
@@ -83,11 +83,11 @@ def without_options(query: Any, indexes: Container[str]) -> dict[str, Any]:
     """Return *query*, for a catalog with *indexes*, without old-style options of the restricting indexes.
 
     Such an option is ``allowedRolesAndUsers_range``.  Raises QueryError for a query object that names a restricting index,
-    which would be no replacement, and TypeError for a *query* without items.
+    since the restriction would not replace it, and TypeError for a *query* without items.
     """
     if not hasattr(query, "items"):
         raise TypeError(f"a search takes a query dict or a query object, not {query!r:.50}")
-    # What could be read only once is made a list here: Plone looks at the paths before the search does.
+    # Iterators are converted to lists here, because Plone reads the paths before the search does.
     query = with_lists(query, indexes)
     expression = expression_in(query)
     if expression is not None and (names := expression.names().intersection(RESTRICTIONS)):
@@ -97,7 +97,7 @@ def without_options(query: Any, indexes: Container[str]) -> dict[str, Any]:
 
 
 def normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
-    """Catalogue what is catalogued by a relative or outdated path under its own, and forget what is gone"""
+    """Catalogue objects with a relative or outdated path under their physical path, and remove rows of missing objects"""
     for path in list(self._catalog.uids):
         obj = self.resolve_path(path) or self.resolve_url(path.lstrip("/"), REQUEST)
         obj_path = None if obj is None else "/".join(obj.getPhysicalPath())
@@ -108,13 +108,13 @@ def normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
 
 
 class Counter:
-    """What counts the changes of a catalog, as a ``BTrees.Length`` that is asked only."""
+    """Read-only stand-in for ZCatalog's ``_counter`` (a ``BTrees.Length``)."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
     def __call__(self) -> int:
-        """Return a number that changes with every change of the catalog, and never comes again."""
+        """Return a number that changes with each change of the catalog, and never repeats."""
         return self._catalog.counter
 
     def change(self, delta: int) -> None:
@@ -153,7 +153,7 @@ class PlonePGCatalogTool(CatalogTool):
         locals()[_page] = unless_patched(page_of(FORMER_PAGES.get(_page, _page)))
     del _action, _page
 
-    # Without a docstring, as the one it calls: nothing to be published.
+    # Without a docstring, like the inherited method, so that it is not published.
     @security.public
     def filtered_manage_options(self, REQUEST: Any = None) -> list[dict[str, Any]]:
         tabs = super().filtered_manage_options(REQUEST)
@@ -161,7 +161,7 @@ class PlonePGCatalogTool(CatalogTool):
 
     @property
     def long_query_time(self) -> float:
-        """ZCatalog's name for the slow query threshold, in seconds."""
+        """The threshold of slow queries in seconds, under ZCatalog's name."""
         return slow_query_ms(self) / 1000
 
     @long_query_time.setter
@@ -170,12 +170,12 @@ class PlonePGCatalogTool(CatalogTool):
 
     @property
     def _core(self) -> Catalog:
-        """The catalog itself, for our own code."""
+        """The catalog, for our own code."""
         return Catalog(self)
 
     @property
     def _catalog(self) -> _CatalogCompat:
-        """What answers for ZCatalog's inside, for others' code."""
+        """Stand-in for ZCatalog's inner ``Catalog``, for code of others."""
         return _CatalogCompat(self)
 
     def __init__(self, id: str = "portal_catalog") -> None:
@@ -192,10 +192,10 @@ class PlonePGCatalogTool(CatalogTool):
 
     # -- searching
 
-    # What is inherited has the permissions that its own class declares, or a patch of it.
+    # Overridden methods have the permissions that their base class, or a patch of it, declares.
     @zpublish(False)
     def searchResults(self, query: Any = None, **kw: Any) -> Any:
-        """Search what the current user may see; see ``Products.CMFPlone.CatalogTool``.
+        """Search the rows that the current user may see, as ``Products.CMFPlone.CatalogTool`` does.
 
         *query* is a query dict or a query object, which may also be given as ``where``.
         """
@@ -206,22 +206,22 @@ class PlonePGCatalogTool(CatalogTool):
 
     @zpublish(False)
     def search(self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1) -> Any:
-        """Programmatic search with the same restrictions as searchResults."""
+        """Search with the same restrictions as searchResults, sort and limit being arguments."""
         return super().search(without_options(as_dict(query), self._indexes), sort_index, reverse, limit, merge)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def facets(self, query: Any, names: Any = (), **options: Any) -> Any:
-        """Count the values of the indexes *names* in what ``searchResults(query)`` finds.
+        """Count the values of the indexes *names* in the rows that ``searchResults(query)`` finds.
 
-        Returns {name: Facet}; the *options* and errors are those of ``CatalogSearchResults.facets``.
+        Returns {name: Facet}; *options* and errors as in ``CatalogSearchResults.facets``.
         """
         return self.searchResults(query, b_size=0).facets(names, **options)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def iterate(self, query: Any = None, batch: int = BATCH, **kw: Any) -> Any:
-        """Iterate over the brains of all that ``searchResults(query)`` finds, reading *batch* rows at a time.
+        """Return an iterator over the brains of all rows of ``searchResults(query)``, which reads *batch* rows at a time.
 
         Raises QueryError for a query with a limit, or sorted by an index that SQL cannot sort by.
         """
@@ -230,7 +230,7 @@ class PlonePGCatalogTool(CatalogTool):
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def more_like_this(self, what: Any, limit: int = 10, **query: Any) -> Any:
-        """Return up to *limit* results of the *query* that are like *what*: a brain, an object or a UID.
+        """Return up to *limit* results of *query* that are similar to *what*, a brain, an object or a UID.
 
         See ``plone.pgcatalog.discovery.similar``.
         """
@@ -239,7 +239,7 @@ class PlonePGCatalogTool(CatalogTool):
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def suggest(self, text: str, limit: int = 10, **query: Any) -> list[str]:
-        """Return up to *limit* words of what the *query* finds that begin with the last word of *text*.
+        """Return up to *limit* words that begin with the last word of *text*, from the rows that *query* finds.
 
         See ``plone.pgcatalog.discovery.suggest``.
         """
@@ -248,7 +248,7 @@ class PlonePGCatalogTool(CatalogTool):
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def did_you_mean(self, text: str, **query: Any) -> str | None:
-        """Return *text* with words of what the *query* finds in place of unknown ones; None if nothing better is known."""
+        """Return *text* with unknown words replaced by words of the rows that *query* finds; None if there are none."""
         return did_you_mean(self, text, query).value()
 
     # -- cataloguing
@@ -259,7 +259,7 @@ class PlonePGCatalogTool(CatalogTool):
 
     @zpublish(False)
     def refreshCatalog(self, clear: Any = 0, pghandler: Any = None) -> None:
-        """Catalogue everything catalogued again; over the web by ``manage_catalogReindex`` only."""
+        """Catalogue all catalogued objects again; over the web only by ``manage_catalogReindex``."""
         super().refreshCatalog(clear, pghandler)
 
     manage_normalize_paths = Around(lambda action, stock: post_only(normalize_paths if stock else action))
@@ -267,13 +267,13 @@ class PlonePGCatalogTool(CatalogTool):
     @unless_patched
     @zpublish(False)
     def getAllBrains(self) -> Any:
-        """Generate the brains of everything catalogued."""
+        """Yield the brains of all rows."""
         yield from self.searchAll().iterate()
 
     @unless_patched
     @zpublish(False)
     def searchAll(self) -> Any:
-        """Return the brains of everything catalogued."""
+        """Return the brains of all rows."""
         return searcher.everything(self._core)
 
     @unless_patched

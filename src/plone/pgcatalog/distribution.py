@@ -1,7 +1,7 @@
-"""Which distribution this package belongs to, and whether another one has put files into its folder.
+"""Finds the distribution that this package belongs to, and other distributions with files in its folder.
 
-Another project's distribution has the same import name.  Installed into the same environment, it overwrites modules of
-this one, or this one of it, and neither pip nor Python says so.
+Another project's distribution has the same import name.  Installed into the same environment, one of them overwrites
+modules of the other, without a message from pip or Python.
 """
 
 from functools import cache
@@ -12,9 +12,9 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 
 
-#: The name under which the other project is published.
+#: Name under which the other project is published.
 OTHER = "plone.pgcatalog"
-#: An entry point that this project's distribution declares, whatever its name is: it tells it from others.
+#: Entry point that only this project's distribution declares, whatever its name: it distinguishes this one from others.
 MARK = ("paste.filter_factory", "unavailable", "plone.pgcatalog.unavailable:make_filter")
 
 
@@ -23,7 +23,7 @@ class MixedDistributions(RuntimeError):
 
 
 def own_distribution() -> Distribution | None:
-    """Return the distribution of this project in the environment; None for a bare checkout on the path."""
+    """Return the distribution of this project in the environment; None for a plain checkout on the path."""
     group, name, value = MARK
     for entry_point in entry_points(group=group, name=name):
         if entry_point.value == value and entry_point.dist is not None:
@@ -32,7 +32,7 @@ def own_distribution() -> Distribution | None:
 
 
 def version_of(name: str) -> str | None:
-    """Return the version of the distribution *name*; None when it is not installed."""
+    """Return the version of the distribution *name*; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -41,7 +41,7 @@ def version_of(name: str) -> str | None:
 
 @cache
 def mixture() -> str | None:
-    """Return a sentence about other distributions with files in this package's folder, with what to do; None without."""
+    """Return a message that names other distributions with files in this package's folder, and the remedy, or None."""
     others = set()
     for distribution in distributions(name=OTHER):
         is_own = any((point.group, point.name, point.value) == MARK for point in distribution.entry_points)
@@ -56,7 +56,7 @@ def mixture() -> str | None:
 
 
 def refuse_mixture() -> None:
-    """Raise MixedDistributions, before anything is read or written, when another distribution is mixed in."""
+    """Raise MixedDistributions, before anything is read or written, if another distribution is mixed in."""
     sentence = mixture()
     if sentence is not None:
         raise MixedDistributions(sentence)

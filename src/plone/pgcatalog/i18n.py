@@ -1,4 +1,4 @@
-"""Messages for people: marked where they are written, translated where a request shows them, else in English."""
+"""Messages for users: marked in the code, translated where a request shows them, English elsewhere."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ def _(message: str, mapping: Mapping[str, str] | None = None) -> str:
 
 
 def joined(messages: Sequence[str]) -> str:
-    """Return one message of several, at least one, with semicolons between them."""
+    """Return one message with all *messages*, at least one, separated by semicolons."""
     return reduce(lambda texts, text: _("${texts}; ${text}", {"texts": texts, "text": text}), messages)
 
 
 def translated(message: str, request: Any) -> str:
-    """Return *message*, if it is marked, in the language of *request*, English without one; any other text as it is.
+    """Return *message*, if it is marked, in the language of *request*, English without one; any other text unchanged.
 
-    Messages among the values are translated first: zope.i18n takes two of them with the same text for a circle.
+    Messages among the values are translated first: zope.i18n mistakes two of them with the same text for a cycle.
     """
-    # Needs a quarter of a second to import, which commands without a page can do without.
+    # The import needs a quarter of a second, and commands do not need it.
     from zope.i18n import translate
 
     if isinstance(message, Message) and message.mapping:
@@ -45,13 +45,13 @@ def translated(message: str, request: Any) -> str:
 
 
 def english(message: str) -> str:
-    """Return *message* with its values, for logs and commands."""
+    """Return *message* in English with its values inserted, for logs and commands."""
     values = getattr(message, "mapping", None) or {}
     return Template(message).safe_substitute({name: english(value) for name, value in values.items()})
 
 
 def stored(message: str) -> str:
-    """Return *message* as a text that ``restored`` makes the message of; any text that is not marked as it is."""
+    """Return *message* as a text from which ``restored`` recreates the message; a text that is not marked unchanged."""
     if not isinstance(message, Message):
         return message
     values = {name: stored(value) for name, value in (message.mapping or {}).items()}
@@ -59,7 +59,7 @@ def stored(message: str) -> str:
 
 
 def restored(text: str) -> str:
-    """Return the message that *text* was made of, and any other text as it is."""
+    """Return the message that ``stored`` returned *text* for; any other text unchanged."""
     try:
         message, values = json.loads(text)
         return _factory(message, mapping={name: restored(value) for name, value in values.items()})  # type: ignore[no-any-return]
@@ -68,28 +68,28 @@ def restored(text: str) -> str:
 
 
 def when(value: datetime) -> str:
-    """Return a time in the zone of this process, which is named, for people to read."""
+    """Return a time for users to read, in the named time zone of this process."""
     return value.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def ms(value: float | None) -> str:
-    """Return milliseconds in three digits or so; a dash for None."""
+    """Return milliseconds with up to three significant digits, a dash for None."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def percent(share: float) -> str:
-    """Return a *share* from 0 to 1 in percent."""
+    """Return a *share* from 0 to 1 as a percentage."""
     return f"{100 * share:.0f} %"
 
 
 class MessageError(Exception):
-    """An error with a *message* that people read: translated on pages, and in English elsewhere."""
+    """An error with a *message* for users: translated on pages, English elsewhere."""
 
     @property
     def message(self) -> str:
-        """What was raised, with its mark."""
+        """The message that was raised, marked for translation."""
         text: str = self.args[0] if self.args else ""
         return text
 

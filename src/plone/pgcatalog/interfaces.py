@@ -27,10 +27,10 @@ class IPGIndexTranslator(Interface):
 
 
 class IPGSearchBackend(Interface):
-    """What ranks the results of text searches, if not the built-in BM25; register it as a utility without a name.
+    """A ranking of text searches in place of the built-in BM25; register it as a utility without a name.
 
-    A site's own utility counts for that site.  It is a ``plone.pgcatalog.fulltext.ranking.SearchBackend``.
+    A site's local utility applies to that site.  It is a ``plone.pgcatalog.fulltext.ranking.SearchBackend``.
     """
 
     def score(text: Any, terms: Any, weights: Any) -> Any:
-        """Return an SQL number for a row of *text*, the higher the better; None for no ranking."""
+        """Return an SQL number that scores a row of *text* for *terms*, the higher the better; None if there is no score."""

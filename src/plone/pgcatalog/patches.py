@@ -1,7 +1,7 @@
-"""Patches of the classes this package inherits from: found, and applied to our own classes as to theirs.
+"""Finds patches of the classes that this package inherits from, and applies them to our subclasses, too.
 
-What our classes do not override is looked up at each access, whenever it was patched or added.  ``Around`` and ``dispatch``
-do the same for what they do override: ours answers as long as the inherited one is as its release made it.
+An inherited attribute is looked up at each access, so it does not matter when it was patched.  ``Around`` and ``dispatch``
+do the same for overridden attributes: ours is used as long as the inherited one is unpatched.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from typing import Any
 import sys
 
 
-#: Attributes of stock classes that are neither functions nor pages, as they were at first: (class, name) -> value.
+#: Original values of attributes of stock classes that are neither functions nor pages: (class, name) -> value.
 REMEMBERED: dict[tuple[type, str], Any] = {}
 
 
 def inherited(cls: type, name: str) -> Any:
-    """Return (base, what it has) for the first base class of *cls* that has the attribute *name*; raises AttributeError."""
+    """Return (base, value) of the attribute *name* in the first base class of *cls* that has it; raises AttributeError."""
     for base in cls.__mro__[1:]:
         if name in base.__dict__:
             return base, base.__dict__[name]
@@ -29,7 +29,7 @@ def inherited(cls: type, name: str) -> Any:
 
 
 def is_stock(base: type, name: str, value: Any) -> bool:
-    """Return whether *value* is the attribute *name* of *base* as its release made it, and no patch.
+    """Return True if *value* is the attribute *name* of *base* as it was released, and no patch.
 
     Functions are recognized by their code and pages by their file, so it does not matter when a patch was made.
     """
@@ -44,21 +44,21 @@ def is_stock(base: type, name: str, value: Any) -> bool:
 
 
 def is_patched(cls: type, name: str) -> bool:
-    """Return whether the method *name* that instances of *cls* have is a patch."""
+    """Return True if the method *name* of instances of *cls* is a patch."""
     base, value = next((base, vars(base)[name]) for base in cls.__mro__ if name in vars(base))
     return not is_stock(base, name, value)
 
 
 class Around:
-    """An attribute made of the inherited one of the same name, whatever that is at the time of an access.
+    """Descriptor for an attribute that is derived, at each access, from the inherited one of the same name.
 
-    *make* gets the inherited attribute, and whether it is as its release made it; what it returns is kept as long as the
-    attribute stays the same.
+    *make* receives the inherited attribute, and True if it is unpatched.  Its result is cached until the inherited
+    attribute changes.
     """
 
     def __init__(self, make: Callable[[Any, bool], Any]) -> None:
         self._make = make
-        #: the inherited attribute, and what was made of it
+        #: the inherited attribute, and the result of *make* for it
         self._attribute: tuple[Any, Any] = (self, None)
 
     def __set_name__(self, cls: type, name: str) -> None:
@@ -76,18 +76,17 @@ class Around:
 
 
 def unless_patched(method: Callable[..., Any]) -> Any:
-    """Let *method* answer in place of the inherited one, unless that is patched."""
+    """Return a descriptor for *method* that is the inherited method instead, if that is patched."""
     return Around(lambda value, stock: method if stock else value)
 
 
 def dispatch(cls: type, stock: type, names: Iterable[str] = ()) -> set[str]:
     """Replace each method of *stock* that *cls* overrides by one that calls ours for instances of *cls*; return failures.
 
-    So a patch of *stock* is called, and what it calls for the original, by whatever name it has kept it, is ours.  A patch
-    that was made before, and that has kept the stock function elsewhere than on the class, is not called: the stock
-    function does not work on instances of *cls*.  Its name is returned.
-
-    With *names*, the stock functions do work, only slower: then these methods are replaced, and *cls* keeps its own.
+    - A later patch of *stock* is called for instances of *cls*, and calls ours as the original, under any name.
+    - An earlier patch that stored the stock function outside the class is not called, since the stock function does not
+      work on instances of *cls*.  The name of its method is in the result.
+    - With *names*, only these methods are replaced, and they stay on *cls*, too: here stock functions work, but slower.
     """
     all_names = set(names) or vars(cls).keys() - {"__init__"}
     ours = {name: f for name, f in vars(cls).items() if name in all_names and isinstance(f, FunctionType)}
@@ -117,7 +116,7 @@ def _dispatching(cls: type, ours: Callable[..., Any], original: Callable[..., An
 
 
 def _keeps_original(stock: type, patch: Any) -> bool:
-    """Return whether the function *patch* refers to a stock function of *stock* by a variable or a default."""
+    """Return True if the function *patch* refers to a stock function of *stock* by a variable or a default."""
     if not isinstance(patch, FunctionType):
         return True
     found = getclosurevars(patch)

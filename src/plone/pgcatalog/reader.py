@@ -1,6 +1,6 @@
-"""A storage of zodb-pgjsonb that only reads, from a streaming standby: ``<pgjsonb-reader>`` in zope.conf.
+"""A read-only storage of zodb-pgjsonb on a streaming standby: ``<pgjsonb-reader>`` in zope.conf.
 
-zodb-pgjsonb 1.19 has no such mode, and a patch for it is in docs/upstream.  This module does the same from outside.
+zodb-pgjsonb 1.19 has no such mode; docs/upstream has a patch for it.  This module adds the mode from outside.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from zodb_pgjsonb.instance import PGJsonbStorageInstance
 from zodb_pgjsonb.storage import PGJsonbStorage
 
 
-#: What writes.
+#: Methods that write.
 WRITES = ("new_oid", "tpc_begin", "undo", "pack")
 
 
@@ -35,8 +35,11 @@ class ReadOnlyInstance(PGJsonbStorageInstance):
 class ReadOnlyStorage(PGJsonbStorage):
     """A storage that changes nothing in its database: no schema, no sequence, no statistics of a warmer, no commit.
 
-    *writer_url* is where requests are sent that would save, empty for nowhere; *max_replay_lag* is how many seconds the
-    standby may be behind.  *options* are those of PGJsonbStorage.  Raises UnknownStorage.
+    - *writer_url*: server to which requests that would save are redirected; empty for no server
+    - *max_replay_lag*: seconds by which the standby may lag
+    - *options*: options of PGJsonbStorage
+
+    Raises UnknownStorage.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class ReadOnlyStorage(PGJsonbStorage):
         return ReadOnlyInstance(self)
 
     def _apply_pending_ddl(self) -> None:
-        """Leave tables and columns to the writers."""
+        """Discard pending changes of tables and columns: writers apply them."""
         self._pending_ddl.clear()
 
 
@@ -62,7 +65,7 @@ class ReadOnlyStorageFactory(PGJsonbStorageFactory):
     """Opens the storage of a section ``<pgjsonb-reader>``."""
 
     def open(self, database_name: str = "unnamed", databases: Any = None) -> ReadOnlyStorage:
-        """Return the storage; raises ValueError for a connection string that is none."""
+        """Return the storage; raise ValueError for an invalid connection string."""
         config = self.config
         make = partial(ReadOnlyStorage, writer_url=config.writer_url, max_replay_lag=config.max_replay_lag)
         with replaced("PGJsonbStorage", make):
@@ -72,7 +75,7 @@ class ReadOnlyStorageFactory(PGJsonbStorageFactory):
 
 @contextmanager
 def replaced(name: str, value: Any) -> Iterator[None]:
-    """Let zodb-pgjsonb use *value* under its global *name* while a storage is opened, which one thread does."""
+    """Replace the global *name* of zodb-pgjsonb by *value* while a storage is opened, which one thread does."""
     former = getattr(upstream, name)
     setattr(upstream, name, value)
     try:
@@ -90,5 +93,5 @@ for _name in WRITES:
     setattr(ReadOnlyInstance, _name, refuse)
     setattr(ReadOnlyStorage, _name, refuse)
 
-# Zope does this when it opens a database; a script that packs has only read this module, by %import plone.pgcatalog.
+# Zope does this when it opens a database; a script that packs only imports this module, by %import plone.pgcatalog.
 pack_directly()

@@ -1,4 +1,4 @@
-"""A request, and all that comes with one, for code that runs outside one."""
+"""Helpers for requests: path and parameters of the current one, and requests for code that runs outside of one."""
 
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SecurityManagement import noSecurityManager
@@ -26,26 +26,26 @@ import re
 import transaction
 
 
-#: Characters of an address that are kept.
+#: Longest path that is returned, in characters.
 LONGEST_PATH = 300
-#: Digits of a number that is read: as many as numbers of eight bytes have.
+#: Most digits of a number that is parsed: as many as numbers of eight bytes have.
 MOST_DIGITS = 19
 
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
 
 def asking_path() -> str:
-    """Return the path of the address that the browser has asked for, without what was asked there; empty outside of requests."""
+    """Return the path of the URL in the browser's request, without the query string; empty outside of requests."""
     request = getRequest()
     path = urlsplit(request.get("ACTUAL_URL", "") or "").path if request is not None else ""
     return path[:LONGEST_PATH].replace("\0", "").encode(errors="replace").decode()
 
 
 def number_in(text: str) -> int | None:
-    """Return the whole number that *text*, a parameter, says; None if it says none.
+    """Return the whole number in *text*, a parameter; None if *text* is no whole number.
 
-    One of more digits than MOST_DIGITS counts as the greatest of so many: it means nothing but "very many", and Python
-    refuses to read thousands of digits.
+    A number with more than MOST_DIGITS digits becomes the largest one with so many: it means nothing but "very many", and
+    Python refuses to parse thousands of digits.
     """
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdecimal():
@@ -55,14 +55,14 @@ def number_in(text: str) -> int | None:
 
 
 def without_addresses(text: str) -> str:
-    """Return *text*, which a visitor is shown, without the addresses in memory that Python writes for some objects."""
+    """Return *text*, which visitors see, without the memory addresses that Python writes for some objects."""
     return _ADDRESS.sub("", text)
 
 
 def with_request(root: Any) -> Any:
-    """Return the application *root* with a request, as a published object has one.
+    """Return the application *root* with a request, like a published object.
 
-    Not Testing.makerequest: importing Testing before Zope has started swaps the configured database for a
+    Testing.makerequest is not used: importing Testing before Zope has started swaps the configured database for a
     DemoStorage.
     """
     environ = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "REQUEST_METHOD": "GET", "SCRIPT_NAME": ""}
@@ -76,9 +76,9 @@ def with_request(root: Any) -> Any:
 
 @contextmanager
 def application(database: Any, manager: Any) -> Iterator[Any]:
-    """Yield the application of *database*, a ZODB.DB, with a request, on a connection of its own, of transactions of *manager*.
+    """Yield the application of *database*, a ZODB.DB, with a request, on a new connection of the transaction *manager*.
 
-    Aborts what is not committed, and gives the thread back the site that it had.
+    At the end, aborts what is not committed, and restores the site of the thread.
     """
     site = getSite()
     connection = database.open(manager)
@@ -92,9 +92,9 @@ def application(database: Any, manager: Any) -> Iterator[Any]:
 
 @contextmanager
 def opened_at(database: Any, path: str) -> Iterator[Any]:
-    """Yield the object at *path* of *database*, a ZODB.DB, on a connection of its own, in its site, as the system user.
+    """Yield the object at *path* of *database*, a ZODB.DB, on a new connection, in its site, as the system user.
 
-    Aborts what is not committed.
+    At the end, aborts what is not committed.
     """
     transaction.begin()
     connection = database.open()

@@ -1,7 +1,7 @@
-"""Settings: values from the site's registry, and the few environment variables that override one or belong to a process.
+"""Settings: values from the site's registry, and the few environment variables that override one or configure a process.
 
-A search asks for some of them, so nothing is looked up in the registry then: a subscriber copies the registry's
-records to the catalog tool, which a search has at hand, and which ZODB keeps in step in all processes.
+A search reads some settings without access to the registry: a subscriber copies the registry's records to the catalog tool,
+which each search has loaded, and which the ZODB updates in all processes.
 """
 
 from Acquisition import aq_base
@@ -15,14 +15,14 @@ import os
 
 logger = logging.getLogger(__name__)
 
-#: What restricts a search; a caller's own value, or option of it, is never merged with ours.
+#: The indexes that restrict a search; values and options of the caller for them are replaced or removed.
 RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
-#: The text index whose texts are kept, too, to take snippets from; what a site tunes are its searches.
+#: The text index whose texts are stored, for snippets, and to whose searches the tuning of a site applies.
 SOURCE_INDEX = "SearchableText"
 
-#: The largest number that a setting may have; PostgreSQL's integers and Python's floats end somewhere beyond.
+#: The largest number that a setting may have, well within the range of PostgreSQL's integers.
 LARGEST = 1e9
-#: How many hits of a search are all ranked; of more only candidates are.  0: all of any number, 8 µs and more each.
+#: Up to this many hits of a search are all ranked, of more only candidates.  0: all, which takes at least 8 µs per hit.
 RANKED_ROWS = 600
 #: The largest factor for the relevance of a content type, and weight of a word.
 MAX_BOOST = 1000.0
@@ -36,8 +36,8 @@ LANGUAGES = "languages"
 class Setting[T]:
     """A setting of a site: the registry's record ``plone.pgcatalog.<name>``, and an entry of SETTINGS.
 
-    Called with a catalog tool it returns what counts there: *variable* of the environment, then the site, then *default*.
-    A number outside of 0 to *most* does not count: the fields of the control panels let NaN and 1e308 through.
+    A call with a catalog tool returns its value: of the environment's *variable*, else of the site, else *default*.
+    A number outside of 0 to *most* is replaced by *default*: the fields of the control panels accept NaN and 1e308.
     """
 
     name: str
@@ -81,7 +81,7 @@ synonyms = Setting("synonyms", "", "searches for words")
 stop_words = Setting("stop_words", "", "searches for words")
 related_pages = Setting("related_pages", 0, "viewlet below a page", most=10)
 text_of_files = Setting("text_of_files", True, "cataloguing")
-#: The base of an API such as http://127.0.0.1:8000/v1; empty: nothing is searched by meaning.
+#: The base URL of an API, such as http://127.0.0.1:8000/v1; empty: no search by meaning.
 embedder_url = Setting("embedder_url", "", "workers, searches by meaning")
 embedder_model = Setting("embedder_model", "", "workers, searches by meaning")
 embedder_question_prefix = Setting("embedder_question_prefix", "", "searches by meaning")
@@ -99,15 +99,15 @@ def site_settings(tool: Any) -> dict[str, Any]:
 
 
 def site_setting(tool: Any, name: str) -> Any:
-    """Return the setting *name* as the control panel of the site of *tool* has it, else its default."""
+    """Return the value of the setting *name* in the site of *tool*, else its default."""
     return site_settings(tool).get(name, SETTINGS[name].default)
 
 
 @cache
 def number(variable: str, text: str | None, whole: bool = False) -> float | None:
-    """Return the number *text*, the value of the environment's *variable*; None if it is empty or wrong.
+    """Return the number *text*, the value of the environment's *variable*; None if it is empty or invalid.
 
-    Right are numbers from 0 to LARGEST, without a fraction if *whole*.  A wrong one is logged once.
+    Valid are numbers from 0 to LARGEST, without a fraction if *whole*.  An invalid one is logged once.
     """
     if text is None or not text.strip():
         return None

@@ -1,4 +1,4 @@
-"""Install and uninstall: one catalog tool takes the place, the indexes, the columns and the entries of another."""
+"""Install and uninstall: one catalog tool replaces another, with its indexes, columns and entries."""
 
 from Acquisition import aq_base
 from plone.base.interfaces import INonInstallable
@@ -53,7 +53,7 @@ class UnsupportedNames(CatalogError):
 
 @implementer(INonInstallable)
 class HiddenProfiles:
-    """The uninstall profile is not offered for installation."""
+    """Hides the uninstall profile from the list of profiles to install."""
 
     def getNonInstallableProfiles(self) -> list[str]:
         return ["plone.pgcatalog:uninstall"]
@@ -63,7 +63,7 @@ class HiddenProfiles:
 
 
 def check_site(setup_tool: Any) -> None:
-    """Raise, before anything is changed, UnsupportedStorage, UnsupportedIndexes or UnsupportedNames where they are true."""
+    """Raise UnsupportedStorage, UnsupportedIndexes or UnsupportedNames if the site has such a fault; change nothing."""
     if not is_supported(connection_of(setup_tool)):
         raise UnsupportedStorage(UnsupportedStorage.__doc__)
     tool = site_of(setup_tool)[ID]
@@ -77,7 +77,7 @@ def check_site(setup_tool: Any) -> None:
 
 
 def install(setup_tool: Any) -> None:
-    """Replace the site's ZCatalog by ours unless it is there; inside of ``filling_later`` it is left, and says so, unfilled."""
+    """Replace the site's ZCatalog by ours, unless this has been done; inside of ``filling_later`` ours is left unfilled."""
     protect_tool(setup_tool)
     site = site_of(setup_tool)
     old = site[ID]
@@ -102,12 +102,12 @@ def install(setup_tool: Any) -> None:
 
 
 def upgrade_settings(setup_tool: Any) -> None:
-    """Give the catalog the settings of its site, those that an older version did not copy among them."""
+    """Copy the settings of the site to the catalog, including settings that an older version did not copy."""
     copy_settings(site_of(setup_tool))
 
 
 def upgrade_rows(setup_tool: Any) -> None:
-    """Have the catalog rebuilt beside the live one when the upgrade is committed, if its rows are of the former kind."""
+    """Have the catalog rebuilt beside the live one after the upgrade's commit, if its rows have no interned lists."""
     tool = site_of(setup_tool)[ID]
     state = tool._core.view().read_state()
     if state is None or state.interned:
@@ -124,7 +124,7 @@ def upgrade_rows(setup_tool: Any) -> None:
 
 
 def upgrade_table_settings(setup_tool: Any) -> None:
-    """Give the catalog's table the settings that a new one gets; at once, not with the transaction."""
+    """Set the current storage settings on the catalog's table; at once, not with the transaction."""
     tool = site_of(setup_tool)[ID]
     state = tool._core.view().read_state()
     if state is None:
@@ -137,14 +137,17 @@ def upgrade_table_settings(setup_tool: Any) -> None:
 
 
 def upgrade_counts(setup_tool: Any) -> None:
-    """Have the catalog's table get what a new one gets, kept counts among it, and have that noted, with the upgrade's commit."""
+    """Have the upgrade's commit add missing parts to the catalog's table, such as counts, and record the table's parts."""
     core = site_of(setup_tool)[ID]._core
     if core.view().read_state() is not None:
         core.change().layout_changed = True
 
 
 def uninstall(setup_tool: Any) -> None:
-    """Give the site a ZCatalog with the same indexes, columns and entries (one filled beside ours if there is), and drop ours."""
+    """Replace our catalog by a ZCatalog with the same indexes, columns and entries, and drop ours.
+
+    A ZCatalog that was filled beside ours is used if there is one.
+    """
     site = site_of(setup_tool)
     unprotect_tool(setup_tool)
     old = site[ID]
@@ -165,7 +168,7 @@ def site_of(setup_tool: Any) -> Any:
 
 
 def replace_tool(site: Any, new: Any) -> Any:
-    """Put the tool *new* into the place of the site's catalog, in the site's order; return it wrapped."""
+    """Replace the site's catalog by the tool *new*, at the same position in the site's order; return it wrapped."""
     position = list(site.objectIds()).index(ID)
     site._delObject(ID, suppress_events=True)
     site._setObject(ID, new, suppress_events=True)
@@ -177,7 +180,7 @@ def replace_tool(site: Any, new: Any) -> Any:
 
 
 def protect_tool(setup_tool: Any) -> None:
-    """Let our tool survive imports of a toolset that wants Plone's catalog class, also without our ``overrides.zcml``."""
+    """Protect our tool from imports of a toolset that requires Plone's catalog class, even without ``overrides.zcml``."""
     setup_tool.getToolsetRegistry().addRequiredTool(ID, OUR_CLASS)
     handler = f"{__name__}.import_toolset"
     step = setup_tool.getImportStepMetadata(TOOLSET_STEP) or {}
@@ -188,7 +191,7 @@ def protect_tool(setup_tool: Any) -> None:
 
 
 def unprotect_tool(setup_tool: Any) -> None:
-    """Let GenericSetup's own toolset step, and Plone's catalog class, be in force again."""
+    """Restore GenericSetup's own toolset step, and Plone's catalog class as the required one."""
     setup_tool.getToolsetRegistry().addRequiredTool(ID, PLONES_CLASS)
     registry = setup_tool.getImportStepRegistry()
     if TOOLSET_STEP in registry.listSteps():
@@ -197,13 +200,13 @@ def unprotect_tool(setup_tool: Any) -> None:
 
 
 def import_toolset(context: Any) -> None:
-    """GenericSetup's toolset step; where the site has our catalog, blind to a profile's wish for another one."""
+    """Run GenericSetup's toolset step; where the site has our catalog, ignore a profile's request for another one."""
     ours = isinstance(getattr(aq_base(context.getSite()), ID, None), PlonePGCatalogTool)
     importToolset(WithoutCatalog(context) if ours else context)
 
 
 class WithoutCatalog:
-    """An import context whose toolset does not mention the catalog."""
+    """An import context whose toolset does not contain the catalog."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

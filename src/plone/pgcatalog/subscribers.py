@@ -1,4 +1,4 @@
-"""What happens when a storage opens, when a process starts and when a request ends."""
+"""Subscribers to the opening of a storage, the start of a process and the phases of a request."""
 
 from plone.pgcatalog.compat.zcatalog import log_patches
 from plone.pgcatalog.core import cataloguer
@@ -21,7 +21,7 @@ import Zope2
 
 
 def register_processors(event: Any) -> None:
-    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database, and see to safe packs; idempotent.
+    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database, and make packs safe; idempotent.
 
     Raises MixedDistributions or UnknownStorage, which ends the start of Zope.
     """
@@ -38,29 +38,29 @@ def register_processors(event: Any) -> None:
 
 
 def read_ahead(event: Any) -> None:
-    """Read what the first pages of the process need (IProcessStarting)."""
+    """Load the data that the first pages of the process need (IProcessStarting)."""
     warm_up(Zope2.DB)
 
 
 def start_workers(event: Any) -> None:
-    """Start what does jobs in this process, for each database that takes writes (IProcessStarting)."""
+    """Start the threads that do jobs in this process, for each writable database (IProcessStarting)."""
     worker.start_threads(Zope2.DB)
 
 
 def begin_snapshot(site: Any, event: Any) -> None:
-    """Let a request to *site* read no object of a history that the database has lost (IBeforeTraverseEvent)."""
+    """Make sure that a request to *site* reads no object of a history that the database has lost (IBeforeTraverseEvent)."""
     jar = connection_of(site)
     if is_supported(jar):
         Session.begin(jar)
 
 
 def end_request(event: Any) -> None:
-    """Keep the snapshot of the request until its connection is closed (IPubBeforeCommit, IPubBeforeAbort)."""
+    """Mark the end of the request; its snapshot lasts until the connection is closed (IPubBeforeCommit, IPubBeforeAbort)."""
     publishing.end()
 
 
 def release_connection(event: Any) -> None:
-    """Give the request's pooled connection back (IPubEnd)."""
+    """Return the request's connection to the pool (IPubEnd)."""
     pool.release_request_connection()
 
 

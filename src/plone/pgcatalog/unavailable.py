@@ -1,6 +1,6 @@
-"""What a request gets instead of 500 when PostgreSQL is away or full, takes too long, is asked for too much, or only reads.
+"""Responses of 400 and 503 instead of 500: PostgreSQL is away, full, slow or read-only, or a query exceeds a limit.
 
-An exception view answers for what happens inside of a request, a WSGI filter for a request that cannot begin.
+An exception view handles errors inside of a request, a WSGI filter handles requests that cannot begin.
 """
 
 from collections.abc import Callable
@@ -42,21 +42,22 @@ TIMED_OUT = _("The database took too long to answer and was stopped. Please try 
 READ_ONLY = _("Nothing can be saved here at the moment: this server only shows pages. Please try again later.")
 NO_ROOM = _("The database server has no disk space or memory left. Nothing was saved. Please try again later.")
 NOT_PACKED = _("Nothing was packed: others changed the same objects meanwhile. Please pack again when less is saved.")
-#: How ZODB, and a standby of PostgreSQL, refuse to write.
+#: Errors with which ZODB, and a standby of PostgreSQL, refuse to write.
 REFUSALS = (ReadOnlyError, ReadOnlySqlTransaction)
 
 Application = Callable[..., Any]
 
 
 class ServiceUnavailable(Exception):
-    """An answer to a client of the REST API: plone.rest makes a status of the name of the class."""
+    """The error for clients of the REST API: plone.rest derives the status from the name of the class."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a browser gets; clients of the REST API get *error*, None when it is better not to look for more.
+    """A response to a browser; clients of the REST API get *error* instead, unless it is None.
 
-    *text* is a message.
+    *error* is None if the error page of the API may not be rendered, because it might need the database.  *text* is a
+    translatable message.
     """
 
     status: str
@@ -69,9 +70,9 @@ class Answer:
         return headers if self.status.startswith("400") else {"Retry-After": "10"} | headers
 
     def told(self, environ: Mapping[str, Any]) -> str:
-        """Return the text in the language of a request: the one Plone has found, else what the browser asks for first.
+        """Return the text in the language of a request: the language that Plone has found, else the browser's first choice.
 
-        Plone itself might look for a site's languages, in a database that is away.
+        Plone itself might read a site's languages from a database that is away.
         """
         languages = [environ.get("LANGUAGE"), *BrowserLanguages(environ).getPreferredLanguages()]
         language = next((language for language in languages if language), "en")
@@ -79,7 +80,7 @@ class Answer:
 
 
 def answer_to(error: Exception) -> Answer | None:
-    """Return the answer to a request that *error* has ended; None for an error of somebody else."""
+    """Return the response to a request that *error* has ended; None for errors that this module does not handle."""
     if isinstance(error, LimitExceeded | NoOid):
         return Answer("400 Bad Request", str(error.args[0]), BadRequest)
     if isinstance(error, QueryCanceled):
@@ -97,7 +98,7 @@ def answer_to(error: Exception) -> Answer | None:
 
 
 def writer_location(request: Any) -> str:
-    """Return the address of *request* at the Zope that saves; empty when none is configured."""
+    """Return the URL of *request* at the Zope that saves; empty if none is configured."""
     jar = connection_of(next(reversed(request.get("PARENTS") or ()), None))
     base = "" if jar is None else writer_url(jar)
     if not base:
@@ -107,15 +108,15 @@ def writer_location(request: Any) -> str:
 
 
 class ErrorView(BrowserView):
-    """What a browser, or a client of the REST API, gets for an error of this module's.
+    """The error page for the errors of this module, for a browser or a client of the REST API.
 
-    It needs no database when that is not available.
+    It needs no database if the database is not available.
     """
 
     def __call__(self) -> Any:
         location = writer_location(self.request) if isinstance(self.context, REFUSALS) else ""
         if location:
-            # With the same method and body.
+            # Status 307: the browser repeats the request with the same method and body.
             self.request.response.redirect(location, status=307, lock=True)
             return ""
         answer = answer_to(self.context)
@@ -130,7 +131,7 @@ class ErrorView(BrowserView):
         return answer.told(self.request)
 
     def _usual(self, error: Exception) -> Any:
-        """Return what any other exception gets, for *error*."""
+        """Return the usual page for *error*, from the view that any other exception gets."""
         wanted = implementedBy(Exception), providedBy(self.request)
         factory = getSiteManager().adapters.lookup(wanted, Interface, name="index.html")
         if factory is None:
@@ -146,7 +147,7 @@ def make_filter(global_conf: Mapping[str, str]) -> Callable[[Application], Appli
 
 
 def unavailable_filter(application: Application) -> Application:
-    """Return *application* with answers for the psycopg.OperationalError that leave it, as far as there are any."""
+    """Return *application* wrapped so that a psycopg.OperationalError that leaves it becomes a response, if there is one."""
 
     def call(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         try:

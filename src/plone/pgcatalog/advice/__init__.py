@@ -1,1 +1,1 @@
-"""Which SQL indexes would help."""
+"""Advice on SQL indexes that would speed up slow queries."""

@@ -1,4 +1,4 @@
-"""Finds out which SQL indexes would have helped the slow queries that are recorded."""
+"""Finds SQL indexes that would have sped up the recorded slow queries."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -42,21 +42,21 @@ from psycopg import Connection
 from typing import Any
 
 
-#: So many of the shapes that cost most time are looked at.
+#: Number of shapes, those with the longest total time, that are examined.
 SHAPES = 10
-#: Recorded queries of a shape that are looked at, and how many of them are tried.
+#: Number of recorded queries of a shape that are examined, and number of them that are run.
 SEEN = 20
 EXAMPLES = 3
-#: What of a search an index can help.
+#: Operations of a search that an index can speed up.
 REPLAYED = ("page", "count", "rids")
-#: An index is worth it from this gain on.
+#: Gain from which an index is suggested, as a fraction.
 WORTH = 0.2
-#: Longest time for one statement of a trial.
+#: Time limit of a statement of a trial, in seconds.
 SECONDS = 60
 
 
 class AdviceError(MessageError):
-    """There can be no advice; the message says why."""
+    """No advice is possible; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """An index worth building, for the queries of one shape; *gain* is the part of their time it saves.
+    """An index worth building, for the queries of one shape; *gain* is the fraction of their time that it saves.
 
-    *write_cost* says what it costs those who save something; *bytes* are projected from the copy.
+    *write_cost* is a text about its cost for saves; *bytes* are extrapolated from the trial.
     """
 
     candidate: Candidate
@@ -91,13 +91,13 @@ class Suggestion:
 
     @property
     def comparison(self) -> str:
-        """Before and after, for people to read."""
+        """The times before and after, as text."""
         return f"{self.before.ms:.2f} → {self.after.ms:.2f} ms"
 
 
 @dataclass(slots=True)
 class Advice:
-    """What came out: suggestions, the best first, how they were found, and shapes without one, with the reason."""
+    """Suggestions, the best first; the method by which they were found; and shapes without one, with the reason."""
 
     method: str
     rows: int
@@ -108,7 +108,7 @@ class Advice:
 def advise(catalog: Catalog) -> Advice:
     """Return advice for the *catalog*.
 
-    It takes seconds; nothing is changed.  Raises AdviceError when there is nothing to advise on or the database fails.
+    It takes seconds and changes nothing.  Raises AdviceError without slow queries, or if the database fails.
     """
     log = log_of(catalog)
     groups = log.groups(SHAPES)
@@ -120,7 +120,7 @@ def advise(catalog: Catalog) -> Advice:
 
 @contextmanager
 def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
-    """Yield an adviser with a connection of its own.  Raises AdviceError for what PostgreSQL refuses."""
+    """Yield an adviser with its own connection.  Raises AdviceError for errors of PostgreSQL."""
     state = catalog.view().read_state()
     if state is None:
         raise AdviceError(_("the catalog has no table yet"))
@@ -130,7 +130,7 @@ def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
 
 
 class Adviser:
-    """Looks for indexes of *relation* that help the *catalog*'s slow queries."""
+    """Searches for indexes of *relation* that speed up slow queries of the *catalog*."""
 
     def __init__(self, catalog: Catalog, connection: Connection[Any], relation: str) -> None:
         self.catalog = catalog
@@ -146,7 +146,7 @@ class Adviser:
         self.candidates = Candidates(self.columns, text_bytes(catalog), self.indexes)
 
     def advise(self, log: SlowQueryLog, groups: list[Group]) -> Advice:
-        """Return the best index for each of *groups*."""
+        """Return advice with the best index for each of *groups*."""
         if not self.rows:
             raise AdviceError(_("the catalog is empty: there is nothing to advise on"))
         questions, without = [], []
@@ -173,7 +173,7 @@ class Adviser:
         return advice
 
     def question(self, log: SlowQueryLog, group: Group) -> Question:
-        """Return the queries of *group*.  Raises ReplayError when they cannot be run again."""
+        """Return the queries of *group*.  Raises ReplayError if they cannot be run again."""
         if group.operation not in REPLAYED:
             raise ReplayError(
                 _("${operation} is read by record id, for which there is an index", {"operation": group.operation})
@@ -195,7 +195,7 @@ class Adviser:
         return Question(group, statements, filters, sort, union(columns_of(compiled) for compiled, _ in examples))
 
     def _best(self, trial: Trial, question: Question) -> Suggestion | str:
-        """Return the index that helps most, or why there is none."""
+        """Return the best suggestion, or the reason why there is none."""
         before = trial.measure(question.statements)
         suggestions: list[Suggestion] = []
         for candidate in self.candidates.propose(question.filters, question.sort):
@@ -208,7 +208,7 @@ class Adviser:
                 suggestions.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
         if not suggestions:
             return _("no further index would be used, or none would save a fifth")
-        # Of those about as good as the best, the smallest.
+        # The smallest of the indexes whose cost is within 10 % of the best.
         limit = min(s.after.cost for s in suggestions) * 1.1 + 1
         return min((s for s in suggestions if s.after.cost <= limit), key=lambda s: s.bytes)
 
@@ -226,9 +226,9 @@ class Adviser:
 
 
 def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:
-    """Return the candidate *name*, made of the log anew, and the shape it is for.
+    """Return the candidate *name*, proposed again from the log, and the shape that it is for.
 
-    Raises AdviceError when the log does not lead to it any more.
+    Raises AdviceError if the log does not lead to it any more.
     """
     log = log_of(catalog)
     with adviser_of(catalog) as adviser:
@@ -244,7 +244,7 @@ def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:
 
 
 def union(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
-    """Return all elements of *sets*; None if one is not known."""
+    """Return the union of *sets*; None if one of them is None."""
     names: frozenset[str] = frozenset()
     for each in sets:
         if each is None:
@@ -254,13 +254,13 @@ def union(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
 
 
 def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:
-    """Return the filters of the first of *examples*; steady are those that all have, three at least."""
+    """Return the filters of the first of *examples*; those in all of them are steady, if there are EXAMPLES at least."""
     same = set(examples[0]).intersection(*examples[1:]) if len(examples) >= EXAMPLES else set()
     return tuple(replace(f, steady=f in same) for f in examples[0])
 
 
 def text_bytes(catalog: Catalog) -> dict[str, int]:
-    """Return how long the values of the *catalog*'s text columns can be, for those where that is known."""
+    """Return column -> maximum length in bytes of the values of the *catalog*'s text columns."""
     sizes = {"path": PATH_BYTES}
     for name in catalog.indexes:
         translator = catalog.translator(name)

@@ -1,7 +1,7 @@
-"""Builds and drops SQL indexes made on advice, CONCURRENTLY: searches and saves go on meanwhile.
+"""Builds and drops advised SQL indexes CONCURRENTLY, so searches and saves continue meanwhile.
 
-PostgreSQL waits for older snapshots, that of the asking request among them, so the work is done by a thread of its own.  An
-advisory lock says everywhere that somebody is at it, and goes with its connection.  Only these indexes are ever dropped.
+PostgreSQL waits for older snapshots, also for the snapshot of the request, so a thread does the work.  An advisory lock
+marks the work in progress for all processes; it ends with its connection.  Only advised indexes are ever dropped.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-#: Longest wait for a thread to begin its work.
+#: Time limit for a thread to start its work, in seconds.
 START_SECONDS = 10
 
 REGISTER = (
@@ -51,16 +51,16 @@ INVALID = "SELECT FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s)) 
 
 
 class BuildError(MessageError):
-    """An index was not built or not dropped; the message says why, and nothing is half-done."""
+    """An index was not built or not dropped; the message says why, and no partial result is left."""
 
 
 class BusyError(BuildError):
-    """Somebody else is building or dropping the index."""
+    """Another process is building or dropping the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An index made on advice, and how it is now; *done* goes from 0 to 1 while it is built."""
+    """An advised index and its present state; *done* rises from 0 to 1 while it is built."""
 
     name: str
     definition: str
@@ -88,14 +88,14 @@ class Registered:
 
 
 def registered(execute: Execute, zoid: int, relation: str) -> list[Registered]:
-    """Return the indexes of the catalog with tool oid *zoid*, as they are on *relation*."""
+    """Return the advised indexes of the catalog with tool oid *zoid*, and their state on *relation*."""
     values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": locks.ADVISED_INDEX}
     return [Registered(*row) for row in execute(log_sql("registered"), values)]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexTarget:
-    """A catalog: its database, its tool's oid, and the relation it has now."""
+    """A catalog: its database, the oid of its tool, and its present relation."""
 
     dsn: str
     zoid: int
@@ -103,7 +103,7 @@ class IndexTarget:
 
     @classmethod
     def of(cls, catalog: Catalog) -> "IndexTarget":
-        """Return that of *catalog*; raises BuildError when it has no relation yet."""
+        """Return the target for *catalog*; raises BuildError if it has no relation yet."""
         state = catalog.view().read_state()
         if state is None:
             raise BuildError(_("the catalog has no table yet"))
@@ -113,14 +113,14 @@ class IndexTarget:
         return f"{self.relation}_{name}"
 
     def run(self, purpose: str, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run a short *statement* on a connection of its own; return its rows.  Raises BuildError for what PostgreSQL refuses."""
+        """Run a short *statement* on its own connection; return its rows.  Raises BuildError for errors of PostgreSQL."""
         with errors_as(BuildError), connect(self.dsn, purpose) as connection:
             cursor = connection.execute(statement, {"catalog": self.zoid, **values})
             return cursor.fetchall() if cursor.description else []
 
     @contextmanager
     def working(self, purpose: str) -> Iterator[Connection[Any]]:
-        """Yield a connection with a session of its own, for work of any length.  Raises BuildError."""
+        """Yield a connection with its own session and no time limit.  Raises BuildError."""
         with errors_as(BuildError), connect_directly(self.dsn, purpose, seconds=0) as connection:
             try:
                 yield connection
@@ -130,7 +130,7 @@ class IndexTarget:
 
 
 def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
-    """Register *candidate* and build it in the background.  Raises BuildError when it cannot even be registered."""
+    """Register *candidate* and build it in the background.  Raises BuildError if it cannot be registered."""
     register(target, candidate, reason)
     in_background(build, target, candidate.name)
 
@@ -141,10 +141,10 @@ def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
 
 
 def build(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
-    """Build the registered index *name*, and wait for it; one that is there and valid is left alone.
+    """Build the registered index *name*, and wait for it; a valid index is left unchanged.
 
-    *started* is called as soon as everybody can see that somebody is at it.  Raises BuildError.  Whatever a failed build,
-    this one or an earlier one, has left is dropped.
+    *started* is called when the lock is held.  Raises BuildError.  The invalid index of a failed build, this or an earlier
+    one, is dropped.
     """
     entry = find(target, name)
     index, relation = sql.Identifier(entry.index), sql.Identifier(target.relation)
@@ -160,7 +160,7 @@ def build(target: IndexTarget, name: str, started: Callable[[], object] = lambda
 
 
 def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
-    """Drop the registered index *name*, and wait for it; *started* is that of ``build``.  Raises BuildError."""
+    """Drop the registered index *name*, and wait for it; *started* as in ``build``.  Raises BuildError."""
     entry = find(target, name)
     with working(target, name, "drop index") as connection:
         started()
@@ -169,7 +169,7 @@ def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda:
 
 
 def cancel(target: IndexTarget, name: str) -> None:
-    """Stop whoever builds the index *name*.  Raises BuildError when nobody does."""
+    """Cancel the build of the index *name*.  Raises BuildError if it is not being built."""
     entry = find(target, name)
     if entry.pid is None:
         raise BuildError(_("${index} is not being built", {"index": entry.index}))
@@ -177,7 +177,7 @@ def cancel(target: IndexTarget, name: str) -> None:
 
 
 def find(target: IndexTarget, name: str) -> Registered:
-    """Return the registered index *name*; raises BuildError for any other one."""
+    """Return the registered index *name*; raises BuildError if it is not registered."""
     for entry in registered(partial(target.run, "look up index"), target.zoid, target.relation):
         if entry.name == name and name.startswith(PREFIX):
             return entry
@@ -186,7 +186,7 @@ def find(target: IndexTarget, name: str) -> Registered:
 
 @contextmanager
 def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection[Any]]:
-    """Yield a connection that holds the lock of the index *name*; an error is noted, and leaves no invalid index."""
+    """Yield a connection that holds the lock of the index *name*; an error is recorded, and an invalid index dropped."""
     index = target.index(name)
     try:
         with target.working(purpose) as connection:
@@ -204,7 +204,7 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
 
 
 def tidy_up(target: IndexTarget, name: str, message: str) -> None:
-    """Drop the invalid index that a failed build has left, and note why it failed."""
+    """Drop the invalid index of a failed build, and record the reason."""
     try:
         target.run("tidy up", SET_MESSAGE, {"name": name, "message": message})
         with target.working("tidy up") as connection:
@@ -222,7 +222,7 @@ def drop_index(connection: Connection[Any], index: str) -> None:
 def in_background(
     action: Callable[[IndexTarget, str, Callable[[], None]], None], target: IndexTarget, name: str
 ) -> None:
-    """Run *action* in a thread, and return as soon as it has started: whoever looks then sees it at work."""
+    """Run *action* in a thread; return when it has started, so that the next page shows it as working."""
     started = threading.Event()
 
     def run() -> None:

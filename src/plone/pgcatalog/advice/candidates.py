@@ -1,7 +1,7 @@
-"""Which SQL indexes might help a query.
+"""Candidates for SQL indexes that might speed up a query.
 
-A btree refuses rows over 2,704 bytes, and an index must never stop a save.  So columns are only combined when their
-longest values fit together; arrays have a GIN or none.
+A btree refuses rows over 2,704 bytes, and an index must never make a save fail.  So columns are only combined if their
+longest values fit into one row together; arrays are indexed by GIN only.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ import hashlib
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What ANALYZE found in a column; *common* are frequent values, as text, and the part of the rows that has them."""
+    """Statistics of a column from ANALYZE; *common* maps frequent values, as text, to their fraction of the rows."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class ColumnStatistics:
     common: Mapping[str, float] = field(default_factory=dict)
 
     def fraction(self, value: object) -> float:
-        """Return which part of the rows probably has *value*, from 0 to 1."""
+        """Return the estimated fraction of the rows with *value*, from 0 to 1."""
         if str(value) in self.common:
             return self.common[str(value)]
         rest = max(0.0, 1 - self.null_fraction - sum(self.common.values()))
@@ -47,7 +47,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """An SQL index; *definition* is what comes behind ``ON table``, *columns* are all that it reads."""
+    """An SQL index; *definition* is the DDL after ``ON table``, *columns* are all columns that it reads."""
 
     name: str
     definition: str
@@ -64,7 +64,7 @@ class IndexStatistics:
 
 
 def column_statistics(execute: Execute, relation: str) -> dict[str, ColumnStatistics]:
-    """Return what is known of the columns of *relation*, by name, read with *execute*."""
+    """Return name -> statistics of the columns of *relation*, read with *execute*."""
     return {
         name: ColumnStatistics(name, type, distinct, nulls, dict(zip(values, fractions, strict=False)))
         for name, type, distinct, nulls, values, fractions in execute(log_sql("columns"), {"relation": quote(relation)})
@@ -72,7 +72,7 @@ def column_statistics(execute: Execute, relation: str) -> dict[str, ColumnStatis
 
 
 def index_statistics(execute: Execute, relation: str) -> list[IndexStatistics]:
-    """Return what is known of the SQL indexes of *relation*, read with *execute*."""
+    """Return the SQL indexes of *relation* with their statistics, read with *execute*."""
     return [
         IndexStatistics(name, definition, method, tuple(keys), tuple(included), *rest)
         for name, definition, method, keys, included, *rest in execute(
@@ -82,7 +82,7 @@ def index_statistics(execute: Execute, relation: str) -> list[IndexStatistics]:
 
 
 def duplicates(indexes: list[IndexStatistics]) -> dict[str, str]:
-    """Return for each index that another one makes superfluous the name of that one."""
+    """Return name of a redundant index -> name of the index that makes it redundant."""
     better: dict[str, str] = {}
     for index in indexes:
         for other in indexes:
@@ -103,7 +103,7 @@ def covers(larger: IndexStatistics, smaller: IndexStatistics) -> bool:
     return same_start and set(smaller.included) <= {*larger.included, *larger.keys}
 
 
-#: What kind of filter a predicate with an operator is; others are none.
+#: Operator of a predicate -> kind of filter; predicates with other operators are no filters.
 KINDS = {
     predicate.EQUALS: "equal",
     predicate.TRUE: "flag",
@@ -118,9 +118,9 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A condition on a column: equal, flag, any, range, array or text; an equal one has a *value*.
+    """A condition on a column, of the kind equal, flag, any, range, array or text; *value* is the value of an equal one.
 
-    It is *steady* when all queries of its shape ask for that value.
+    It is *steady* if all queries of its shape have that value.
     """
 
     column: str
@@ -130,7 +130,7 @@ class Filter:
 
 
 def filters_of(query: CompiledQuery) -> tuple[Filter, ...]:
-    """Return the conditions that all rows *query* finds fulfil, as far as they are about one column each."""
+    """Return the conditions on single columns that all rows of *query* fulfil."""
     filters: dict[tuple[str, str], Filter] = {}
     for part in query.where.conjuncts():
         kind = kind_of(part)
@@ -142,7 +142,7 @@ def filters_of(query: CompiledQuery) -> tuple[Filter, ...]:
 
 
 def kind_of(part: Condition) -> str | None:
-    """Return what kind of filter *part* is, None for one that is no filter of a single column."""
+    """Return the kind of filter of *part*; None if it is not a filter of a single column."""
     if isinstance(part, Predicate):
         return KINDS.get(part.operator)
     # Alternatives within one column, such as several dates.
@@ -153,18 +153,18 @@ def kind_of(part: Condition) -> str | None:
 
 
 def sort_columns(query: CompiledQuery) -> tuple[str, ...]:
-    """Return the columns *query* is sorted by in SQL, record ids aside; none when it is sorted by anything else."""
+    """Return the columns by which *query* is sorted in SQL, without the rid; () if it is sorted by anything else."""
     names = [term.column and term.column.name for term in query.order if term.column is not RID]
     return tuple(name for name in names if name) if query.score is None and all(names) else ()
 
 
 def columns_of(query: CompiledQuery) -> frozenset[str] | None:
-    """Return the names of the columns that *query* reads to find and to rank rows; None if nobody says which."""
+    """Return the names of the columns that *query* reads to find and to rank rows; None if they are unknown."""
     conditions = [query.where]
     if query.score is not None:
         if not isinstance(query.score, Score):
             return None
-        # What is ranked by are the columns that it looks for words in.
+        # Ranking reads the columns in which it searches for words.
         conditions += [condition for group in query.score.preferred for condition in group]
     names: set[str] = set()
     for condition in conditions:
@@ -174,18 +174,18 @@ def columns_of(query: CompiledQuery) -> frozenset[str] | None:
     return frozenset(names)
 
 
-#: Longest index row that is surely accepted.
+#: Length in bytes up to which index rows are surely accepted.
 BTREE_BYTES = 2640
 FIXED_BYTES = {"bigint": 8, "integer": 8, "boolean": 8, "smallint": 8, "timestamp with time zone": 8}
-#: Behind the name of the relation, in the names of all indexes made on advice.
+#: Prefix in the names of all advised indexes, after the name of the relation.
 PREFIX = "advice_"
-#: A partial index pays for a value that so large a part of the rows has.
+#: Fractions of the rows, from and up to, for which a partial index on a value is proposed.
 PARTIAL = (0.01, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An SQL index that might help: composite, partial, covering or gin."""
+    """A candidate for an SQL index; its kind is composite, partial, covering or gin."""
 
     kind: str
     keys: tuple[str, ...]
@@ -194,7 +194,7 @@ class Candidate:
 
     @property
     def definition(self) -> str:
-        """What comes behind ``ON table``."""
+        """The DDL after ``ON table``."""
         method = "USING gin " if self.kind == "gin" else ""
         text = f"{method}({', '.join(map(quote, self.keys))})"
         if self.included:
@@ -206,7 +206,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The index's name behind that of the relation: the same for the same definition."""
+        """The name of the index after the name of the relation: a hash of the definition."""
         return PREFIX + hashlib.sha256(self.definition.encode()).hexdigest()[:12]
 
     @property
@@ -220,9 +220,9 @@ class Candidate:
 
 
 class Candidates:
-    """Makes candidates for a relation with these *columns* and *indexes*.
+    """Proposes candidates for a relation with these *columns* and *indexes*.
 
-    *text_bytes* says how long the values of text columns can be; one that it does not name is not combined.
+    *text_bytes* is the maximum length of the values of text columns; other text columns are not combined.
     """
 
     def __init__(
@@ -285,7 +285,7 @@ class Candidates:
                     yield Candidate("gin", (f.column,), (), (e.column, e.value))
 
     def _is_frequent(self, f: Filter) -> bool:
-        """True when an index of just the rows with the value of *f* might pay."""
+        """Return True if a partial index on the value of *f* may be worth it."""
         return f.steady and isinstance(f.value, str) and PARTIAL[0] <= self._fraction(f) <= PARTIAL[1]
 
     def _fraction(self, f: Filter) -> float:
@@ -314,5 +314,5 @@ class Candidates:
 
 
 def prefixes(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return (), the first name, the first two …, and all in the end."""
+    """Return all prefixes of *names*, from () to all names."""
     return [tuple(names[:length]) for length in range(len(names) + 1)]

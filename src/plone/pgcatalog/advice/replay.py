@@ -1,4 +1,4 @@
-"""Makes the statements of a recorded query again: SQL comes from our compiler, never from the log or a browser."""
+"""Recompiles the statements of recorded queries: SQL is compiled here, and never read from the log or a browser."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from typing import Any
 import psycopg
 
 
-#: Start and size of a page; all from start on without a size.
+#: (start, size) of a page; without a size all rows from start on.
 Page = tuple[int, int | None]
 
 
@@ -38,7 +38,7 @@ class ReplayError(MessageError):
 
 
 def compile_example(catalog: Catalog, example: Example) -> tuple[dict[str, Any], CompiledQuery]:
-    """Return the recorded query, and what the *catalog* makes of it today.  Raises ReplayError."""
+    """Return the recorded query, and the result of compiling it for *catalog* now.  Raises ReplayError."""
     if example.left_out:
         names = ", ".join(example.left_out)
         raise ReplayError(
@@ -52,7 +52,7 @@ def compile_example(catalog: Catalog, example: Example) -> tuple[dict[str, Any],
 
 
 def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
-    """Return *query* compiled as a search does it; raises ReplayError for one that the indexes of the *catalog* refuse."""
+    """Return *query* compiled as in a search; raises ReplayError if the indexes of *catalog* refuse it."""
     missing = [name for name, _reverse in sort if name not in catalog.indexes]
     if missing:
         raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
@@ -66,9 +66,9 @@ def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, b
 def statement_of(
     catalog: Catalog, query: CompiledQuery, operation: str = "page", page: Page | None = None
 ) -> Statement:
-    """Return what a search for *query* runs; *operation* is "page", "count" or "rids".
+    """Return a statement of a search for *query*; *operation* is "page", "count" or "rids".
 
-    Of pages it is the one recorded as *page*, else the one that *query* wants.  Raises ReplayError when nothing is run.
+    For a page, *page* is the recorded one; by default it is the page of *query*.  Raises ReplayError if no statement is run.
     """
     if query.is_empty:
         raise ReplayError(_("the query cannot find anything, so PostgreSQL is not asked"))
@@ -89,22 +89,22 @@ def statement_of(
 
 
 def page_of(query: CompiledQuery) -> Page:
-    """Return the page that *query* wants."""
+    """Return the page in the window of *query*."""
     if query.python_sort or not query.window.fits_sql:
         return 0, None
     size = query.window.size
     return query.window.start, WINDOW if size is None else size
 
 
-#: Longest time that the explained statement may run.
+#: Time limit of the explained statement, in seconds.
 SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A statement, the values of its placeholders, and how PostgreSQL ran it; in figures, too, if they are wanted.
+    """A statement, the values of its placeholders, its plan as text, and optionally the figures of the plan.
 
-    People read it: it has no numbers of vectors.
+    It is shown to people, so numbers of vectors are left out.
     """
 
     statement: str
@@ -125,9 +125,9 @@ def explain_example(catalog: Catalog, example: Example) -> Plan:
 
 
 def explain(dsn: str, statement: Statement, seconds: float = SECONDS) -> Plan:
-    """Run *statement* in a read-only transaction and return its plan as PostgreSQL writes it.
+    """Run *statement* in a read-only transaction, and return its plan as written by PostgreSQL.
 
-    Raises ReplayError when it takes longer than *seconds* or PostgreSQL refuses it.
+    Raises ReplayError if it takes longer than *seconds*, or if PostgreSQL refuses it.
     """
     with explaining(dsn, seconds) as connection:
         lines = plan.explain_rows(connection, statement, "ANALYZE, BUFFERS")
@@ -135,13 +135,13 @@ def explain(dsn: str, statement: Statement, seconds: float = SECONDS) -> Plan:
 
 
 def values_of(statement: Statement) -> tuple[Any, ...]:
-    """Return the values of *statement* for people to read."""
+    """Return the parameters of *statement*, with vectors shortened."""
     return tuple(plan.without_vectors(value) if isinstance(value, str) else value for value in statement.params)
 
 
 @contextmanager
 def explaining(dsn: str, seconds: float) -> Iterator[Any]:
-    """Yield a connection on which a statement may take *seconds*; an error of the database becomes a ReplayError."""
+    """Yield a connection with a time limit of *seconds* per statement; an error of the database becomes a ReplayError."""
     try:
         with connect(dsn, "explain", seconds) as connection:
             yield connection

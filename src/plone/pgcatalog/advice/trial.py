@@ -1,4 +1,4 @@
-"""Tries out what an SQL index would change: on a temporary copy of some rows, by running the queries."""
+"""Measures the effect of an SQL index by running queries on a temporary copy of some rows."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -16,16 +16,16 @@ from psycopg import Connection
 from typing import Any
 
 
-#: Rows of the relation that the copy has at the most.
+#: Maximum number of rows in the copy.
 SAMPLE_ROWS = 20_000
-#: A statement is run so often, and its best time counts.
+#: Number of times a statement is run; the best time counts.
 RUNS = 2
 EXPLAIN = "EXPLAIN (FORMAT JSON, ANALYZE, TIMING OFF)"
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What statements took: the planner's units, and milliseconds; and the SQL indexes they used."""
+    """The cost of statements in the planner's units, their time in milliseconds, and the SQL indexes that they used."""
 
     cost: float
     ms: float
@@ -33,7 +33,7 @@ class Measure:
 
 
 class Trial:
-    """A copy of *relation* with the name of it, on *connection* in a transaction that its caller rolls back."""
+    """A temporary copy of *relation*, with its name, on *connection*, in a transaction that the caller rolls back."""
 
     def __init__(self, connection: Connection[Any], relation: str) -> None:
         self.connection = connection
@@ -43,7 +43,7 @@ class Trial:
 
     @property
     def method(self) -> str:
-        """How it finds out, for people to read."""
+        """The method of measuring, as text."""
         number = {"rows": f"{self.rows:,}"}
         return _("index on a copy of ${rows} rows, by running the queries; the copy was rolled back", number)
 
@@ -54,15 +54,15 @@ class Trial:
         read: Collection[str] | None,
         total: int,
     ) -> None:
-        """Make the copy of a relation with *columns*, *indexes* and *total* rows.
+        """Create the copy of a relation with *columns*, *indexes* and *total* rows.
 
-        It is for statements that *read* the columns of these names, None for any.  Raises psycopg.Error.
+        *read* are the names of the columns that the statements read, None for any.  Raises psycopg.Error.
         """
         execute = self.connection.execute
         [(original,)] = execute(log_sql("qualified"), {"relation": quote(self.relation)}).fetchall()
         execute(f"CREATE TEMP TABLE {quote(self.relation)} (LIKE {original} INCLUDING STORAGE) ON COMMIT DROP")
         execute(f"ALTER TABLE {self.table} SET (toast_tuple_target = 256)")
-        # Texts are large, and not worth copying when no query looks at them.
+        # Texts are large, and are copied only if a query reads them.
         kept = [c.name for c in columns if c.type not in ("tsvector", "jsonb") or read is None or c.name in read]
         names = ", ".join(map(quote, kept))
         sample = "" if total <= SAMPLE_ROWS else f" TABLESAMPLE BERNOULLI ({100 * SAMPLE_ROWS / total:.6f})"
@@ -73,7 +73,7 @@ class Trial:
         execute(f"ANALYZE {self.table}")
 
     def measure(self, statements: Sequence[Statement]) -> Measure:
-        """Return what *statements* take together."""
+        """Return the sum of the costs and times of *statements*."""
         cost, ms, names = 0.0, 0.0, set()
         for statement, values in statements:
             plans = [self._plan(statement, values) for _run in range(RUNS)]
@@ -88,7 +88,7 @@ class Trial:
         return data
 
     def attempt(self, candidate: Candidate, statements: Sequence[Statement]) -> tuple[Measure, int] | None:
-        """Return what *statements* take with *candidate*, and its bytes; None if they do not use it."""
+        """Return the measure of *statements* with *candidate*, and its size in bytes; None if they do not use it."""
         execute = self.connection.execute
         with self.connection.transaction(force_rollback=True):
             execute(f"CREATE INDEX {candidate.name} ON {self.table} {candidate.definition}")

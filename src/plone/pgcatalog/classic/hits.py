@@ -1,4 +1,4 @@
-"""A hit as the search page shows it, made of its brain without loading an object; titles of indexes and values."""
+"""Hits of the search page, made from brains without loading objects, and titles of indexes and of their values."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from zope.component import getUtility
 from zope.i18n import translate
 
 
-#: What the facets of an index are called, if not as Plone's collections call the index.
+#: Titles of facets whose title is not the one of the index in Plone's collections.
 FACETS = {
     "portal_type": _("Type"),
     "Subject": _("Tags"),
@@ -25,7 +25,7 @@ FACETS = {
 
 
 class Titles:
-    """Titles on *context*, translated for *request*."""
+    """Titles in *context*, translated for *request*."""
 
     def __init__(self, context: Any, request: Any) -> None:
         self._context = context
@@ -39,12 +39,12 @@ class Titles:
         return text
 
     def facet(self, index: str) -> str:
-        """Return what the facet of *index* is called."""
+        """Return the title of the facet of *index*."""
         title = FACETS.get(index) or getUtility(IRegistry).get(f"plone.app.querystring.field.{index}.title") or index
         return self.translated(title)
 
     def values(self, index: str, tokens: Iterable[str]) -> dict[str, str]:
-        """Return what *tokens*, values of *index*, are called; those of paths, whose titles are content, are left out."""
+        """Return value -> title for *tokens*, values of *index*; {} for paths, whose titles are read from the content."""
         if index == "path":
             return {}
         kind = {
@@ -78,22 +78,22 @@ class Titles:
         return self.translated(_("Yes") if token == "True" else _("No"))
 
     def _period(self, token: str) -> str:
-        """Return the name of a month of a year for ``2026-11``, anything else as it is."""
+        """Return the name of the month and the year for ``2026-11``; other tokens unchanged."""
         year, _dash, month = token.partition("-")
         if not (len(year) == 4 and year.isdigit() and month.isdigit() and 1 <= int(month) <= 12):
             return token
         return f"{translate(monthname_msgid(int(month)), 'plonelocales', context=self._request)} {year}"
 
 
-#: Folders of a hit's place that are named; of more, those in the middle are not.
+#: Maximum number of folders in the breadcrumbs of a hit; those in the middle are left out.
 MOST_CRUMBS = 3
-#: Tags of a hit that are shown at first.
+#: Number of tags of a hit that are shown at first.
 MOST_TAGS = 6
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A hit: ``title`` and ``text`` are HTML, ``crumbs`` (title, address or None), ``uid`` what similar pages go by."""
+    """A hit; ``title`` and ``text`` are HTML, ``crumbs`` (title, URL or None), ``uid`` identifies it for similar pages."""
 
     brain: Any
     url: str
@@ -126,7 +126,7 @@ class Hit:
 
 
 def folders_of(path: str, root: str) -> list[str]:
-    """Return the paths of the folders below *root* that *path* is in, the outermost first."""
+    """Return the paths of the folders below *root* that contain *path*, the outermost first."""
     if not path.startswith(f"{root}/"):
         return []
     parts = path[len(root) + 1 :].split("/")
@@ -136,9 +136,9 @@ def folders_of(path: str, root: str) -> list[str]:
 def hits(
     page: Any, brains: Iterable[Any], snippets: Mapping[int, str], folders: Mapping[str, Any], highlighter: Any
 ) -> list[Hit]:
-    """Return *brains* as hits of the search *page*; *folders* are the brains of the folders at whose paths they may be.
+    """Return *brains* as hits of the search *page*; *folders* maps the paths of their folders to brains.
 
-    *highlighter* marks words in their titles, if it is true.
+    *highlighter* marks words in their titles; it may be false.
     """
     titles, show_about = page.titles, page.show_about
     registry = getUtility(IRegistry)
@@ -173,12 +173,12 @@ def hits(
 
 
 def _crumbs(paths: list[str], folders: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
-    """Return the titles and addresses of those of *paths* that are known; the visitor may not know the others."""
+    """Return (title, URL) of the *paths* in *folders*; the visitor may not see the other ones."""
     crumbs = [(_text(folders[p], "Title") or folders[p].getId, folders[p].getURL()) for p in paths if p in folders]
     return (crumbs[0], ("…", None), *crumbs[-2:]) if len(crumbs) > MOST_CRUMBS else tuple(crumbs)
 
 
 def _text(brain: Any, name: str) -> str:
-    """Return a column of *brain*; empty without the column, or a value in it that is no text."""
+    """Return the column *name* of *brain*; "" if there is no such column, or its value is not a string."""
     value = getattr(brain, name, "")
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""The facets of the search page: what a visitor has chosen in each, what is counted, and the values to choose from."""
+"""The facets of the search page: chosen values, counted values, and the values that are offered."""
 
 from abc import ABC
 from abc import abstractmethod
@@ -25,13 +25,13 @@ from typing import Any
 import re
 
 
-#: Values of a facet that are offered, and those shown at first.
+#: Maximum number of offered values of a facet, and the number shown at first.
 OFFERED, SHOWN = 30, 6
-#: Values that may be chosen in a facet.
+#: Maximum number of chosen values of a facet.
 MOST_CHOSEN = 20
-#: Places whose folders are offered, besides the root.
+#: Maximum number of places, besides the root, whose folders are offered.
 MOST_OPENED = 6
-#: Years that are offered: from the first on, up to so many after the present one.
+#: The first year that is offered, and the number of years after the present one.
 FIRST_YEAR, YEARS_AHEAD = 1950, 10
 
 _PERIOD = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
@@ -39,9 +39,9 @@ _PERIOD = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
 
 @dataclass(frozen=True)
 class Value:
-    """A value to choose: ``token`` is what the address says, ``count`` None if it was not counted.
+    """An offered value: ``token`` is its value in the URL, ``count`` None if it was not counted.
 
-    A year, or a place, has ``parts``.
+    A year has months as its ``parts``, a place has folders.
     """
 
     token: str
@@ -52,12 +52,12 @@ class Value:
 
     @property
     def is_in_sight(self) -> bool:
-        """True if it is chosen, or one of its parts."""
+        """True if the value or one of its parts is chosen."""
         return self.is_chosen or any(part.is_in_sight for part in self.parts)
 
 
 def tokens_in(value: Any) -> list[str] | None:
-    """Return the values of a parameter of a request, None for one that is no text and no list of texts."""
+    """Return the values of a request's parameter; None if *value* is neither a string nor a list of strings."""
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not all(isinstance(text, str) for text in values):
         return None
@@ -74,44 +74,44 @@ class PageFacet(ABC):
 
     @property
     def parameter(self) -> str:
-        """The parameter of the address that has the chosen values: the name of the index, as in Plone's page."""
+        """The URL parameter of the chosen values: the name of the index, as on Plone's page."""
         return self.name
 
     @property
     def field(self) -> str:
-        """The name of the fields in the form."""
+        """The name of the fields in the HTML form."""
         return f"{self.parameter}:list"
 
     @abstractmethod
     def expression(self) -> Expression | None:
-        """Return what is chosen as a criterion, None for nothing."""
+        """Return the criterion of the chosen values, None if none is chosen."""
 
     @abstractmethod
     def count(self, options: dict[str, Any]) -> None:
-        """Add to *options* of ``facets`` what has to be counted."""
+        """Add the values to be counted to *options*, keyword arguments of ``FacetQuery``."""
 
     @abstractmethod
     def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
-        """Return the values to choose from, *counts* being those of the facet, and *titles* those of tokens.
+        """Return the values to offer, from the *counts* of the facet and the *titles* of tokens.
 
-        What has no title is called by its token.  A chosen value that was not counted is among them.
+        A value without a title is shown by its token.  Chosen values are included even if they were not counted.
         """
 
     def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
-        """Return the tokens whose titles ``values`` needs: of what was counted only, which the visitor may know."""
+        """Return the tokens whose titles ``values`` needs: only counted ones, which the visitor may see."""
         return list(map(str, counts))
 
     def chosen(self, values: Iterable[Value]) -> list[Value]:
-        """Return those of *values* that are chosen and narrow the search."""
+        """Return the *values* that are chosen and filter the search."""
         return [value for value in values if value.is_chosen]
 
     def removed(self, token: str) -> list[str]:
-        """Return the tokens that are chosen no more when somebody removes *token*."""
+        """Return the tokens that are deselected when the user removes *token*."""
         return [token]
 
 
 class ValueFacet(PageFacet):
-    """Each value of the index."""
+    """A facet of all values of an index."""
 
     def expression(self) -> Expression | None:
         return In(self.name, map(self._key, self.tokens)) if self.tokens else None
@@ -132,28 +132,28 @@ class ValueFacet(PageFacet):
 
 
 class PlaceFacet(PageFacet):
-    """The folders below *root*, the path of the site or of a part of it that is a root for navigation.
+    """A facet of the folders below *root*, the path of the site or of a navigation root.
 
-    A chosen folder offers its own folders.  It narrows the search as long as none of these is chosen.
+    A chosen folder offers its subfolders; it filters the search unless one of its subfolders is chosen.
     """
 
     def __init__(self, index: Any, form: Mapping[str, Any], root: str) -> None:
         super().__init__(index, form)
-        # Slashes alone are no place, and Plone cannot traverse them.
+        # A token of slashes only is no path, and Plone cannot traverse it.
         self.tokens = [token for token in self.tokens if token.strip("/")]
         self.root = root
 
     @property
     def opened(self) -> list[str]:
-        """The places whose folders are offered: the root, the chosen places, and those on the way to them."""
+        """The places whose folders are offered: the root, the chosen places, and the folders above them."""
         ways: dict[str, None] = {}
         for token in self.tokens:
-            # No more than are wanted: the way to a long path has as many places as it has parts.
+            # Limited here: a long path has as many folders above it as it has parts.
             ways |= dict.fromkeys(islice(self._way(token), MOST_OPENED))
         return [self.root, *islice(ways, MOST_OPENED)]
 
     def _way(self, path: str) -> Iterator[str]:
-        """Yield the places on the way from the root to *path*, and *path*; nothing for one elsewhere."""
+        """Yield the places from below the root down to *path*; nothing if *path* is not below the root."""
         if self._is_below(path, self.root):
             end = len(self.root)
             while (end := path.find("/", end + 1)) >= 0:
@@ -176,7 +176,7 @@ class PlaceFacet(PageFacet):
         options["only_folders"] = True
 
     def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
-        # A place that is chosen need not be below the root.  Its title is asked of the catalog, as all of them.
+        # A chosen place may be outside the root; its title is read from the catalog like the others.
         return list(dict.fromkeys([*self.tokens, *self.opened[1:], *counts]))
 
     def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
@@ -191,7 +191,7 @@ class PlaceFacet(PageFacet):
             return tuple(value(token) for token in places.get(place, ()))
 
         def value(token: str) -> Value:
-            # What has no title here is no folder that the visitor may know.
+            # Without a title, it is not a folder that the visitor may see.
             count = counts.get(token) if token in titles else None
             parts = values_in(token) if self._is_below(token, self.root) else ()
             return Value(token, titles.get(token, token), count, token in self.tokens, parts)
@@ -208,19 +208,19 @@ class PlaceFacet(PageFacet):
 
 def is_period(token: str) -> bool:
     """Return whether *token* is a year or a month, as ``2026`` or ``2026-11``."""
-    # Further off, its ends are no dates in every time zone.
+    # Beyond these years, the bounds are not valid dates in every time zone.
     return _PERIOD.fullmatch(token) is not None and "1000" <= token[:4] < "9000"
 
 
 def ends(period: str, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return when *period*, a year or a month, begins, and when the next one does."""
+    """Return the start of *period*, a year or a month, and the start of the next one."""
     year, month = int(period[:4]), int(period[5:] or 1)
     year_behind, months = divmod(year * 12 + month - 1 + (1 if period[4:] else 12), 12)
     return datetime(year, month, 1, tzinfo=zone), datetime(year_behind, months + 1, 1, tzinfo=zone)
 
 
 class DateFacet(PageFacet):
-    """Years, and the months of those that are chosen, in the time zone *zone*; *now* is the present year."""
+    """A facet of years, and of the months of chosen years, in the time zone *zone*; *now* is the present year."""
 
     def __init__(self, index: Any, form: Mapping[str, Any], zone: tzinfo, now: int) -> None:
         super().__init__(index, form)
@@ -230,12 +230,12 @@ class DateFacet(PageFacet):
 
     @property
     def parameter(self) -> str:
-        # The name of the index belongs to Plone's own parameters for dates.
+        # The name of the index is a parameter of Plone's own, with another meaning.
         return f"facet.{self.name}"
 
     @property
     def _narrowing(self) -> list[str]:
-        """The chosen periods without years of which months are chosen."""
+        """The chosen periods, without the years of chosen months."""
         years = {token[:4] for token in self.tokens if token[4:]}
         return [token for token in self.tokens if token not in years]
 
@@ -257,7 +257,7 @@ class DateFacet(PageFacet):
 
     def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
         offered = self.tokens_of(counts) if counts else self.tokens
-        # The year of a month that is chosen is there for its months.
+        # The year of a chosen month is included, to hold the month.
         years = sorted({token[:4] for token in offered}, reverse=True)
         return [
             Value(
@@ -282,7 +282,7 @@ class DateFacet(PageFacet):
 def page_facets(
     indexes: Iterable[Any], form: Mapping[str, Any], *, root: str, zone: tzinfo, now: int
 ) -> list[PageFacet]:
-    """Return the facets of *indexes*, index objects, in a search by *form*; indexes that are no facets are left out."""
+    """Return the facets of *indexes*, index objects, in a search by *form*; unsupported indexes are left out."""
     facets: list[PageFacet] = []
     for index in indexes:
         kind = kind_of(index)
@@ -292,5 +292,5 @@ def page_facets(
             facets.append(PlaceFacet(index, form, root))
         elif kind == DATES:
             facets.append(DateFacet(index, form, zone, now))
-    # A value that is no text, such as a record with a range, is a criterion as in Plone's page, and no choice.
+    # A parameter that is not a string, such as a record with a range, is a criterion as on Plone's page, not a choice.
     return [facet for facet in facets if tokens_in(form.get(facet.parameter, [])) is not None]

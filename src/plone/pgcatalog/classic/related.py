@@ -1,4 +1,4 @@
-"""Viewlets: *Similar pages*, what is like a page by its text, off until the site's editors want it; the link of a search."""
+"""Viewlets: *Similar pages* (off by default), with pages of similar text, and the canonical link of a search page."""
 
 from html import escape
 from plone.app.layout.viewlets.common import ViewletBase
@@ -15,7 +15,7 @@ from zope.component import queryUtility
 
 
 class RelatedPages(ViewletBase):
-    """Links to as many pages as the setting says, of types that Plone's search finds, and that the visitor may see."""
+    """Links to similar pages: as many as the setting says, visible to the visitor, of types that Plone's search finds."""
 
     index = ViewPageTemplateFile("related.pt")
 
@@ -27,7 +27,7 @@ class RelatedPages(ViewletBase):
         if not wanted:
             return
         super().update()
-        # The front page of a site, or of a language, is about the whole of it.
+        # The front page of a site, or of a language, is similar to the whole site.
         state = getMultiAdapter((self.context, self.request), name="plone_context_state")
         if not state.is_navigation_root():
             self.pages = self._similar(catalog, wanted)
@@ -48,12 +48,12 @@ class RelatedPages(ViewletBase):
         ]
 
     def render(self) -> Any:
-        """See IViewlet; empty when there is nothing to show."""
+        """See IViewlet; empty if there is nothing to show."""
         return self.index() if self.pages else ""
 
 
 class CanonicalLink(ViewletBase):
-    """The canonical address of a search page, in its head."""
+    """The canonical URL of a search page, for its head."""
 
     def render(self) -> str:
         """See IViewlet."""

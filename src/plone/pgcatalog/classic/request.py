@@ -1,4 +1,4 @@
-"""The request of a search page: its address, and what it asks for."""
+"""The request of a search page: its URL, its parameters and its query."""
 
 from collections.abc import Callable
 from collections.abc import Container
@@ -35,45 +35,45 @@ from zope.component import getUtility
 
 Pair = tuple[str, str]
 
-#: Characters of the parameters that a page knows, as they stand in an address: it repeats them in each of its links.
+#: Maximum length of the known parameters in a URL, in characters: the page repeats them in each of its links.
 LONGEST = 16_000
-#: Other parameters, and their characters, that it repeats.
+#: Maximum number of other parameters that are repeated, and of their characters.
 MOST_OTHERS, LONGEST_OTHERS = 50, 2_000
 
-#: Hits of a page, the first unless the visitor chooses another.
+#: Numbers of hits per page that the visitor can choose; the first is the default.
 SIZES = (10, 20, 50, 100)
-#: No page begins further back.
+#: Maximum position of the first hit of a page.
 LAST_START = 10_000_000
 
-#: Parameters of this page alone: a page that the hits are similar to, and a text that is not to be corrected.
+#: Parameters of this page alone: the UID of a page that the hits are similar to, and a text that is not to be corrected.
 SIMILAR, AS_TYPED = "similar", "as_typed"
-#: How facets come, whatever the size of the catalog: with the page, or without it.
+#: Parameter for the facets, and its values: with the page whatever the size of the catalog, or without the page.
 FACETS, ALONG, ALONE = "facets", "along", "alone"
-#: Parameters that fields of the form have, and some of Plone's page that this one does not need.
+#: Parameters that are fields of the form, and parameters of Plone's page that this page ignores.
 FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS)
 DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
 
 
 def plain(name: str) -> str:
-    """Return the *name* of a parameter without what Zope shall make of its value (``portal_type:list``)."""
+    """Return the *name* of a parameter without its converters for Zope (``portal_type:list``)."""
     return name.partition(":")[0]
 
 
 def record_of(name: str) -> str:
-    """Return the *name* of a parameter without the part of a record that its value is (``created.query:record``)."""
+    """Return the *name* of a parameter without converters and without its record key (``created.query:record``)."""
     return plain(name).partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Address:
-    """The address *url* with its parameters, in their order."""
+    """The URL *url* with its parameters, in their order."""
 
     url: str
     pairs: tuple[Pair, ...] = ()
 
     @classmethod
     def of(cls, request: Any) -> Self:
-        """Return the address that *request* asked for."""
+        """Return the address of *request*."""
         return cls(request.URL, tuple(parse_qsl(request.get("QUERY_STRING", ""), keep_blank_values=True)))
 
     def without(self, *names: str) -> Self:
@@ -81,18 +81,18 @@ class Address:
         return self._kept(lambda pair: plain(pair[0]) not in names)
 
     def without_values(self, name: str, values: Iterable[str]) -> Self:
-        """Return the address without *values* of the parameter *name*, of which it may have others."""
+        """Return the address without *values* of the parameter *name*; its other values stay."""
         left_out = set(values)
         return self._kept(lambda pair: plain(pair[0]) != name or pair[1] not in left_out)
 
     def having(self, name: str, value: str) -> Self:
-        """Return the address with one parameter more."""
+        """Return the address with an additional parameter."""
         return type(self)(self.url, (*self.pairs, (name, value)))
 
     def for_links(self, names: Container[str]) -> Self:
-        """Return the address that links repeat: with the parameters *names*, and some of the others.
+        """Return the address for links: with the parameters *names*, and with other ones up to a limit.
 
-        Raises LimitExceeded if the named ones are too long.
+        Raises LimitExceeded if the named parameters are too long.
         """
         kept: list[Pair] = []
         others, room, length = MOST_OTHERS, LONGEST_OTHERS, 0
@@ -117,35 +117,35 @@ class Address:
 
 
 class PageRequest(Search):
-    """What a request asks of the search page, and the query that this is."""
+    """The parameters of a request for the search page, and the query that they stand for."""
 
     @cached_property
     def catalog(self) -> Any:
         return getToolByName(self.context, "portal_catalog")
 
-    #: The address that links repeat, from ``update`` on.
+    #: the address that links repeat, set by ``update``
     address: Address
 
     def address_of_links(self) -> Address:
         """Return the address that links repeat.  Raises LimitExceeded if it is too long for that."""
-        # What Plone's page and this one make a search of.
+        # The parameters of which Plone's page and this one build a query.
         searched = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
         dropped = DROPPED if self.facets_are(ALONG) else (*DROPPED, FACETS)
         return Address.of(self.request).without(*dropped).for_links(searched)
 
     def facets_are(self, wanted: str) -> bool:
-        """Return whether the address says that facets come ALONG, or ALONE."""
+        """Return whether the request wants its facets in the way *wanted*, ALONG or ALONE."""
         return bool(self.request.form.get(FACETS) == wanted)
 
     @cached_property
     def text(self) -> str:
-        """What was typed."""
+        """The typed text."""
         text = self.request.form.get(SOURCE_INDEX, "")
         return text.strip() if isinstance(text, str) else ""
 
     @cached_property
     def root(self) -> str:
-        """The path of the site, or of the part of it that is searched."""
+        """The path of the site, or of the navigation root that is searched."""
         root: str = get_navigation_root(self.context)
         return root
 
@@ -164,13 +164,13 @@ class PageRequest(Search):
 
     @cached_property
     def similar(self) -> str | None:
-        """The UID of a page that the hits are to be similar to."""
+        """The UID of the page that the hits are to be similar to; None without one."""
         uid = self.request.form.get(SIMILAR)
         return uid if isinstance(uid, str) and uid else None
 
     @cached_property
     def show_about(self) -> bool:
-        """Whether the visitor may know who has written what, and when."""
+        """Whether the visitor may see authors and dates."""
         return may_know_authors(self.context, self.request)
 
     @cached_property
@@ -195,9 +195,9 @@ class PageRequest(Search):
         return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)
 
     def base(self, text: str) -> dict[str, Any]:
-        """Return Plone's query dict for *text*, without what is chosen in facets."""
+        """Return Plone's query dict for *text*, without the values chosen in facets."""
         form = self.request.form
-        # Without a text, the types alone are a query: it finds the whole site.
+        # Without a text, the types alone are the query: it finds the whole site.
         base: dict[str, Any] = self.filter_query({SOURCE_INDEX: text, "portal_type": []}) or {}
         if text:
             base[SOURCE_INDEX] = search_text(text)
@@ -206,7 +206,7 @@ class PageRequest(Search):
             if not form.get("sort_on") and not self.similar:
                 base |= {"sort_on": "Date", "sort_order": "reverse"}
         if self.similar:
-            # The order is that of similarity.
+            # Sorted by similarity.
             base = {name: value for name, value in base.items() if name not in ("sort_on", "sort_order")}
         check_order(base, self.context, self.request)
         names = {facet.name for facet in self.facets}
@@ -215,7 +215,7 @@ class PageRequest(Search):
         if "path" in names:
             base.pop("path", None)
             places = next(facet.tokens for facet in self.facets if isinstance(facet, PlaceFacet))
-            # As in Plone's page, a part of the site does not hold back who asks for a place elsewhere.
+            # As on Plone's page, a place outside of the navigation root may be chosen.
             if all(f"{place}/".startswith(f"{self.root}/") for place in places):
                 base["path"] = self.root
         others = names - {"portal_type", "path"}
@@ -223,33 +223,33 @@ class PageRequest(Search):
         base = as_site_searches(self.catalog, base)
         return {k: v for k, v in base.items() if k not in parameters or k not in others}
 
-    # -- addresses of links
+    # -- URLs of links
 
     def facets_url(self, how: str) -> str:
-        """Return the address of the page whose facets come ``along``, or of these ``alone``."""
+        """Return the URL of the page with facets ``along``, or of the facets ``alone``."""
         return str(self.address.without(FACETS).having(FACETS, how))
 
     def page_url(self, number: int) -> str:
-        """Return the address of a page of the results, the first being 1."""
+        """Return the URL of a page of the results; the first has the number 1."""
         return str(self.address.without("b_start").having("b_start:int", str((number - 1) * self.size)))
 
     @property
     def unfiltered_url(self) -> str:
-        """The address of the page with nothing chosen."""
+        """The URL of the page without filters."""
         return str(self.address.without("b_start", SIMILAR, *(facet.parameter for facet in self.facets)))
 
     @property
     def as_typed_url(self) -> str:
-        """The address of the page that does not correct what was typed."""
+        """The URL of the page that does not correct the typed text."""
         return str(self.address.without("b_start", AS_TYPED).having(AS_TYPED, self.text))
 
     def tag_url(self, tag: str) -> str:
-        """Return the address of the page with all that has *tag*."""
+        """Return the URL of the search for all pages with *tag*."""
         return str(Address(self.address.url).having("Subject:list", tag))
 
 
 def check_order(query: Mapping[str, Any], context: Any, request: Any) -> None:
-    """Raise BadRequest if the user may not have results in the order that *query* asks for."""
+    """Raise BadRequest if the user may not have results in the order that *query* requests."""
     sort_on = query.get("sort_on") or ()
     for name in (sort_on,) if isinstance(sort_on, str) else sort_on:
         if not may_sort_by(name, context, request):

@@ -1,6 +1,6 @@
-"""Plone's search page with facets, snippets, and corrections of what was typed.
+"""Plone's search page with facets, snippets, and corrections of the typed text.
 
-It takes the place of Plone's own by the browser layer of the add-on.  A site can have that one back by a setting.
+It replaces Plone's page by the browser layer of the add-on; a setting of the site restores Plone's page.
 """
 
 from collections.abc import Iterator
@@ -45,19 +45,19 @@ from zope.interface import Interface
 from zope.interface import providedBy
 
 
-#: What search pages with parameters tell crawlers: without end, they are combinations of words and filters.
+#: Directives to crawlers for search pages with parameters, which are endless combinations of words and filters.
 ROBOTS = "noindex, follow"
-#: Pages before and behind the present one that have a link.
+#: Number of pages before and after the present one that have a link.
 NEIGHBOURS = 2
-#: Places to choose whose titles are looked up in any case: those of many hits leave no room for more in a message.
+#: Minimum number of offered places whose titles are looked up, however many folders the hits have.
 FEWEST_PLACES = 20
-#: Rows of a catalog in which the values of facets are counted within about 50 ms.
+#: Number of rows of a catalog up to which facets are counted within about 50 ms.
 QUICK_ROWS = 30_000
 
 
 @dataclass(frozen=True)
 class Box:
-    """A facet to show: its values, those shown at first and the others."""
+    """A facet to show: the values shown at first, and the other ones."""
 
     facet: PageFacet
     title: str
@@ -67,7 +67,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Chip:
-    """What narrows the search, and the address of the page without it."""
+    """A filter of the search, and the URL of the page without it."""
 
     title: str
     value: str
@@ -75,12 +75,12 @@ class Chip:
 
 
 class SearchPage(PageRequest):
-    """The page, or Plone's own in a site that prefers that one."""
+    """The search page; it shows Plone's own page in a site with that setting."""
 
     sizes = SIZES
-    #: What is searched for in place of the text that was typed, which finds nothing.
+    #: the corrected text that was searched for, because the typed text has no results
     corrected: str | None = None
-    #: What the text may mean, if it finds nothing and shall not be corrected.
+    #: the corrected text, if the typed one has no results and the request does not want it corrected
     suggestion: str | None = None
     facets_alone = ViewPageTemplateFile("facets.pt")
 
@@ -92,18 +92,18 @@ class SearchPage(PageRequest):
         self.update()
         if not self.facets_are(ALONE):
             return self.index()
-        # A part of a page, to which no theme is to be applied.
+        # A fragment of a page, to which no theme is applied.
         self.request.response.setHeader("X-Theme-Disabled", "True")
         return self.facets_alone()
 
     @property
     def has_parameters(self) -> bool:
-        """True if the page is one of many that a crawler should not index."""
+        """True if the request has parameters, so that a crawler should not index the page."""
         return bool(self.request.get("QUERY_STRING") or self.request.form)
 
     @property
     def canonical_url(self) -> str:
-        """The address of the first page of the hits for the same words, with nothing chosen."""
+        """The URL of the first page of results for the same text, without filters."""
         address = Address(f"{self.context.absolute_url()}/@@{self.__name__}")
         return str(address.having(SOURCE_INDEX, self.text) if self.text else address)
 
@@ -113,12 +113,12 @@ class SearchPage(PageRequest):
         return IPGCatalogTool.providedBy(self.catalog) and search_page(self.catalog)
 
     def _plones_page(self) -> Any:
-        """Return the view that the site has without our layer."""
+        """Return the search view that the site has without the package's layer."""
         provided = providedBy(self.context), providedBy(self.request) - IPGCatalogLayer
         return getSiteManager().adapters.lookup(provided, Interface, self.__name__)(self.context, self.request)
 
     def update(self) -> None:
-        """Search, and once more for what was meant if that finds nothing."""
+        """Search for the text and, if it has no results, for its correction."""
         self.address = self.address_of_links()
         session = self.catalog._core.session
         with session.batch():
@@ -133,7 +133,7 @@ class SearchPage(PageRequest):
             return
         meant = self._search(better)
         meant.read()
-        # To the page operators are words, and all words are beginnings: it may find nothing all the same.
+        # The correction may have no results: the page takes operators as words, and all words as prefixes.
         if meant.is_empty:
             return
         better = if_possible(lambda: self.found.spelled(self.text, meant)) or better
@@ -158,22 +158,22 @@ class SearchPage(PageRequest):
 
     @cached_property
     def facets_follow(self) -> bool:
-        """True if the page's script asks for the facets, of which there may be some; without a script the address does."""
+        """True if facets are loaded after the page: by its script or, without scripts, by a link."""
         return self._is_large and (self.found.total > 1 or any(facet.tokens for facet in self.facets))
 
     @property
     def refreshes(self) -> bool:
-        """True if a browser without scripts goes on to the page with facets, where nothing is chosen yet."""
+        """True if a browser without scripts is redirected to the page with facets, because no value is chosen yet."""
         return self.facets_follow and not any(facet.tokens for facet in self.facets)
 
     @property
     def has_stop_words_only(self) -> bool:
-        """True if the text has no other words than stop words, which are not searched for alone."""
+        """True if the text consists of stop words, which are not searched for alone."""
         results = self.found.results
         text_index = results.context.indexes.get(SOURCE_INDEX)
         return text_index is not None and not text_index.has_meaning(results.criteria, results.context)
 
-    # -- what the template shows
+    # -- for the template
 
     @cached_property
     def titles(self) -> Titles:
@@ -181,17 +181,17 @@ class SearchPage(PageRequest):
 
     @cached_property
     def batch(self) -> Any:
-        # The total first, so that nobody has to count for the batch.
+        # The total is read first, so that the batch need not count.
         return Batch(IContentListing(self.found.results), self.size, self.start) if self.found.total else ()
 
     def paging_rel(self, *rel: str) -> str | None:
-        """Return the ``rel`` of a link to another page of these hits; crawlers should not follow those of a narrowed search."""
+        """Return the ``rel`` of a link to another page of results; "nofollow" for crawlers if the search is filtered."""
         is_narrowed = self.similar or self.facets_are(ALONG) or any(facet.tokens for facet in self.facets)
         return " ".join((*rel, "nofollow") if is_narrowed else rel) or None
 
     @property
     def page_numbers(self) -> list[int]:
-        """The pages that have a link: the first, the last, and those around the present one."""
+        """The numbers of the pages with a link: the first, the last, and those around the present one."""
         last, present = self.batch.numpages, self.batch.pagenumber
         return [n for n in range(1, last + 1) if n in (1, last) or abs(n - present) <= NEIGHBOURS]
 
@@ -201,7 +201,7 @@ class SearchPage(PageRequest):
 
     @cached_property
     def _folders(self) -> dict[str, Any]:
-        """The folders that are named on the page, by path: where hits are, and places to choose."""
+        """Brains of the folders on the page, by path: of the hits, and of the place facet."""
         paths = {path for brain in self._brains for path in folders_of(brain.getPath(), self.root)}
         room = max(FEWEST_PLACES, IDX_BATCH - len(paths))
         for facet in self.facets:
@@ -215,12 +215,12 @@ class SearchPage(PageRequest):
 
     @cached_property
     def also(self) -> list[Hit]:
-        """The pages that are about what is searched for, and have not the words; their texts are passages."""
+        """The pages about the topic of the search that do not contain its words; their texts are passages."""
         return self._listed[1]
 
     @cached_property
     def _listed(self) -> tuple[list[Hit], list[Hit]]:
-        """The hits of the page, and those of ``also``: what is shown of both is read in one message."""
+        """The hits of the page, and those of ``also``, read in one round trip."""
         with self.catalog._core.session.batch():
             snippets, also = self.found.snippets(self._brains), self.found.also()
             folders = self._folders
@@ -244,12 +244,12 @@ class SearchPage(PageRequest):
 
     @cached_property
     def boxes(self) -> list[Box]:
-        """The facets that can narrow the search, or do."""
+        """The facets that can narrow the search, or already do."""
         boxes = []
         for facet, values in self._values:
             if not self._can_narrow(values):
                 continue
-            # What is chosen stays in sight.
+            # Chosen values are always shown.
             chosen = [value for value in values if value.is_in_sight]
             first = chosen + [value for value in values if not value.is_in_sight]
             shown = [v for v in values if v in first[: max(SHOWN, len(chosen))]]
@@ -258,12 +258,12 @@ class SearchPage(PageRequest):
         return boxes
 
     def _can_narrow(self, values: list[Value]) -> bool:
-        """Return whether choosing among *values* changes what is found; a single one that every hit has does not."""
+        """Return whether a choice among *values* changes the results; a single value that all hits have does not."""
         return len(values) > 1 or any(value.is_in_sight or value.count != self.found.total for value in values)
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """What narrows the search: a page that is similar, and chosen values."""
+        """The filters of the search: a page that hits are similar to, and chosen values."""
         address = self.address.without("b_start")
         chips = []
         if self.similar:
@@ -278,15 +278,15 @@ class SearchPage(PageRequest):
 
     @property
     def suggestion_url(self) -> str:
-        """The address of the page that searches for the suggestion."""
+        """The URL of the search for the suggestion."""
         return str(self.address.without("b_start", AS_TYPED, SOURCE_INDEX).having(SOURCE_INDEX, self.suggestion or ""))
 
     def similar_url(self, hit: Hit) -> str:
-        """Return the address of the page with what is similar to *hit*."""
+        """Return the URL of the search for pages similar to *hit*."""
         return str(Address(self.address.url).having(SIMILAR, hit.uid))
 
     def hidden_fields(self) -> Iterator[Pair]:
-        """Yield what was asked for besides: it stays as long as nobody takes it out of the address."""
+        """Yield the other parameters of the address, which the form must preserve."""
         shown = {*FIELDS, *(facet.parameter for facet in self.facets)}
         for name, value in self.address.pairs:
             if plain(name) not in shown:
@@ -299,7 +299,7 @@ class SearchPage(PageRequest):
             yield FACETS, ALONG
 
     def sort_choices(self) -> list[tuple[str, Any, bool]]:
-        """Return what the hits can be sorted by: key, title, is chosen; nothing for similar pages, which have their order."""
+        """Return (key, title, is chosen) of the sort orders; [] for similar pages, which are sorted by similarity."""
         if self.similar:
             return []
         chosen = self.request.form.get("sort_on") or (self.default_sort_on if self.text else "Date")

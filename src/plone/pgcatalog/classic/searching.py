@@ -1,4 +1,4 @@
-"""One search of the search page: its rows, what marks them, and the counts of its facets."""
+"""One search of the search page: its rows, their highlighting, and the counts of its facets."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -30,16 +30,16 @@ from typing import Any
 
 
 SORTING = ("sort_on", "sort_order", "sort_limit")
-#: How many pages are similar to one.
+#: Maximum number of pages similar to one page.
 SIMILAR = 50
 
 
 @dataclass(frozen=True)
 class PageSearch:
-    """The search of *catalog*, a tool, by the query dict *base* and by what is chosen in *facets*.
+    """The search of *catalog*, a tool, by the query dict *base* and the values chosen in *facets*.
 
-    *start* and *size* say which part of the hits the page shows.  *similar*, a UID, is a page that the hits are similar
-    to.  Nothing is asked before somebody uses it.
+    *start* and *size* are the part of the hits on the page; *similar* is the UID of a page that the hits are similar to.
+    Everything is lazy: nothing is queried before it is used.
     """
 
     catalog: Any
@@ -48,15 +48,15 @@ class PageSearch:
     start: int
     size: int
     similar: str | None = None
-    #: Up to how many hits are counted, 0 for all.
+    #: maximum number of hits that are counted, 0 for all
     limit: int = 0
-    #: False if the facets only narrow the search: another request counts their values.
+    #: False if the facets only filter the search, and another request counts their values
     counts_facets: bool = True
     _corrections: dict[str, Fetch[Correction | None]] = field(default_factory=dict)
 
     @cached_property
     def _criteria(self) -> dict[str, Any]:
-        """The base, with what it means to be similar."""
+        """The base, with the criterion of similarity."""
         if self.similar is None:
             return dict(self.base)
         with self.catalog._core.session.batch():
@@ -66,12 +66,12 @@ class PageSearch:
 
     @cached_property
     def similar_title(self) -> str | None:
-        """The title of the page that the hits are similar to, None for one that the visitor may not see."""
+        """The title of the page that the hits are similar to; None if the visitor may not see it."""
         return next((brain.Title for brain in self._similar_page), None) if self.similar else None
 
     @cached_property
     def _similar_page(self) -> Any:
-        """The page that the hits are similar to, as a result."""
+        """The page that the hits are similar to, as a search result."""
         return self._part({"UID": self.similar}, 0, 1)
 
     @cached_property
@@ -90,7 +90,7 @@ class PageSearch:
 
     @cached_property
     def results(self) -> Any:
-        """The results, whose window is the page; where no facets are counted the hits are, in the message that reads it."""
+        """The results of the page; without counted facets, the number of hits is counted in the same round trip."""
         results = self._part(self._query, self.start, self.size)
         if self.limit:
             results.count_up_to(self.limit)
@@ -103,11 +103,11 @@ class PageSearch:
         return self.results
 
     def _part(self, query: Mapping[str, Any], start: int, size: int) -> Any:
-        """Return a part of what *query* finds."""
+        """Return the hits of *query* from *start* on, *size* of them at most."""
         return self.catalog.searchResults(**query, b_start=start, b_size=size)
 
     def read(self) -> None:
-        """Read the page, and what an open batch has collected; the facets are counted in the same message."""
+        """Read the page, the statements of an open batch, and the counts of the facets, in one round trip."""
         with self.catalog._core.session.batch():
             self.results.read_first(1)
         if self._counting is not None:
@@ -115,12 +115,12 @@ class PageSearch:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is no hit, which the page tells unless it is one further back."""
+        """True if there are no hits; an empty page further back is checked by the total."""
         return not self.results and (self.start == 0 or self.total == 0)
 
     @cached_property
     def total(self) -> int:
-        """The number of all hits, or the most that are counted; counting the facets counts them, too."""
+        """The number of hits, up to ``limit``; taken from the facets if they are counted."""
         total: int | None = self.counts.total
         if total is None:
             return int(self.results.actual_result_count)
@@ -129,22 +129,22 @@ class PageSearch:
 
     @property
     def is_limited(self) -> bool:
-        """True if there are more hits than ``total`` says."""
+        """True if there are more hits than ``total``."""
         return self.total == self.limit > 0 and bool(self.results.is_limited)
 
     @cached_property
     def highlighter(self) -> Any:
-        """What marks the words of the search; false without any."""
+        """The highlighter of the words of the search; false if there are no words."""
         return self.results.highlighter()
 
     def look_up(self, text: str) -> None:
-        """Have the words that *text* may mean looked up in the message of an open batch, for ``better``."""
+        """Add the corrections of *text* to the open batch, for ``better``."""
         self._corrections[text] = correct(self.catalog, text, self._place)
 
     def better(self, text: str) -> str | None:
-        """Return the text that somebody who has typed *text* may have meant, in what they may see; None for none.
+        """Return a correction of *text* from words in content that the user may see; None if there is no correction.
 
-        It may find nothing.
+        A search for it may have no results.
         """
         better = self._correction(text)
         return None if better is None else better.text
@@ -155,13 +155,13 @@ class PageSearch:
         return self._corrections[text].value()
 
     def spelled(self, text: str, meant: "PageSearch") -> str:
-        """Return ``better`` of *text* as its words are written in the hits of *meant*, the search for it; *text* without one."""
+        """Return the correction of *text*, spelled as in the hits of *meant*, the search for it; *text* if there is none."""
         better = self._correction(text)
         return text if better is None else better.spelled(titles_of(meant.results))
 
     @property
     def _place(self) -> dict[str, Any]:
-        """The query without its text and order: where words have to stand."""
+        """The query without its text and order: the filter of the rows whose words are candidates for a correction."""
         return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
     def snippets(self, brains: Iterable[Any]) -> Fetch[dict[int, str]]:
@@ -169,12 +169,12 @@ class PageSearch:
         return snippets(self.results, brains) if self.highlighter else Fetch.of({})
 
     def also(self) -> Fetch[list[AlsoAbout]]:
-        """Return a fetch of the pages that are about the same without the words, on the first page; see ``also_about``."""
+        """Return a fetch of pages about the same topic without the words, on the first page only; see ``also_about``."""
         return also_about(self.results) if self.start == 0 and self.similar is None else Fetch.of([])
 
     @cached_property
     def _counting(self) -> FacetCounting | None:
-        """The facets that are being counted; None without any."""
+        """The running count of the facets; None if no facet is counted."""
         if not self.facets or not self.counts_facets:
             return None
         options: dict[str, Any] = {"names": [], "ranges": {}, "children": {}}
@@ -187,7 +187,7 @@ class PageSearch:
 
     @cached_property
     def counts(self) -> Facets:
-        """The counted facets by index; none if counting took too long."""
+        """The counted facets by index; empty if counting took too long."""
         self.read()
         try:
             return Facets() if self._counting is None else self._counting.value()
@@ -195,7 +195,7 @@ class PageSearch:
             return Facets()
 
     def paths(self, paths: Iterable[str]) -> dict[str, Any]:
-        """Return path -> brain of the folders *paths*, those that the visitor may see.  One statement."""
+        """Return path -> brain of the folders at *paths* that the visitor may see, by one statement."""
         wanted = sorted(set(paths))
         if not wanted:
             return {}

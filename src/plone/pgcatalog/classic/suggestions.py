@@ -1,4 +1,4 @@
-"""What Plone's own pages suggest: completions and corrections in its live search, *Did you mean* on its search page."""
+"""Suggestions on Plone's own pages: completions and corrections in the live search, *Did you mean* on the search page."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -44,45 +44,47 @@ import re
 
 logger = logging.getLogger(__name__)
 
-#: Words that are suggested.
+#: Maximum number of suggested words.
 WORDS = 3
-#: Pages that are also about what was typed.
+#: Maximum number of pages in ``also``.
 ALSO = 3
-#: Rows that are read at once to know whether there are more.
+#: Maximum number of rows that are read to find out whether there are more.
 MAX_ROWS = 50
-#: No page is further back, or has more rows.
+#: Maximum of the parameters ``page`` and ``perPage``.
 MOST_PAGES = 10_000
 
-#: Tried once for each word: each letter of a long one would be a beginning, too.
+#: Possessive, so that a long word is matched once and not again from each of its letters.
 _LAST_WORD = re.compile(r"(?<!\w)\w++$")
-#: Where the page says that it has found nothing, and where its results begin; one look at each character.
+#: The "0 results" of Plone's page, and the start of its results; both patterns look at each character once.
 NOTHING_FOUND = re.compile(r'<(?>[^<>]*?\bid="search-results-number")[^<>]*+>\s*+0\s*+<')
 RESULTS = re.compile(r'<(?>[^<>]*?\bid="search-results")[^<>]*+>')
-#: Parameters of the page that do not belong to another search.
+#: Parameters of the page that are not repeated in the search for a suggestion.
 DROPPED = (SOURCE_INDEX, "b_start", "ajax_load")
 
 
 class LiveSearch(AjaxSearch):
-    """The answer to what has been typed so far, as JSON; in three messages to PostgreSQL at most.
+    """The live search for the text typed so far, as JSON, in up to three round trips to PostgreSQL.
 
-    Plone's pattern asks and shows it as before; ``livesearch.js`` shows the rest, and makes a combobox of it all.
-    ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
-    ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
-    ``also``, on the first page where there are any, has a ``label`` and ``pages`` near to the question; see ``also_about``.
-    Without a text the answer has ``short``, what to tell somebody who has typed too little: the browser knows the number.
+    Plone's pattern requests and shows it as before; ``livesearch.js`` shows the additions and makes it a combobox.
+
+    - ``total``, ``items``: as Plone's; those of the corrected text if the typed one has no results
+    - ``corrected``: the corrected text, with ``label`` and ``url`` of its search
+    - ``words``: completions of the typed text, each with ``label`` and ``url``
+    - ``also``: on the first page, ``label`` and ``pages`` near to the question; see ``also_about``
+    - ``short``: without a text, a hint that more letters are needed; the browser inserts the number
     """
 
     corrected: str | None = None
-    #: The pages that are also about the text that was searched for, of one that was corrected in the end.
+    #: pages about the topic of the text, or of the corrected text
     _also: Fetch[list[AlsoAbout]] = Fetch.of([])
-    #: The words that the last one may become, which are read together with the pages.
+    #: completions of the last word, read in the round trip of the results
     _words: Fetch[list[str]] | None = None
 
     def __call__(self) -> str:
         if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
             return str(super().__call__())
         for name in ("page", "perPage"):
-            # Plone counts in them, whatever they are.
+            # Plone's view calculates with them without checking them.
             number = number_in(str(self.request.form.pop(name, "")))
             if number is not None and 0 < number <= MOST_PAGES:
                 self.request.form[name] = str(number)
@@ -102,7 +104,7 @@ class LiveSearch(AjaxSearch):
         return json.dumps(answer)
 
     def results(self, *args: Any, **options: Any) -> Any:
-        """See Search: what it finds, else what the corrected text does.  Raises BadRequest for a query that says nothing."""
+        """Return the results of Search, or those for the corrected text.  Raises BadRequest for an invalid query."""
         with bad_values():
             return self._results(*args, **options)
 
@@ -139,7 +141,7 @@ class LiveSearch(AjaxSearch):
         return corrected
 
     def filter_query(self, query: Any) -> Any:
-        """See Search; without excluded words, and ranked as the site's search is.  Raises BadRequest for an order that is refused."""
+        """See Search; without excluded words, ranked by the site's settings.  Raises BadRequest for a forbidden order."""
         typed = query.get(SOURCE_INDEX) or self.request.form.get(SOURCE_INDEX)
         query = super().filter_query(query)
         catalog = getToolByName(self.context, "portal_catalog")
@@ -157,12 +159,12 @@ class LiveSearch(AjaxSearch):
 
     @cached_property
     def _place(self) -> dict[str, Any]:
-        """Return the query without its text and order: where words have to stand."""
+        """Return the query without its text and order: the filter of the rows whose words are suggested."""
         left_out = (SOURCE_INDEX, "sort_on", "sort_order", "sort_limit")
         return {name: value for name, value in self.filter_query({}).items() if name not in left_out}
 
     def filter_types(self, types: Any) -> Any:
-        """See Search.  Each time Plone's translates and sorts a vocabulary of all types."""
+        """See Search; cached, because Plone's translates and sorts the vocabulary of all types each time."""
         key = str(types)
         if key not in self._types:
             self._types[key] = super().filter_types(types)
@@ -173,13 +175,13 @@ class LiveSearch(AjaxSearch):
         return {}
 
     def get_image_tag(self, item: Any, image_scale: str) -> Any:
-        """See AjaxSearch.  Plone's loads a page that has no image, and saves an empty list of scales in it."""
+        """See AjaxSearch; avoids that Plone's loads a page without an image and stores an empty list of scales in it."""
         return super().get_image_tag(item, image_scale) if getattr(item, "getIcon", True) else None
 
     def _read(self, results: Any) -> bool:
-        """Return whether there are *results*.
+        """Return whether *results* has rows.
 
-        Reads one row more than is shown: whoever gets fewer need not count.
+        It reads one row more than is shown: if there are fewer, the rows need not be counted.
         """
         try:
             rows = int(self.request.form.get("page", 1)) * int(self.request.form.get("perPage", 10)) + 1
@@ -191,12 +193,12 @@ class LiveSearch(AjaxSearch):
         return len(results[: max(1, min(rows, MAX_ROWS))]) > 0
 
     def _also_about(self, results: Any) -> Fetch[list[AlsoAbout]]:
-        """Return ``also_about`` for *results*; a fetch of no pages where they are not on the first page."""
+        """Return ``also_about`` for *results*; an empty fetch on other pages than the first."""
         is_first = isinstance(results, CatalogSearchResults) and self.request.form.get("page", "1") == "1"
         return also_about(results, ALSO) if is_first else Fetch.of([])
 
     def _as_json(self, also: list[AlsoAbout]) -> list[dict[str, str]]:
-        """Return title, address and passage of each page."""
+        """Return title, URL and passage of each page."""
         viewed = getUtility(IRegistry).get("plone.types_use_view_action_in_listings", [])
         return [
             {
@@ -208,7 +210,7 @@ class LiveSearch(AjaxSearch):
         ]
 
     def _completions(self, total: int) -> list[str]:
-        """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""
+        """Return completions of the typed text; [] on later pages, and beside a correction."""
         last = _LAST_WORD.search(self._text)
         if self._words is None or last is None or not total or self.corrected is not None:
             return []
@@ -221,10 +223,10 @@ class LiveSearch(AjaxSearch):
 
 
 def if_possible(better: Callable[[], str | None]) -> str | None:
-    """Return what *better* answers; None, and a warning in the log, if it fails: the page is better than none."""
+    """Return the result of *better*; if it fails, log a warning and return None: the page works without it."""
     try:
         return better()
-    except Exception:  # whatever it is, the rest of the page has to reach its reader
+    except Exception:  # whatever the error, the rest of the page must be delivered
         logger.warning("no suggestion for the search page", exc_info=True)
         return None
 
@@ -232,12 +234,12 @@ def if_possible(better: Callable[[], str | None]) -> str | None:
 @implementer(ITransform)
 @adapter(Search, IPGCatalogLayer)
 class DidYouMeanTransform:
-    """Puts the suggestion into search pages without results; leaves all others, and pages of other makings, alone.
+    """Adds a suggestion to Plone's search page if it has no results; other pages are left unchanged.
 
-    A viewlet would not do: after a search within the page its script replaces the results only (``#search-results``).
+    A viewlet would not do: after a search, the page's script replaces only the results (``#search-results``).
     """
 
-    #: Before themes, which may move what they get.
+    #: before the transforms of themes, which may move elements
     order = 7000
 
     def __init__(self, published: Any, request: Any) -> None:
@@ -249,12 +251,12 @@ class DidYouMeanTransform:
         return self.transformUnicode(result.decode(encoding, "replace"), encoding)
 
     def transformIterable(self, result: Any, encoding: str) -> str | None:
-        """See ITransform; a body is a list of bytes, and anything else comes from a transform that has parsed it."""
+        """See ITransform; handles only a body that is a list of bytes, not one that another transform has parsed."""
         return self.transformBytes(b"".join(result), encoding) if isinstance(result, list) else None
 
     def transformUnicode(self, result: str, encoding: str) -> str | None:
         """See ITransform."""
-        # Our own page corrects what was typed itself.
+        # This package's search page corrects the text itself.
         is_own = getattr(self._view, "is_on", False)
         if is_own or self._request.get("REQUEST_METHOD") != "GET" or not NOTHING_FOUND.search(result):
             return None
@@ -264,13 +266,13 @@ class DidYouMeanTransform:
 
 
 class DidYouMean(BrowserView):
-    """What the search page that is its context may say in place of results; no published view."""
+    """A suggestion for the search page in its context, if that has no results; not a published view."""
 
     template = ViewPageTemplateFile("did_you_mean.pt")
     text: str | None = None
 
     def render(self) -> str:
-        """Return HTML, empty when nothing better is known."""
+        """Return HTML; "" if there is no suggestion."""
         self.text = if_possible(self._better)
         html: str = self.template() if self.text else ""
         return html
@@ -283,9 +285,9 @@ class DidYouMean(BrowserView):
             return None
         place = {name: value for name, value in page.filter_query({}).items() if name != SOURCE_INDEX}
         better = did_you_mean(catalog, text, place).value()
-        # To the page operators are words, and all words are beginnings.
+        # The suggestion may have no results: the page takes operators as words, and all words as prefixes.
         return better if better and finds_something(catalog, page.filter_query({SOURCE_INDEX: better})) else None
 
     def url(self) -> str:
-        """Return the address of the page with the better text: all else that was asked for stays."""
+        """Return the URL of the page with the suggestion as its text and the other parameters unchanged."""
         return str(Address.of(self.request).without(*DROPPED).having(SOURCE_INDEX, self.text or ""))

@@ -11,7 +11,7 @@ import click
 
 
 class Oid(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """The id of an object, such as 0x1f, or ``all``; becomes a number, and None for all."""
+    """The id of an object, such as 0x1f, or ``all``; converted to a number, ``all`` to None."""
 
     name = "oid"
 
@@ -33,12 +33,12 @@ class Oid(click.ParamType):  # type: ignore[type-arg]  # generic in the newest c
 def blocks(zope_conf: str, wanted: tuple[int | None, ...]) -> Result:
     """Show the objects whose blocks name a class or a function, which is called when the object is loaded.
 
-    Whoever may edit a page could store such blocks before plone.pgcatalog was there.  With --repair they are stored as
-    data, in one transaction; the objects are not loaded for it.  Values of add-ons may be among them: look first.
+    Any editor of a page could store such blocks before plone.pgcatalog was installed.  With --repair they are stored as
+    data, in one transaction, without loading the objects.  Look at them first: some may be values of add-ons.
 
     Exit code 0: there are none, or none is left; 1: there are some; 2: it cannot be done.
     """
-    # They import ZODB, which --help does not need.
+    # Imported late: they import ZODB, which --help does not need.
     from plone.pgcatalog.cli.data import opened
     from plone.pgcatalog.indexing import processor
     from plone.pgcatalog.storage.blocks import repair_blocks
@@ -53,7 +53,7 @@ def blocks(zope_conf: str, wanted: tuple[int | None, ...]) -> Result:
             )
         if oids:
             with opened(zope_conf) as storage:
-                # So that a commit out of order is noticed.
+                # Registered so that a commit out of order is noticed.
                 database = DB(storage)
                 processor.register(database)
                 repair_blocks(storage, connection, oids)

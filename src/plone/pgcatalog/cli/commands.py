@@ -1,6 +1,6 @@
 """``pgcatalog``: commands for the administrator of a site.
 
-A command's module is imported when the command runs or tells its own help, so that those that need no Zope load none.
+A command's module is imported when the command runs or shows its help, so commands that need no Zope do not load it.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ import sys
 
 
 MODULES = "plone.pgcatalog.cli"
-#: The sections of the help: name of a command -> its module, and what it is for.
+#: The sections of the help: name of a command -> (its module, its description).
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up and look after a site": {
         "check": ("look", "Look for what keeps a site from working well, and say what to do."),
@@ -47,7 +47,7 @@ COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in sect
 
 
 class Commands(click.Group):
-    """A group that knows its commands by name, and imports the one that is wanted."""
+    """A group that imports the module of a command when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -66,7 +66,7 @@ class Commands(click.Group):
 
 
 def show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    """Print the versions of this package and of the storage, and end."""
+    """Print the versions of this package and of the storage, and exit."""
     if not wanted or ctx.resilient_parsing:
         return
     from plone.pgcatalog.distribution import own_distribution
@@ -90,11 +90,11 @@ def show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> No
 def main(ctx: click.Context) -> None:
     """Commands for a Plone site whose catalog is PostgreSQL.
 
-    pgcatalog COMMAND --help tells the options of a command.
+    pgcatalog COMMAND --help shows the options of a command.
     """
     from plone.pgcatalog.distribution import mixture
 
-    # The check tells it among other things.
+    # ``check`` reports a mixture among its findings.
     sentence = None if ctx.invoked_subcommand == "check" else mixture()
     if sentence is not None:
         raise click.ClickException(sentence)
@@ -103,7 +103,7 @@ def main(ctx: click.Context) -> None:
 @click.command(context_settings=FORWARD, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(arguments: tuple[str, ...]) -> None:
-    """The benchmark against ZCatalog; takes the commands of benchmarks/run_benchmarks.py."""
+    """Run the benchmark against ZCatalog; arguments are those of benchmarks/run_benchmarks.py."""
     if not BENCHMARK.is_file():
         raise click.UsageError("the benchmark is part of a checkout of plone.pgcatalog, which this is not")
     raise SystemExit(subprocess.run([sys.executable, str(BENCHMARK), *arguments], check=False).returncode)

@@ -1,4 +1,4 @@
-"""``pgcatalog copy``, ``export`` and ``vacuum``: work on the data of a database.  They load no Plone."""
+"""``pgcatalog copy``, ``export`` and ``vacuum``: commands on the data of a database.  They load no Plone."""
 
 from collections.abc import Generator
 from collections.abc import Iterator
@@ -44,9 +44,9 @@ import psycopg
 
 # -- copy
 
-#: So many objects that are missing are named.
+#: Maximum number of missing objects that are listed.
 NAMED = 20
-#: Its client copies objects without their files.
+#: A ZEO client would copy objects without their files.
 ZEO = "a copy cannot write through a ZEO server: stop it, and name its <filestorage> in the TARGET_CONF"
 
 
@@ -66,17 +66,17 @@ ZEO = "a copy cannot write through a ZEO server: stop it, and name its <filestor
 def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool, sample: int) -> Result:
     """Copy all objects, with their history and files, from the storage of SOURCE_CONF to that of TARGET_CONF.
 
-    Both are zope.conf files.  The source is only read, and nobody may change it meanwhile; the target must be empty.
-    Then all objects are looked for in the target, and the values of some objects of each class are compared.
+    Both are zope.conf files.  The source is only read, and must not change meanwhile; the target must be empty.  Then the
+    target is searched for all objects, and the values of some objects of each class are compared.
 
-    Exit code 0: all are there, with the same values; 1: some are not, and are named; 2: it cannot be done.
+    Exit code 0: all objects are there, with the same values; 1: some are not, and are listed; 2: it cannot be done.
     """
-    # They import ZODB, which --help does not need.
+    # Imported late: it imports ZODB, which --help does not need.
     from plone.pgcatalog.migration import copying
 
     started = monotonic()
     console = Console(stderr=True)
-    # The storage returns connections to its pool within a transaction, and that says so.
+    # The storage returns connections to its pool within a transaction, and the pool logs a warning each time.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         with opened(source_conf, read_only=True) as storage, opened(target_conf) as target, counting(console) as count:
@@ -111,7 +111,7 @@ def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool, sam
 
 @contextmanager
 def opened(zope_conf: str, read_only: bool = False) -> Iterator[Any]:
-    """Yield the main storage of *zope_conf*, opened, for reading only where it has such a setting."""
+    """Yield the opened main storage of *zope_conf*; *read_only* applies only if its configuration has that setting."""
     factory = main_storage(zope_conf)
     kind = factory.config.getSectionType()
     if read_only and kind != "relstorage" and hasattr(factory.config, "read_only"):
@@ -119,7 +119,7 @@ def opened(zope_conf: str, read_only: bool = False) -> Iterator[Any]:
     if not read_only and kind == "zeoclient":
         raise click.UsageError(ZEO)
     if kind == "pgjsonb":
-        # Nobody uses the storage long enough for its warmer.
+        # The storage is not in use for long enough to profit from its cache warmer.
         factory.config.cache_warm_pct = 0
     with waiting(os.environ):
         storage = factory.open()
@@ -131,9 +131,9 @@ def opened(zope_conf: str, read_only: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def waiting(environ: MutableMapping[str, str]) -> Iterator[None]:
-    """Let zodb-pgjsonb wait in a transaction as long as it takes, as the target may need a while for what it has read.
+    """Disable the timeout of zodb-pgjsonb for idle transactions: the target may take long to write what was read.
 
-    That is a variable of the storage's in *environ*.
+    The timeout is an environment variable, in *environ*.
     """
     from zodb_pgjsonb.storage import ENV_IDLE_IN_XACT_TIMEOUT
 
@@ -164,7 +164,7 @@ def copy_lines(data: dict[str, Any]) -> Iterator[str]:
 
 # -- export
 
-#: Rows in one round trip.
+#: Rows per round trip.
 BATCH = 1000
 METADATA = "metadata"
 
@@ -182,16 +182,18 @@ METADATA = "metadata"
     "--output", type=click.Path(dir_okay=False, writable=True), help="Write to this file instead of standard output."
 )
 def export(dsn: str, site: str | None, kind: str, columns: str | None, output: str | None) -> None:
-    """Write all rows of a catalog as JSON lines or CSV, read on one snapshot, in constant memory.
+    """Write all rows of a catalog as JSON lines or CSV, from one snapshot, in constant memory.
 
-    Everything is written, whoever may see it in the site.  Exit code 0: done; 2: there is no such catalog or column.
+    Permissions are not applied: all rows are written.
+
+    Exit code 0: done; 2: there is no such catalog or column.
     """
     bars = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with connected(dsn) as connection:
         catalog = choose(statistics.catalogs(connection), site)
         relation = readable(connection, catalog["relation"])
         names = choose_columns(connection, relation, columns)
-        # Closed also when nobody reads the output any more: its transaction ends before its connection.
+        # Closed first, also if the reader of the output is gone: its transaction must end before its connection.
         with (
             closing(rows_of(connection, relation, names)) as rows,
             output_file(output) as file,
@@ -203,7 +205,7 @@ def export(dsn: str, site: str | None, kind: str, columns: str | None, output: s
 
 
 def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
-    """Return the catalog of *site*, or the only one; raises click.UsageError."""
+    """Return the catalog of *site*, or the only catalog; raises click.UsageError."""
     chosen = [c for c in catalogs if site is None or c["site"] == f"/{site.strip('/')}"]
     if len(chosen) == 1:
         return chosen[0]
@@ -212,14 +214,14 @@ def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
 
 
 def readable(connection: Connection[Any], relation: str) -> str:
-    """Return the view of *relation* that shows lists as such; a relation from before there were views is its own."""
+    """Return the view of *relation* that shows interned lists; *relation* itself if it is older than such views."""
     view = view_name(relation)
     [row] = connection.execute("SELECT to_regclass(quote_ident(%s)) IS NOT NULL AS found", [view]).fetchall()
     return view if row["found"] else relation
 
 
 def choose_columns(connection: Connection[Any], relation: str, names: str | None) -> list[str]:
-    """Return the columns to write, those of *names* or all; raises click.UsageError for one that is not there."""
+    """Return the columns to write, *names* or all; raises click.UsageError for an unknown column."""
     rows = connection.execute(
         "SELECT attname, format_type(atttypid, NULL) AS type FROM pg_attribute"
         " WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdropped AND attname <> 'idx'"
@@ -236,7 +238,7 @@ def choose_columns(connection: Connection[Any], relation: str, names: str | None
 
 
 def rows_of(connection: Connection[Any], relation: str, names: Sequence[str]) -> Generator[dict[str, Any]]:
-    """Yield the rows of *relation* by path, each a dict of JSON values, fetched batch by batch."""
+    """Yield the rows of *relation* by path, as dicts of JSON values, fetched in batches."""
     fields = [
         sql.SQL("'metadata', coalesce(c.idx, o.idx)")
         if name == METADATA
@@ -253,7 +255,7 @@ def rows_of(connection: Connection[Any], relation: str, names: Sequence[str]) ->
 
 
 def write(file: IO[str], kind: str, names: list[str], rows: Iterator[dict[str, Any]]) -> Iterator[None]:
-    """Write *rows* to *file*; yields after each."""
+    """Write *rows* to *file*; yield after each row."""
     table = csv.writer(file)
     if kind == "csv":
         table.writerow(names)
@@ -266,7 +268,7 @@ def write(file: IO[str], kind: str, names: list[str], rows: Iterator[dict[str, A
 
 
 def text_of(value: Any) -> str:
-    """Return a JSON *value* for a cell: strings as they are, nothing for null, else JSON."""
+    """Return a JSON *value* for a cell: a string as it is, null as "", other values as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -289,7 +291,9 @@ def output_file(output: str | None) -> Iterator[IO[str]]:
 @needs_database
 @prints_result
 def vacuum(dsn: str) -> Result:
-    """Drop retired relations, clear the idx of objects that no catalog has, VACUUM ANALYZE the catalogs, mend their counts, count words.
+    """Remove leftovers, and run VACUUM ANALYZE on the catalogs of a database.
+
+    Drop retired relations, clear the idx of objects without a row, run VACUUM ANALYZE, repair counts of values, count words.
 
     Exit code 0: done; 2: there is no catalog.
     """

@@ -1,4 +1,4 @@
-"""``pgcatalog work``, ``files`` and ``meaning``: what is done after a save."""
+"""``pgcatalog work``, ``files`` and ``meaning``: the jobs that follow a save."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ import signal
 import time
 
 
-#: Seconds between two looks at how much waits.
+#: Seconds between two queries of the number of waiting jobs.
 PAUSE = 0.5
 
 
@@ -37,11 +37,12 @@ PAUSE = 0.5
 @click.option("--once", is_flag=True, help="Do what is due, and end.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Jobs done side by side.")
 def work(zope_conf: str, once: bool, jobs: int) -> None:
-    """Do the work that saves have left: find the text of files, have vectors made of pages.
+    """Run the jobs that saves have queued: extract the text of files, compute the vectors of pages.
 
-    Ends on SIGTERM and SIGINT, after the jobs that it is doing.
+    On SIGTERM and SIGINT the command finishes its current jobs, and ends.
 
-    Exit code 0: ended as it was told; 1: nothing here can do a job, or the database does not answer; 2: it cannot be opened.
+    Exit code 0: ended as requested; 1: no kind of job can be done here, or the database does not answer; 2: the site cannot
+    be opened.
     """
     database = open_zope(zope_conf)
     dsn = database_dsn(database)
@@ -69,7 +70,7 @@ def work(zope_conf: str, once: bool, jobs: int) -> None:
 
 
 def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]], click.Command]:
-    """Return the decorator of a command about a site's queue, with the helps of the options that such commands have."""
+    """Return the decorator of a command about a site's queue; *backfill* and *repeat* are the help of these options."""
 
     def decorated(function: Callable[..., Result]) -> click.Command:
         command = prints_result(function)
@@ -86,7 +87,7 @@ def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]],
     "Try the files again that have no text.",
 )
 def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
-    """Show how many files wait for their text, and which have none, and why.
+    """Show how many files wait for their text, which files have none, and why.
 
     Exit code 0: no file failed; 1: some did; 2: the site cannot be opened.
     """
@@ -105,7 +106,7 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
 
 
 def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: list[str], **data: Any) -> Result:
-    """Return *lines* and *data* with what waits of the jobs of a *kind* behind, and with those that have *failed*, and why."""
+    """Return *lines* and *data*, extended by the waiting and failed jobs of *kind*; *failed* is the word for the latter."""
     counts = figures(connection, catalog, kind)
     failures = [
         {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
@@ -118,13 +119,13 @@ def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: l
 
 
 def figures(connection: Any, catalog: int, kind: str) -> queue.Figures:
-    """Return how many jobs of a *kind* wait, and have failed, for *catalog*."""
+    """Return the numbers of waiting and of failed jobs of *kind* for *catalog*."""
     by_kind = {figures.kind: figures for figures in queue.figures(connection, catalog)}
     return by_kind.get(kind, queue.Figures(kind, 0, 0, None))
 
 
 def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
-    """Show how many jobs of a *kind* wait for *catalog*, until none does."""
+    """Show the number of waiting jobs of *kind* for *catalog* until it is 0."""
     total = left = figures(connection, catalog, kind).waiting
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total)
@@ -139,10 +140,10 @@ def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
     "Try the pages again that the embedder has refused.",
 )
 def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
-    """Show which models a site has vectors of, how many pages wait, and which have none, and why.
+    """Show the models for which a site has vectors, how many pages wait, which pages failed, and why.
 
-    Exit code 0: no page failed; 1: some did, the site has no embedder, or it waits in vain, without pgvector; 2: the site cannot be
-    opened.
+    Exit code 0: no page failed; 1: some did, the site has no embedder, or --wait was used without pgvector; 2: the site
+    cannot be opened.
     """
     with open_site(zope_conf, site) as portal:
         core = portal.portal_catalog._core

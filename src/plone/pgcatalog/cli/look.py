@@ -1,4 +1,4 @@
-"""``pgcatalog status``, ``slow``, ``check`` and ``metrics``: how the catalogs of a database are.  They load no Zope."""
+"""``pgcatalog status``, ``slow``, ``check`` and ``metrics``: the state of a database's catalogs, read without Zope."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -58,9 +58,9 @@ import re
 )
 @prints_result
 def status(dsn: str, indexes: bool, check: bool) -> Result:
-    """Sizes, generation, indexes, connections and rebuilds of the catalogs of a database, and their health in one line.
+    """Show sizes, generation, indexes, connections and rebuilds of the catalogs of a database, and their health in one line.
 
-    Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
+    Exit code 0: healthy; 1: something needs attention, and is listed; 2: there is no catalog.
     """
     with connected(dsn) as connection:
         overview = health.collect(connection, check, embedders_asked() if check else health.ask_no_embedder)
@@ -121,14 +121,14 @@ def index_table(catalog: dict[str, Any]) -> Table:
 
 # -- slow
 
-#: Every catalog that has slow queries, with the path of its tool.
+#: Each catalog with slow queries, and the path of its tool.
 CATALOGS = "SELECT catalog, max(path) FROM pgcatalog_slow_queries GROUP BY catalog ORDER BY max(path), catalog"
-#: As long as queries are kept.
+#: Hours for which queries are stored.
 LONGEST = 30 * 24
 
 
 class Period(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """A number of hours or days, such as 24h or 7d; becomes hours."""
+    """A number of hours or days, such as 24h or 7d; converted to hours."""
 
     name = "period"
 
@@ -152,9 +152,9 @@ class Period(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
 )
 @prints_result
 def slow(dsn: str, hours: int | None, limit: int) -> Result:
-    """Slow queries by shape, those first that are slow for the site: when, for which page, why, and an example.
+    """Show slow queries by shape, those slow for the site first: times, page, cause, and an example.
 
-    Exit code 0: there are none; 1: there are; 2: there is no catalog.
+    Exit code 0: there are none; 1: there are some; 2: there is no catalog.
     """
     choice = Choice(hours)
     with connected(dsn) as connection:
@@ -174,8 +174,8 @@ def slow(dsn: str, hours: int | None, limit: int) -> Result:
 
 
 def group_data(group: Group, example: Example | None, last_week: str) -> dict[str, Any]:
-    """Return *group* as JSON data, with the page that asked last, its query, and the reason."""
-    # It decodes values of indexes, for which much is imported that commands do without.
+    """Return *group* as JSON data, with its reason, and page and query of its newest example."""
+    # Imported late: it decodes values of indexes, which takes many imports that other commands need not load.
     from plone.pgcatalog.observe.record import query_text
 
     page, query = ("", "") if example is None else (example.page, query_text(example.query))
@@ -193,7 +193,7 @@ def slow_lines(shown: dict[str, list[tuple[Group, dict[str, Any]]]], period: str
 
 
 def group_lines(group: Group, data: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines about *group*, of which *data* is known."""
+    """Yield the lines about *group* and its *data*, a result of ``group_data``."""
     yield f"{group.count} × {group.operation}: {group.shape or '(everything)'}"
     times = f"median {ms(group.median_ms)}, 95 % {ms(group.p95_ms)}, max {ms(group.max_ms)}"
     yield f"  {times}; {percent(group.share)} of all; last {when(group.last)}"
@@ -210,9 +210,9 @@ def group_lines(group: Group, data: dict[str, Any]) -> Iterator[str]:
 
 # -- check
 
-#: So many objects are named.
+#: Maximum number of objects that are listed.
 NAMED = 5
-#: The oldest version of the storage that has what the catalog needs.
+#: The oldest version of zodb-pgjsonb with all that the catalog needs.
 STORAGE = (1, 19)
 
 
@@ -224,11 +224,11 @@ STORAGE = (1, 19)
 @click.option("--threads", default=4, show_default=True, type=click.IntRange(min=1), help="Threads of each.")
 @prints_result
 def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: int, threads: int) -> Result:
-    """Look for what keeps a site from working well, before and after the catalog is installed.
+    """Check a site for faults, before and after the catalog is installed.
 
-    Reads only.  With a ZOPE_CONF its storage and its sites are looked at, too.
+    It only reads.  With a ZOPE_CONF it also checks the storage and the sites.
 
-    Exit code 0: nothing was found; 1: something was, one line each with what to do; 2: nothing could be looked at.
+    Exit code 0: no findings; 1: findings, a line each, with the remedy; 2: the check is not possible.
     """
     if zope_conf is None and not dsn:
         raise click.UsageError("give a ZOPE_CONF, or the database with --dsn")
@@ -278,7 +278,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
-    """Yield a finding if the main storage of a zope.conf is none that the catalog works with."""
+    """Yield a finding if the main storage of a zope.conf is not supported by the catalog."""
     for database in databases:
         if database.is_main and not database.dsn:
             text = f"the database {database.name} has the storage {database.storage}"
@@ -287,14 +287,14 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
 
 
 def embedders_asked() -> health.Ask:
-    """Return the function that asks embedders, which other commands do without: it needs asyncio."""
+    """Return the function that checks embedders; imported late, because it needs asyncio."""
     from plone.pgcatalog.meaning.embedder import ask_embedders
 
     return ask_embedders
 
 
 def block_findings(connection: Connection[Any]) -> Iterator[Finding]:
-    """Yield a finding for each of the first objects whose blocks name code, and one for the number of others."""
+    """Yield a finding for each of the first objects whose blocks name code, and one with the number of further ones."""
     if not is_there(connection, "SELECT to_regclass('object_state') IS NOT NULL AS found"):
         return
     try:
@@ -317,7 +317,7 @@ def block_findings(connection: Connection[Any]) -> Iterator[Finding]:
 
 
 def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
-    """Yield what ``pgcatalog status`` calls attention to."""
+    """Yield the sentences of ``attention`` in ``pgcatalog status`` as findings."""
     if not has_catalogs(connection) and not is_expected(connection):
         return
     figures = health.collect(connection, ask=embedders_asked())
@@ -336,7 +336,7 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
 
 
 def as_typed(remedy: str) -> str:
-    """Return *remedy* with a capital letter, unless it begins with the name of the command, which has none."""
+    """Return *remedy* with a capital first letter, unless it starts with the name of the command."""
     return remedy if remedy.startswith("pgcatalog ") else f"{remedy[:1].upper()}{remedy[1:]}"
 
 

@@ -1,4 +1,4 @@
-"""``pgcatalog install``, ``uninstall`` and ``compare``: a site's catalog moves to PostgreSQL, or back, or on trial."""
+"""``pgcatalog install``, ``uninstall`` and ``compare``: move a site's catalog to PostgreSQL or back, or rehearse it."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -61,10 +61,10 @@ UNINSTALL = "profile-plone.pgcatalog:uninstall"
 def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_broken: bool) -> Result:
     """Install the catalog in a site: switch to it in a short transaction, then fill it in batches.
 
-    Searches find nothing, and then what was saved since, until it is filled: do it while nobody visits the site.
+    Until it is filled, searches find only the objects saved since the switch: install it while the site has no visitors.
     An interrupted installation is resumed by the same command.
 
-    Exit code 0: done, or the catalog was there; 1: the dry run has found something in the way; 2: it cannot be done.
+    Exit code 0: done, or the catalog was installed already; 1: the dry run has found obstacles; 2: it cannot be done.
     """
     try:
         with open_site(zope_conf, site, ours=None) as portal:
@@ -93,7 +93,7 @@ def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_
 
 
 def obstacles(tool: Any) -> list[str]:
-    """Return why our catalog cannot take the place of *tool*, a ZCatalog."""
+    """Return the reasons why plone.pgcatalog cannot replace *tool*, a ZCatalog."""
     if not is_supported(tool._p_jar):
         return ["the objects are not in zodb-pgjsonb: move them first"]
     types = [
@@ -103,7 +103,7 @@ def obstacles(tool: Any) -> list[str]:
 
 
 def rehearsal(tool: Any, reasons: list[str]) -> Result:
-    """Return what would become of *tool*, a ZCatalog, and what *reasons* are in the way."""
+    """Return the result of a dry run for *tool*, a ZCatalog; *reasons* are the obstacles."""
     catalog = tool._catalog
     counts = {"objects": len(catalog), "indexes": len(catalog.indexes), "columns": len(catalog.names)}
     text = "would catalogue {objects} objects, with {indexes} indexes and {columns} metadata columns".format(**counts)
@@ -112,7 +112,7 @@ def rehearsal(tool: Any, reasons: list[str]) -> Result:
 
 
 def switch(portal: Any) -> list[str]:
-    """Put our catalog, empty, into the place of the one of *portal*, and commit; return the paths that that one knew."""
+    """Replace the catalog of *portal* by an empty one of plone.pgcatalog, and commit; return the paths of the former one."""
     processQueue()
     paths = list(portal.portal_catalog._catalog.uids)
     with filling_later():
@@ -124,7 +124,7 @@ def switch(portal: Any) -> list[str]:
 
 # -- uninstall
 
-#: How often the last transaction is tried when others change the catalog meanwhile.
+#: Attempts of the last transaction, in case of conflicting changes of the catalog.
 ATTEMPTS = 5
 
 
@@ -134,11 +134,12 @@ ATTEMPTS = 5
 @click.option("--abandon", is_flag=True, help="Forget what an interrupted uninstallation has filled, and stop.")
 @prints_result
 def uninstall(zope_conf: str, site: str, dry_run: bool, abandon: bool) -> Result:
-    """Give a site Plone's own catalog back: fill it in batches, then switch to it in one transaction.
+    """Reinstall Plone's own catalog in a site: fill it in batches, then switch to it in one transaction.
 
-    Our catalog answers meanwhile, and changes are followed.  An interrupted uninstallation is resumed by the same command.
+    Meanwhile the present catalog answers, and changes are followed.  An interrupted uninstallation is resumed by the same
+    command.
 
-    Exit code 0: done; 2: it cannot be done, and the site's catalog is as it was.
+    Exit code 0: done; 2: it cannot be done, and the site's catalog is unchanged.
     """
     with open_site(zope_conf, site) as portal:
         tool = portal.portal_catalog
@@ -161,7 +162,7 @@ def uninstall(zope_conf: str, site: str, dry_run: bool, abandon: bool) -> Result
 
 
 def fill(tool: Any) -> int:
-    """Fill the successor of *tool* with a progress bar; return how many paths it knows."""
+    """Fill the successor of *tool* with a progress bar; return its number of paths."""
     total = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Cataloguing", total=None)
@@ -171,7 +172,7 @@ def fill(tool: Any) -> int:
 
 
 def switch_back(portal: Any) -> None:
-    """Let the successor take its place, and commit; raises what a commit raises when others are faster five times."""
+    """Replace the catalog by its successor, and commit; raises the error of the commit after ATTEMPTS conflicts."""
     for attempt in transaction.manager.attempts(ATTEMPTS):
         with attempt as txn:
             txn.note("catalog: uninstalled")
@@ -180,7 +181,7 @@ def switch_back(portal: Any) -> None:
 
 # -- compare
 
-#: So many paths of a difference are named.
+#: Maximum number of paths that are listed for a difference.
 NAMED = 5
 
 
@@ -197,14 +198,15 @@ NAMED = 5
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(min=1), help="Times each query is timed.")
 @prints_result
 def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats: int) -> Result:
-    """Rehearse the migration of a site with Plone's own catalog, and compare the answers before and after.
+    """Rehearse the migration of a site with Plone's own catalog, and compare the results before and after.
 
-    The site's database is copied, and the profile installed in the copy; the site itself is only read.  The queries are
-    those of its navigation, listings, collections and listing blocks; pages of each type are visited with both catalogs, in turns.
+    The site's database is copied, and the profile is installed in the copy; the site itself is only read.  The queries are
+    those of its navigation, listings, collections and listing blocks.  Pages of each type are visited with both catalogs, in
+    turns.
 
-    Exit code 0: all answers are the same; 1: some differ, and are shown; 2: it cannot be done.
+    Exit code 0: all results are the same; 1: some differ, and are shown; 2: it cannot be done.
     """
-    # Slow ones are in the table; nobody wants each in the log, or in the log of the copy.
+    # Slow queries are in the table of results; they need not fill the logs, too.
     os.environ["PGCATALOG_SLOW_QUERY_MS"] = "0"
     try:
         with database_for(scratch) as dsn:
@@ -221,7 +223,7 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats:
 
 @contextmanager
 def database_for(dsn: str | None) -> Iterator[str]:
-    """Yield *dsn*, or that of an embedded server; ScratchError at once for a database that is not empty, or out of reach."""
+    """Yield *dsn*, or the DSN of an embedded server; raises ScratchError if *dsn* is not empty or out of reach."""
     if dsn:
         copying.check_empty(dsn)
         yield dsn
@@ -232,7 +234,7 @@ def database_for(dsn: str | None) -> Iterator[str]:
 
 @dataclass
 class Rehearsal:
-    """What `compare` has found: answers to the site's own queries, times of its pages, and seconds of each step."""
+    """The results of ``compare``: comparisons of queries, times of pages, and seconds of each step."""
 
     comparisons: list[Any] = field(default_factory=list)
     pages: list[Any] = field(default_factory=list)
@@ -240,9 +242,9 @@ class Rehearsal:
 
 
 def rehearse(zope_conf: str, site: str, dsn: str, limit: int, repeats: int, console: Console) -> Rehearsal:
-    """Ask Plone's own catalog, copy the site, install, ask the new catalog, and visit pages of both in turns."""
+    """Query Plone's own catalog, copy the site, install, query the new catalog, and visit pages of both in turns."""
     with open_site(zope_conf, site, ours=False) as portal:
-        # These import Plone, which needs the configuration of Zope.
+        # Imported late: these modules import Plone, which needs the configuration of Zope.
         from plone.pgcatalog.migration.compare import ask
         from plone.pgcatalog.migration.compare import compare
         from plone.pgcatalog.migration.compare import site_queries
@@ -312,7 +314,7 @@ def compare_lines(found: Rehearsal) -> Iterator[str | Table]:
 
 
 def verdict(comparisons: list[Any], pages: list[Any]) -> str:
-    """Return the last two lines: whether the answers are the same, and how long pages take with this catalog."""
+    """Return two lines: whether the results are the same, and the time of a page with both catalogs."""
     wrong = sum(not c.is_fine for c in comparisons)
     count = len(comparisons)
     answers = f"{wrong} of {count} answers differ." if wrong else f"All {count} answers are the same."

@@ -1,4 +1,4 @@
-"""Opens a Plone site from a zope.conf for a command."""
+"""Opens a Plone site from a zope.conf, for commands."""
 
 from Acquisition import aq_base
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ import psycopg
 
 
 class SiteError(click.UsageError):
-    """The site cannot be opened, is not there, or its catalog is not ours."""
+    """The site does not exist or cannot be opened, or its catalog is not the expected one."""
 
 
-#: Folders in folders in which sites are looked for.
+#: Depth of nested folders in which sites are searched.
 DEPTH = 3
 FOLDERS = ("Folder", "Folder (Ordered)")
 
@@ -39,7 +39,8 @@ FOLDERS = ("Folder", "Folder (Ordered)")
 def open_site(zope_conf: str, path: str, ours: bool | None = True) -> Iterator[Any]:
     """Yield the Plone site at *path* of the Zope that *zope_conf* configures, acting as the system user.
 
-    Its catalog must be ours, for *ours* False another one, for None any.  Aborts what is not committed.  Raises SiteError.
+    Its catalog must be plone.pgcatalog's, with *ours* False another one, with None any.  Uncommitted changes are aborted.
+    Raises SiteError.
     """
     look_at(zope_conf, ours)
     with open_root(zope_conf) as app:
@@ -54,9 +55,9 @@ def open_site(zope_conf: str, path: str, ours: bool | None = True) -> Iterator[A
 
 
 def look_at(zope_conf: str, ours: bool | None) -> None:
-    """Raise SiteError for what can be told before Plone is started, which takes its time; *ours* as in ``open_site``.
+    """Raise SiteError for errors that can be found without Plone, whose start takes long; *ours* as in ``open_site``.
 
-    That is a configuration that cannot be read, a storage that has no catalog of ours, and a database out of reach.
+    They are an unreadable configuration, an unsupported storage, and a database out of reach.
     """
     main = next((database for database in configured_databases(zope_conf) if database.is_main), None)
     if main is None:
@@ -71,7 +72,7 @@ def look_at(zope_conf: str, ours: bool | None) -> None:
 
 @contextmanager
 def errors_told(zope_conf: str) -> Iterator[None]:
-    """Make an error of the database of *zope_conf* a SiteError."""
+    """Turn an error of the database of *zope_conf* into a SiteError."""
     try:
         yield
     except psycopg.Error as error:
@@ -82,14 +83,14 @@ def errors_told(zope_conf: str) -> Iterator[None]:
 def open_root(zope_conf: str) -> Iterator[Any]:
     """Yield the root of the Zope that *zope_conf* configures, acting as the system user.
 
-    Aborts what is not committed.  Raises SiteError.
+    Uncommitted changes are aborted.  Raises SiteError.
     """
     with opened_at(open_zope(zope_conf), "") as app:
         yield app
 
 
 def sites_of(folder: Any, depth: int = DEPTH) -> list[Any]:
-    """Return the sites in *folder*, and in folders in it."""
+    """Return the sites in *folder* and, down to *depth*, in its folders."""
     sites = [obj for obj in folder.objectValues() if ISiteRoot.providedBy(obj)]
     for inner in folder.objectValues(FOLDERS) if depth else ():
         sites += sites_of(inner, depth - 1)
@@ -97,7 +98,7 @@ def sites_of(folder: Any, depth: int = DEPTH) -> list[Any]:
 
 
 def open_zope(zope_conf: str) -> Any:
-    """Return the ZODB.DB of the Zope that *zope_conf* configures; raises SiteError, also when its database is out of reach."""
+    """Return the ZODB.DB of the Zope that *zope_conf* configures; raises SiteError, also if its database is out of reach."""
     from Zope2.Startup.run import configure_wsgi
 
     import Zope2
@@ -111,14 +112,14 @@ def open_zope(zope_conf: str) -> Any:
         raise SiteError(f"{zope_conf} cannot be read: {error}") from error
 
 
-# -- what ``pgcatalog check`` finds
+# -- the findings of ``pgcatalog check``
 
-#: An address that is in no network: reserved for documentation (RFC 5737).
+#: An address that belongs to no network: reserved for documentation (RFC 5737).
 STRANGER = "203.0.113.1"
 
 
 def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
-    """Yield what is wrong with the catalogs of the site at *path*, or of all sites; a site that is not there is one, too."""
+    """Yield findings about the catalogs of the site at *path*, or of all sites; a missing site is a finding, too."""
     try:
         with open_root(zope_conf) as app:
             sites = sites_of(app)
@@ -137,14 +138,14 @@ def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
 
 
 def metrics_findings(app: Any) -> Iterator[Finding]:
-    """Yield a finding if plone.observability shows its figures to everybody who reaches *app*, the root of Zope."""
+    """Yield a finding if plone.observability serves its metrics to any client that can reach *app*, the Zope root."""
     if find_spec("plone.observability") is None:
         return
     from plone.observability.metrics.access import is_allowed
     from plone.observability.metrics.view import MetricsView
 
     view = queryMultiAdapter((app, app.REQUEST), name="metrics")
-    # A site may have registered it with a permission.
+    # A site may have registered the view with a permission.
     if isinstance(view, MetricsView) and getattr(view, "__roles__", None) is None and is_allowed(STRANGER, {}):
         yield Finding(
             WARNING,
@@ -155,7 +156,7 @@ def metrics_findings(app: Any) -> Iterator[Finding]:
 
 
 def catalog_findings(site: str, tool: Any) -> Iterator[Finding]:
-    """Yield what is wrong with *tool*, the catalog of *site*, ours or one that ours is to replace."""
+    """Yield findings about *tool*, the catalog of *site*: plone.pgcatalog's, or a ZCatalog to be replaced by it."""
     if IPGCatalogTool.providedBy(tool):
         yield from own_findings(site, tool)
     elif isinstance(aq_base(tool), ZCatalog):
@@ -170,7 +171,7 @@ def catalog_findings(site: str, tool: Any) -> Iterator[Finding]:
 
 
 def own_findings(site: str, tool: Any) -> Iterator[Finding]:
-    """Yield what is wrong with our *tool*; what its table lacks altogether is told by the database."""
+    """Yield findings about *tool*, plone.pgcatalog's; lost parts of its table are found by ``database_findings``."""
     core = tool._core
     if not is_supported(tool._p_jar):
         text = f"{site}: the catalog is in PostgreSQL, the objects are not"

@@ -1,4 +1,4 @@
-"""What a command works on (a zope.conf, or for commands that need no site a bare DSN), and how it tells what came out."""
+"""The input of commands (a zope.conf, or a DSN for commands that need no site), and their output."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ CONF = click.Path(exists=True, dir_okay=False)
 
 
 class Result(NamedTuple):
-    """What came out of a command: JSON *data*, the same in *lines* and tables for people, and the exit *code*."""
+    """The result of a command: JSON *data*, the same as *lines* and tables for people, and the exit *code*."""
 
     data: dict[str, Any]
     lines: Iterable[str | Table]
@@ -33,7 +33,7 @@ class Result(NamedTuple):
 
 
 def prints_result(command: Callable[..., Result | None]) -> Callable[..., None]:
-    """Add the option ``--json`` to a command that returns its result; it is printed, and ends the process."""
+    """Add the option ``--json`` to a command that returns its result; the result is printed, and the process exits."""
 
     @wraps(command)
     def printed(*args: Any, as_json: bool, **options: Any) -> None:
@@ -75,7 +75,7 @@ def needs_database(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def find_dsn(zope_conf: str | None, dsn: str | None) -> str:
-    """Return *dsn*, or that of the first zodb-pgjsonb storage in *zope_conf*; raises click.UsageError."""
+    """Return *dsn*, or the DSN of the first zodb-pgjsonb storage in *zope_conf*; raises click.UsageError."""
     if zope_conf is None:
         if not dsn:
             raise click.UsageError("give a ZOPE_CONF, or the database with --dsn")
@@ -88,7 +88,7 @@ def find_dsn(zope_conf: str | None, dsn: str | None) -> str:
 
 @dataclass(frozen=True)
 class Configured:
-    """A database of a zope.conf; *dsn* and *pool_max* are those of its zodb-pgjsonb storage, None without one."""
+    """A database of a zope.conf; *dsn* and *pool_max* are settings of its zodb-pgjsonb storage, None without one."""
 
     name: str
     is_main: bool
@@ -99,7 +99,7 @@ class Configured:
 
 
 def main_storage(zope_conf: str) -> Any:
-    """Return what opens the storage of the Zope root in *zope_conf*; raises click.UsageError."""
+    """Return the factory of the storage of the Zope root in *zope_conf*; raises click.UsageError."""
     for database in _databases(zope_conf):
         if "/" in database.config.mount_points:
             return database.config.storage
@@ -130,13 +130,13 @@ def configured(database: Any) -> Configured:
 
 
 def _section_of(storage: Any) -> str:
-    """Return the word by which a zope.conf names the kind of *storage*."""
+    """Return the name of *storage*'s section in a zope.conf."""
     section = getattr(getattr(storage, "config", None), "getSectionType", None)
     return str(section()) if section else type(storage).__name__
 
 
 def _jsonb(storage: Any) -> Any:
-    """Return the configuration of *storage*, or of the one it wraps, that has a DSN; None without one."""
+    """Return the configuration with a DSN, of *storage* or of a storage that it wraps; None without one."""
     config = getattr(storage, "config", None)
     if config is None or getattr(config, "dsn", None):
         return config
@@ -145,9 +145,9 @@ def _jsonb(storage: Any) -> Any:
 
 @contextmanager
 def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[dict[str, Any]]]:
-    """Yield an autocommit connection to *dsn*, rows as dicts; an error of the database becomes click's.
+    """Yield an autocommit connection to *dsn* with rows as dicts; errors of the database become errors of click.
 
-    One that is not *read_only* has a session of the server for itself.
+    Without *read_only*, the connection has its own session of the server, bypassing a pooler.
     """
     try:
         with (
@@ -164,7 +164,7 @@ def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[d
 
 @contextmanager
 def counting(console: Console) -> Iterator[Any]:
-    """Yield a function that begins a line of progress, and returns what to call with the number of transactions."""
+    """Yield a function: it adds a line of progress, and returns a function that takes the number of transactions."""
     with Progress("{task.description}: {task.completed} transactions", console=console, transient=True) as progress:
 
         def begin(description: str) -> Any:

@@ -80,10 +80,11 @@ STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy, SharedSession
 def rebuild(
     zope_conf: str, site: str, workers: int | None, skip_broken: bool, abandon: bool, worker: bool
 ) -> Result | None:
-    """Rebuild the catalog beside the live one, and let it take its place in one commit.
+    """Rebuild the catalog beside the live one, then replace it in one commit.
 
-    Searches and changes continue meanwhile.  An interrupted rebuild is resumed.  Exit code 0: done; 2: it
-    cannot be done now, the live catalog is as it was.
+    Searches and changes continue meanwhile.  An interrupted rebuild is resumed.
+
+    Exit code 0: done; 2: it cannot be done now, and the live catalog is unchanged.
     """
     try:
         with open_site(zope_conf, site) as portal:
@@ -109,7 +110,7 @@ def rebuild(
 
 
 def run_rebuild(runner: Rebuild) -> tuple[RebuildTarget, float]:
-    """Run the rebuild with a progress bar; return its last state, and the seconds it took."""
+    """Run the rebuild with a progress bar; return its last state, and its time in seconds."""
     started = time.monotonic()
     columns = (TextColumn("{task.description:34}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
@@ -128,19 +129,19 @@ def rebuild_result(target: RebuildTarget, seconds: float) -> Result:
 
 
 def help_out(catalog: Any, skip_broken: bool) -> None:
-    """Visit objects for a rebuild that another process has begun, or is about to."""
+    """Catalogue objects for a rebuild that another process has begun or is about to begin."""
     connection = rebuild_connection(catalog)
     try:
         wait_for(connection, catalog)
         Worker(catalog, connection, skip_broken).run()
     except StartOver:
-        pass  # the process that began the rebuild begins anew
+        pass  # the process that began the rebuild restarts it
     finally:
         connection.close()
 
 
 def wait_for(connection: Connection[Any], catalog: Any, seconds: float = 30.0) -> None:
-    """Return when there is a rebuild of *catalog* with objects to visit; raises RebuildGone after *seconds*."""
+    """Wait until a rebuild of *catalog* is running; raises RebuildGone after *seconds*."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with connection.cursor() as cursor:
@@ -161,7 +162,7 @@ def wait_for(connection: Connection[Any], catalog: Any, seconds: float = 30.0) -
 def verify(zope_conf: str, site: str, repair: bool) -> Result:
     """Compare the catalog with the content, object by object.
 
-    Exit code 0: no difference (or all mended); 1: differences, each named; 2: the site cannot be opened.
+    Exit code 0: no differences, or all repaired; 1: differences, each of them listed; 2: the site cannot be opened.
     """
     console = Console(stderr=True)
     with open_site(zope_conf, site) as portal:
@@ -189,7 +190,7 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
 
 
 def differences_of(verifier: Verifier, console: Console) -> list[Any]:
-    """Return all differences, showing how far the verification is."""
+    """Return all differences; show the progress on *console*."""
     total = len(verifier.catalog)
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("Comparing", total=total)
@@ -199,7 +200,7 @@ def differences_of(verifier: Verifier, console: Console) -> list[Any]:
 
 # -- explain
 
-#: What a query has besides the names of indexes.
+#: Keys of a query besides the names of indexes.
 OPTIONS = ("sort_on", "sort_order", "sort_limit", "b_start", "b_size", "show_inactive", RANK)
 
 
@@ -227,11 +228,12 @@ class QueryType(click.ParamType):  # type: ignore[type-arg]  # generic in the ne
 )
 @prints_result
 def explain(zope_conf: str, site: str, query: dict[str, Any], part: str) -> Result:
-    """Show the SQL of QUERY and how PostgreSQL runs it; it does run it, read-only, for 30 seconds at the most.
+    """Show the SQL of QUERY and its plan.  PostgreSQL executes the query, read-only, for 30 seconds at most.
 
-    QUERY is a query dict, as JSON or as a Python literal; nothing is added to it, not even what a user may see.
+    QUERY is a query dict, as JSON or as a Python literal.  Nothing is added to it, not even the filter for what a user may
+    see.
 
-    Exit code 0: explained; 1: the catalog or PostgreSQL refuses it; 2: the site cannot be opened.
+    Exit code 0: explained; 1: the catalog or PostgreSQL refuses the query; 2: the site cannot be opened.
     """
     try:
         sort_of(query)  # before Plone is started
@@ -249,7 +251,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str) -> Resu
 def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
     """Return the statement of the *part* of a search for *query*; raises ReplayError for a query that is refused.
 
-    A search takes no notice of names that are no index's; who explains one has mistyped it.
+    A search ignores keys that are not the name of an index; here they are refused, because they are typing errors.
     """
     check_names(catalog, query)
     try:
@@ -261,7 +263,7 @@ def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
 
 
 def check_names(catalog: Catalog, query: dict[str, Any]) -> None:
-    """Raise ReplayError for names in *query* that are neither of an index nor of an option."""
+    """Raise ReplayError if *query* has a key that belongs to no index and is not an option."""
     names = {*OPTIONS, *catalog.indexes}
     for name, translator in catalog.indexes.items():
         names.update(f"{name}_{option}" for option in ("usage", *getattr(translator.index, "query_options", ())))
@@ -271,13 +273,13 @@ def check_names(catalog: Catalog, query: dict[str, Any]) -> None:
 
 
 def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:
-    """Return what ``sort_on``, ``sort_order`` and ``sort_limit`` of *query* mean; raises ReplayError."""
+    """Return ((index name, reverse) pairs, limit) from ``sort_on``, ``sort_order``, ``sort_limit``; raises ReplayError."""
     names, orders = texts_of(query, "sort_on"), texts_of(query, "sort_order")
     return list(zip(names, sort_directions(orders), strict=False)), query.get("sort_limit")
 
 
 def texts_of(query: dict[str, Any], key: str) -> list[str]:
-    """Return the strings that *query* has under *key*; raises ReplayError for anything else."""
+    """Return the string or strings in *query* under *key*, as a list; raises ReplayError for other values."""
     value = query.get(key) or []
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
@@ -295,7 +297,7 @@ def texts_of(query: dict[str, Any], key: str) -> list[str]:
 def advise(zope_conf: str, site: str, build: bool) -> Result:
     """Suggest SQL indexes for the recorded slow queries; each suggestion has been tested.
 
-    Exit code 0: there is nothing left to suggest; 1: there is, or no advice is possible; 2: the site cannot be opened.
+    Exit code 0: nothing is left to suggest; 1: something is, or no advice is possible; 2: the site cannot be opened.
     """
     try:
         with open_site(zope_conf, site) as portal:
@@ -304,7 +306,7 @@ def advise(zope_conf: str, site: str, build: bool) -> Result:
             target = IndexTarget.of(catalog)
     except (AdviceError, BuildError) as error:
         raise click.ClickException(str(error)) from error
-    # The site is closed: building waits for older snapshots.
+    # The site is closed by now: CREATE INDEX CONCURRENTLY waits for older snapshots.
     built = apply(advice, target) if build else {}
     data = advice_data(advice, built)
     is_left = any(not suggestion["built"] for suggestion in data["suggestions"])
@@ -312,7 +314,7 @@ def advise(zope_conf: str, site: str, build: bool) -> Result:
 
 
 def apply(advice: Advice, target: IndexTarget) -> dict[str, str]:
-    """Build all suggested indexes; return by name why one was not built, '' for those that were."""
+    """Build all suggested indexes; return name -> reason why it was not built, "" if it was."""
     outcome = {}
     for suggestion in advice.suggestions:
         candidate = suggestion.candidate

@@ -1,1 +1,1 @@
-"""Answers for the inside of a ZCatalog, to code that reaches there."""
+"""ZCatalog's internal API, for code that uses it directly."""

@@ -1,4 +1,4 @@
-"""``portal_catalog._catalog``, for code that reaches inside a ZCatalog: the core catalog under ZCatalog's names."""
+"""``portal_catalog._catalog``, for code that uses a ZCatalog's internals: the core catalog under ZCatalog's names."""
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
@@ -27,19 +27,19 @@ from typing import Any
 
 
 class _CatalogCompat(ZCatalogCatalog):
-    """A ``Products.ZCatalog.Catalog.Catalog``, bound to the *tool*, which may be acquisition-wrapped.
+    """A ``Products.ZCatalog.Catalog.Catalog`` bound to *tool*, which may be acquisition-wrapped.
 
-    Never stored: the tool keeps the index settings and column names, PostgreSQL the rest.
-    Its methods answer where ZCatalog's own are asked: see ``dispatch`` below.
+    It is never stored: the tool stores the settings of the indexes and the names of the columns, PostgreSQL the rest.
+    ``dispatch`` below makes ZCatalog's own functions call these methods.
     """
 
     def __init__(self, tool: Any) -> None:
-        # In tuples: attributes of their own would be wrapped in this object's acquisition context.
+        # In tuples: plain attributes would be wrapped in the acquisition context of this object.
         self._bound = (tool,)
         self._core: tuple[Catalog, ...] = ()
 
     def __of__(self, tool: Any) -> "_CatalogCompat":
-        """Return the one bound to the wrapped *tool*: what ``tool._catalog`` gives."""
+        """Return the catalog bound to the wrapped *tool*: the value of ``tool._catalog``."""
         return _CatalogCompat(tool)
 
     @property
@@ -54,7 +54,7 @@ class _CatalogCompat(ZCatalogCatalog):
 
     @property
     def core(self) -> Catalog:
-        """The catalog itself."""
+        """The core catalog of the tool."""
         if not self._core:
             self._core = (self.tool._core,)
         return self._core[0]
@@ -115,7 +115,7 @@ class _CatalogCompat(ZCatalogCatalog):
         return cataloguer.catalog_object(self.core, object, uid, idxs, bool(update_metadata))
 
     def updateMetadata(self, object: Any, uid: str, index: int | None) -> int:
-        """Take the metadata of *object* anew; return the rid of *uid*, *index* if it is given."""
+        """Update the metadata of *object*; return *index*, or the rid of *uid* if *index* is None."""
         cataloguer.update_metadata(self.core, object, uid)
         return self.uids[uid] if index is None else index
 
@@ -130,7 +130,7 @@ class _CatalogCompat(ZCatalogCatalog):
     # -- searching
 
     def searchResults(self, query: Any = None, _merge: bool = True, **kw: Any) -> Any:
-        """Search; *query* and *kw* together are a ZCatalog query.  Raises CatalogError for a bad sort_on."""
+        """Search by a ZCatalog query, *query* merged with *kw*.  Raises CatalogError for a bad sort_on."""
         if any_patched(STEPS):
             return self._search_by_steps(merged(query, kw, self.core.indexes), _merge)
         core = self.core.fixed()
@@ -138,7 +138,7 @@ class _CatalogCompat(ZCatalogCatalog):
         return results if _merge else self._unmerged(results)
 
     def _search_by_steps(self, query: Any, merge: bool) -> Any:
-        """Search as ZCatalog does, by methods of which others have patched one."""
+        """Search by ZCatalog's sequence of methods, because other code has patched some of them."""
         query = self.merge_query_args(query)
         sort_index = self._getSortIndex(query)
         order = self._get_sort_attr("order", query)
@@ -168,7 +168,7 @@ class _CatalogCompat(ZCatalogCatalog):
         return results if merge else self._unmerged(results)
 
     def _unmerged(self, results: CatalogSearchResults) -> Any:
-        """Return *results* as ``Products.ZCatalog.Catalog.mergeResults`` takes them from several catalogs."""
+        """Return *results* in the form of an argument for ``Products.ZCatalog.Catalog.mergeResults``."""
         if results.sort and results:
             indexes = [self.indexes[name] for name, _ in results.sort]
             directions = [reverse for _, reverse in results.sort]
@@ -178,14 +178,14 @@ class _CatalogCompat(ZCatalogCatalog):
         return results
 
     def make_query(self, query: Any) -> dict[str, Any]:
-        """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
+        """Return *query* rewritten by the indexes that do so, with its plain lists sorted."""
         return self.core.make_query(query)
 
     # -- single rows
 
     @property
     def _v_brains(self) -> type:
-        """The class that brains inherit from besides their own; volatile, as in ZCatalog."""
+        """The mixin class of all brains; volatile, as in ZCatalog."""
         brains: type = self.core.brains
         return brains
 
@@ -239,20 +239,20 @@ class _CatalogCompat(ZCatalogCatalog):
 
 NOT_ASKED[ZCatalogCatalog] |= dict.fromkeys(dispatch(_CatalogCompat, ZCatalogCatalog), PATCHED_BEFORE)
 
-#: The methods by which ZCatalog's ``searchResults`` searches.
+#: The methods that ZCatalog's ``searchResults`` calls.
 STEPS = ("search", "make_query", "merge_query_args", "_getSortIndex", "_get_sort_attr")
 _stock = vars(ZCatalogCatalog)
 _unpatched = {name: _stock[name] for name in STEPS if is_stock(ZCatalogCatalog, name, _stock[name])}
 
 
 def any_patched(names: tuple[str, ...]) -> bool:
-    """True if somebody has patched one of the methods *names*, all in STEPS, of ZCatalog's Catalog."""
-    for name in names:  # noqa: SIM110  no generator: this is asked for each search
+    """Return True if one of the methods *names*, all in STEPS, of ZCatalog's Catalog is patched."""
+    for name in names:  # noqa: SIM110  no generator expression: this runs in each search
         if name not in _unpatched or _stock[name] is not _unpatched[name]:
             return True
     return False
 
 
 def check_sorts(index: Any) -> Any:
-    """Raise AttributeError if *index* cannot sort, as ZCatalog does; return its method."""
+    """Raise AttributeError if *index* cannot sort, as ZCatalog does; return its ``documentToKeyMap``."""
     return index.documentToKeyMap

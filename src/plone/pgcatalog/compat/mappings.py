@@ -74,7 +74,7 @@ InitializeClass(Indexes)
 
 
 class RowTree(Tree):
-    """A mapping over the catalog's rows: subclasses say which expression is key and which value."""
+    """A mapping over the catalog's rows; subclasses define the SQL expressions of key and value."""
 
     key = "rid"
     value = "path"
@@ -85,7 +85,7 @@ class RowTree(Tree):
 
     @property
     def _marks(self) -> dict[Any, Any]:
-        """What was assigned, and is no row's: key -> value, None for a key that was deleted."""
+        """Assignments that are no rows yet: key -> value, None for a deleted key."""
         return {}
 
     def _is_key(self, key: Any) -> bool:
@@ -98,7 +98,7 @@ class RowTree(Tree):
         return self._view.select(expressions, where, tail or f"ORDER BY {self.key}").value()
 
     def _of(self, key: Any) -> Any:
-        """Return the value of the row that has *key*, None if none has."""
+        """Return the value of the row with *key*; None if there is no such row."""
         rows = self._rows(self.value, Condition(f"{self.key} = %s", (key,)))
         return rows[0][0] if rows else None
 
@@ -156,11 +156,11 @@ class RowTree(Tree):
 
 
 class NamesTree(RowTree, MutableMapping[Any, Any]):
-    """Either of ``paths`` and ``uids``, which say the same of each row, the one from the other side.
+    """Base of ``paths`` and ``uids``, which map the same pairs in opposite directions.
 
-    To assign to one of them moves the row.  Until the transaction ends the other one, and the key that the row had, answer as if
-    they had not heard of it, as with ZCatalog's two trees, so that either may come first.  What is deleted from both is no
-    longer catalogued from the commit on.
+    An assignment to either mapping moves the row.  Until the transaction ends, the other mapping and the former key return
+    their former values, as in ZCatalog's two independent BTrees, so either may be assigned first.  A row that was deleted
+    from both mappings is uncatalogued at commit.
     """
 
     @property
@@ -170,14 +170,14 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
 
     @abstractmethod
     def _names(self, key: Any, value: Any) -> tuple[int, str]:
-        """Return rid and path of the row that has *key* and *value*."""
+        """Return rid and path of the pair *key*, *value*."""
 
     @abstractmethod
     def _marks_of(self, pending: Any) -> dict[Any, Any]:
-        """Return the marks in what is *pending*."""
+        """Return the marks of this mapping in *pending*."""
 
     def insert(self, key: Any, value: Any) -> int:
-        """Assign *value* unless there is one; return 1 if there was none."""
+        """Assign *value* unless *key* has a value; return 1 if it was assigned, else 0."""
         is_new = key not in self
         if is_new:
             self[key] = value
@@ -191,7 +191,7 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
         pending = self._catalog.core.change()
         marks = self._marks_of(pending)
         if value is None:
-            # A former path, which a row has left.
+            # The former path of a moved row.
             del marks[key]
             return
         marks[key] = None
@@ -200,7 +200,7 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
             pending.nameless[path] = None
 
     def _move(self, rid: Any, path: Any) -> Any:
-        """Move the row *rid* to *path*; return what is pending.  Raises KeyError for a row that nobody has."""
+        """Move the row *rid* to *path*; return the pending changes.  Raises KeyError if there is no such row."""
         if not is_rid(rid) or not isinstance(path, str):
             raise TypeError(f"a row has a record id and a path, not {rid!r} and {path!r}")
         path = clean_path(path)
@@ -211,7 +211,7 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
         pending = core.change()
         pending.nameless.pop(path, None)
         if former != path:
-            # The move has forgotten what was said of both.
+            # The move has removed the marks of both paths.
             pending.uids[former] = said.get(former, rid)
             pending.uids[path] = there
             if rid not in pending.paths:
@@ -223,12 +223,12 @@ class Paths(NamesTree):
     """``_catalog.paths``: rid to path."""
 
     def _of(self, key: Any) -> Any:
-        """Return the path of the row *key*, from the process's cache if that has it; None for no row."""
+        """Return the path of the row *key*, from the process's cache if it is there; None if there is no such row."""
         view = self._view
         announced = view.session.announced.get(view.zoid)
         loader = None if announced is None else announced.loader(view, key)
         if loader is not None:
-            # The path of a link is looked up to traverse to its object.
+            # Code that looks up the path of a link traverses to its object next.
             loader.prefetch(key)
         else:
             loader = RowLoader(view, (key,), self._catalog.core.excluded_keys)

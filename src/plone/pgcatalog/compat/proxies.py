@@ -1,8 +1,8 @@
-"""Index objects that look like ZCatalog's and answer from PostgreSQL.
+"""Index objects that look like ZCatalog's and are answered by PostgreSQL.
 
-Plone adapts index objects, checks their class name, reads their settings and calls their query methods.  An
-index proxy is an instance of a subclass, of the same name, of the real index's class: settings and
-interfaces are the real ones, everything that would read BTrees asks the catalog.
+Plone adapts index objects, checks the names of their classes, reads their settings and calls their query methods.  An index
+proxy is an instance of a subclass of the real index's class, with the same name: settings and interfaces are the real ones,
+and methods that would read BTrees query the catalog.
 """
 
 from AccessControl.class_init import InitializeClass
@@ -45,20 +45,20 @@ if TYPE_CHECKING:
 
 
 _marker = object()
-#: About what a key and its number take in memory.
+#: Estimated memory, in bytes, of a key and its number of rows.
 KEY_BYTES = 250
 
 
 class ProxyBase:
-    """What every index proxy is: the real index's settings, bound to a catalog."""
+    """Base of all index proxies: the settings of the real index, bound to a catalog."""
 
     _pg_bound: "tuple[_CatalogCompat]"
 
-    # Not by ClassSecurityInfo: Zope would log at each start that this class itself has no such methods.
+    # Not by ClassSecurityInfo: at each start Zope would log that this class itself does not have these methods.
     clear__roles__ = index_object__roles__ = unindex_object__roles__ = PermissionRole(ManageZCatalogIndexes)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Settings belong to the persistent index that the tool keeps."""
+        """Set the attribute here and on the persistent index of the tool, which stores the settings."""
         super().__setattr__(name, value)
         real = self.__dict__.get("_pg_real")
         if real is not None and not name.startswith(("_v_", "_p_", "_pg_")):
@@ -68,20 +68,20 @@ class ProxyBase:
         raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
 
     def _pg_catalog(self) -> "_CatalogCompat":
-        # Kept in a tuple: as an attribute it would be bound to this index instead of the tool.
+        # In a tuple: a plain attribute would be acquisition-wrapped in this index instead of the tool.
         return self._pg_bound[0]
 
 
 class PGIndex(ProxyBase):
-    """What an index proxy does differently from the real index class it is mixed into."""
+    """Mixin for a real index class: replaces the methods that read BTrees."""
 
-    # The real class has them.
+    # Set by the real class.
     id: str
     meta_type: str
 
     security = ClassSecurityInfo()
 
-    # -- asking the catalog
+    # -- queries of the catalog
 
     def _pg_translator(self) -> IndexTranslator:
         return self._pg_catalog().core.translator(self.id)
@@ -100,13 +100,13 @@ class PGIndex(ProxyBase):
 
     @security.protected(ManageZCatalogIndexes)
     def index_object(self, documentId: int, obj: Any, threshold: Any = None) -> int:
-        """Index the object of the row *documentId* anew, here only."""
+        """Reindex the object of the row *documentId* in this index only."""
         path = self._pg_catalog().paths.get(documentId)
         return 0 if path is None else self._pg_catalog().catalogObject(obj, path, idxs=[self.id], update_metadata=False)
 
     @security.protected(ManageZCatalogIndexes)
     def unindex_object(self, documentId: int) -> None:
-        """Forget the row *documentId*, here only."""
+        """Remove the values of the row *documentId* from this index only."""
         self._pg_catalog().unindex(self.id, documentId)
 
     @security.protected(ManageZCatalogIndexes)
@@ -116,7 +116,7 @@ class PGIndex(ProxyBase):
             self._pg_catalog().clearIndex(self.id)
 
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:
-        """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
+        """Return (rids as an IISet, names of the indexes used) for *request*; None if it does not contain this index."""
         query = with_lists(request, (self.id,)) if isinstance(request, Mapping) else request
         condition = self._pg_translator().where(query, self._pg_catalog().core.context)
         if condition is None:
@@ -136,7 +136,7 @@ class PGIndex(ProxyBase):
         return IISet() if condition is NOTHING else IISet(r for (r,) in self._pg_select("rid", condition))
 
     def getEntryForObject(self, documentId: int, default: Any = _marker) -> Any:
-        """Return what is indexed for the row *documentId*."""
+        """Return the indexed value of the row *documentId*."""
         if not self._pg_translator().columns():
             return super().getEntryForObject(documentId, default)  # type: ignore[misc]  # the real class's
         where = Condition("rid = %s", (documentId,)) if is_rid(documentId) else NOTHING
@@ -145,11 +145,11 @@ class PGIndex(ProxyBase):
         return None if default is _marker else default
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
-        """Return an iterator of the index's keys in order, with the number of rows of each when *withLengths*."""
+        """Return an iterator of the keys in order, or with *withLengths* of (key, number of rows) pairs."""
         if name is not None and name != self.id:
             return iter(())
         found = self._pg_keys(bool(withLengths))
-        # Without any: nothing, or what the real class says about having none.
+        # An index without keys: the real class returns none, or raises.
         return super().uniqueValues(None, withLengths) if found is None else iter(found)  # type: ignore[misc]
 
     def _pg_keys(self, with_counts: bool) -> tuple[Any, ...] | None:
@@ -157,7 +157,7 @@ class PGIndex(ProxyBase):
         return self._pg_remembered(with_counts, lambda view: self._pg_read_keys(view, with_counts))
 
     def _pg_rid(self, key: str) -> tuple[Any, ...]:
-        """Return the rids that have *key*, ascending, from the process's cache as a search for it."""
+        """Return the rids of the rows with *key*, ascending; cached in the process like a search for it."""
         core = self._pg_catalog().core
         query = CompiledQuery(self._pg_translator().match_key(key), (OLDEST_FIRST,), None, Window())
         view = core.search_view()
@@ -168,7 +168,7 @@ class PGIndex(ProxyBase):
     def _pg_remembered(
         self, name: Any, read: Callable[[CatalogView], tuple[Any, ...] | None]
     ) -> tuple[Any, ...] | None:
-        """Return what *read* does, kept by *name* in memory while the catalog does not change."""
+        """Return the result of *read*, cached under *name* until the catalog changes."""
         view = self._pg_catalog().core.search_view()
         stamp = view.stamp()
         cache_key = (VALUES, stamp, self.id, name)
@@ -180,7 +180,7 @@ class PGIndex(ProxyBase):
         return found
 
     def _pg_read_keys(self, view: CatalogView, with_counts: bool) -> tuple[Any, ...] | None:
-        """Return what ``_pg_keys`` does, from the database."""
+        """Return the result of ``_pg_keys``, read from the database."""
         translator = self._pg_translator()
         expression = translator.key_expression()
         if expression is None:
@@ -199,7 +199,7 @@ class PGIndex(ProxyBase):
         return tuple((key, counts.get(key, 0)) for key in constant) or counted
 
     def histogram(self) -> dict[Any, int]:
-        """Return a dict from a number of rows to how many keys have that number; of a BooleanIndex, how many rows have each key."""
+        """Return number of rows -> number of keys with so many rows; for a BooleanIndex key -> number of its rows."""
         if self.meta_type == "BooleanIndex":
             return {False: 0, True: 0} | dict(self.uniqueValues(withLengths=True))
         return dict(Counter(count for _, count in self.uniqueValues(withLengths=True)))
@@ -250,7 +250,7 @@ class PGIndex(ProxyBase):
 
 InitializeClass(PGIndex)
 
-# A docstring must not publish a method: the classes of some index types let anybody call what is published.
+# Some index types are published without a permission: a method with a docstring would be callable by anyone.
 for _method in vars(PGIndex).values():
     if isinstance(_method, FunctionType):
         zpublish(False)(_method)

@@ -1,4 +1,4 @@
-"""What the proxies of single index types do differently, and how a proxy is made."""
+"""Proxies of single index types, and the creation of a proxy."""
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class StubProxy(ProxyBase):
-    """GopipIndex stores nothing: the real class needs no help but the paths."""
+    """Proxy of GopipIndex, which stores nothing; the real class only needs ``catalog.paths``."""
 
 
 class PathsOnly:
-    """Stands for a Catalog of which only ``paths`` is asked."""
+    """Stand-in for a Catalog that has only ``paths``."""
 
     def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
@@ -51,7 +51,7 @@ class PathsOnly:
 
 
 class BooleanProxy(PGIndex):
-    """Always has both values, the rarer one first."""
+    """Proxy of BooleanIndex, which always has both values, the rarer one first."""
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
         counted = super().uniqueValues(name, True)
@@ -70,20 +70,20 @@ class BooleanProxy(PGIndex):
 
 
 class UUIDProxy(PGIndex):
-    """Has sets of rids only where the real index has."""
+    """Proxy of UUIDIndex, whose ``items`` are sets of rids although ``_index`` maps to single rids."""
 
     def items(self) -> list[Any]:
         return [(key, IISet((rid,))) for key, rid in super().items()]
 
 
 class DateRangeProxy(PGIndex):
-    """Has values under the names of its two fields."""
+    """Proxy of DateRangeIndex, whose values are listed under the names of its two fields."""
 
     _since_field: str
     _until_field: str
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
-        """Yield the minutes of the field *name*, first of ranges with two ends, then of those with one."""
+        """Yield the minutes of the field *name*: those of ranges with two ends first, then those with one end."""
         if name not in (self._since_field, self._until_field):
             return
         since, until = (column.quoted for column in self._pg_translator().columns())
@@ -106,29 +106,29 @@ class DateRangeProxy(PGIndex):
         return self._pg_rids(where)
 
     def __len__(self) -> int:
-        """Return 0: the real index does not count its values."""
+        """Return 0, as the real index, which does not count its values."""
         return 0
 
 
 class PathProxy(PGIndex):
-    """Searches by the arguments of the real index's own methods, too."""
+    """Proxy of PathIndex and ExtendedPathIndex, with the arguments of their own search methods."""
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
         return super().uniqueValues(None if name == "getPhysicalPath" else name, withLengths)
 
     @property
     def _index_items(self) -> Tree:
-        """Path -> rid, of several rows with one path the newest."""
+        """Path -> rid; if several rows have the path, the newest one."""
         return ColumnKeys(self, self._pg_translator().columns()[0], single=True)
 
     @property
     def _index_parents(self) -> Tree:
-        """Path -> rids of the rows in it."""
+        """Path -> rids of its children."""
         return ColumnKeys(self, self._pg_translator().columns()[1])
 
     @property
     def _depth(self) -> int:
-        """The level of the deepest component of a path."""
+        """The level of the deepest component of all paths."""
         [(depth,)] = self._pg_select(f"max({self._pg_translator().columns()[2].quoted})") or [(None,)]
         return max((depth or 0) - 1, 0)
 
@@ -136,7 +136,7 @@ class PathProxy(PGIndex):
         return self.getEntryForObject(documentId)
 
     def insertEntry(self, comp: str, id: int, level: int) -> None:
-        """The catalog indexes paths as a whole."""
+        """Do nothing: the catalog indexes paths as a whole."""
 
     def _search(self, path: Any, default_level: int = 0) -> Any:
         return self._pg_search(path, level=default_level)
@@ -158,7 +158,7 @@ class PathProxy(PGIndex):
 
 
 class TopicProxy(PGIndex):
-    """Has the filtered sets as its values, empty ones too."""
+    """Proxy of TopicIndex, whose values are its filtered sets, including empty ones."""
 
     filteredSets: Mapping[str, Any]
 
@@ -169,7 +169,7 @@ class TopicProxy(PGIndex):
             yield (key, len(self.search(key))) if withLength else key
 
     def search(self, filter_id: str) -> Any:
-        """Return the rids in the set *filter_id*, None if there is no such set."""
+        """Return the rids in the set *filter_id*; None if there is no such set."""
         return self._apply_index({self.id: [filter_id]})[0] if filter_id in self.filteredSets else None
 
     def getEntryForObject(self, docid: int, default: Any = None) -> Any:
@@ -180,7 +180,7 @@ class TopicProxy(PGIndex):
 
 
 class CompositeProxy(PGIndex):
-    """Stores nothing itself: queries are rewritten to its component indexes."""
+    """Proxy of CompositeIndex, which stores nothing: queries are rewritten to its component indexes."""
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
         return iter(())
@@ -189,11 +189,11 @@ class CompositeProxy(PGIndex):
         return default
 
     def fastBuild(self, threshold: Any = None) -> None:
-        """There is nothing to build."""
+        """Do nothing: a composite index has no values of its own."""
 
 
 class TextProxy(PGIndex):
-    """Supports ranking; ``uniqueValues`` is undefined, as in ZCTextIndex."""
+    """Proxy of ZCTextIndex, with ranking; ``uniqueValues`` raises NotImplementedError, as there."""
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Any:
         raise NotImplementedError
@@ -204,11 +204,11 @@ class TextProxy(PGIndex):
         return InnerIndex(self)
 
     def getLexicon(self) -> Any:
-        """Return the lexicon, with the words that texts have now."""
+        """Return the lexicon, with the words of the texts as they are now."""
         return lexicon_of(self, aq_base(super().getLexicon()))  # type: ignore[misc]  # the real class's
 
     def query(self, query: str, nbest: int = 10) -> Any:
-        """Return ([(rid, score), ...], number of all hits), the best *nbest* first."""
+        """Return ([(rid, score), ...], total number of hits), the best *nbest* first."""
         found = self._pg_catalog().search({self.id: query})
         return [(b.getRID(), b.data_record_score_) for b in found[:nbest]], len(found)
 
@@ -236,11 +236,11 @@ del _proxy, _method
 
 @cache
 def proxy_class(cls: type) -> type:
-    """Return the subclass of the index class *cls* that answers from PostgreSQL, under the same name."""
+    """Return the subclass of the index class *cls* that queries PostgreSQL; it has the same name."""
     mixin = next((SPECIAL[base] for base in cls.__mro__ if base in SPECIAL), PGIndex)
     namespace: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
     if not hasattr(cls, "documentToKeyMap"):
-        # ZCatalog tells a sortable index by this attribute.
+        # ZCatalog recognises a sortable index by this attribute.
         namespace["documentToKeyMap"] = property(_no_attribute)
     for name in ("getEntryForObject", "index_object", "unindex_object"):
         if mixin is not StubProxy:
@@ -249,7 +249,7 @@ def proxy_class(cls: type) -> type:
 
 
 def called_like(method: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return *method* taking its arguments also by the names that *real* gives them."""
+    """Return *method*, which then also accepts the argument names of *real*."""
     names = list(signature(method).parameters)
     renamed = dict(zip(signature(real).parameters, names, strict=False))
 
@@ -267,7 +267,7 @@ def _no_attribute(index: Any) -> Any:
 
 
 def index_proxy(catalog: "_CatalogCompat", real: Any) -> Any:
-    """Return the proxy of *real*, a stripped index that the tool of *catalog* keeps."""
+    """Return the proxy of *real*, an index without acquisition wrapper that the tool of *catalog* stores."""
     real = aq_base(real)
     real._p_activate()
     cls: Any = proxy_class(real.__class__)
@@ -279,6 +279,6 @@ def index_proxy(catalog: "_CatalogCompat", real: Any) -> Any:
         proxy.__dict__["catalog"] = PathsOnly(catalog)
     lexicon = getattr(aq_base(catalog.tool), real.__dict__.get("lexicon_id", ""), None)
     if lexicon is not None:
-        # Found by acquisition in ZCatalog; a proxy need not be wrapped.
+        # ZCatalog finds it by acquisition; a proxy may be unwrapped.
         proxy.__dict__["_v_lexicon"] = lexicon
     return proxy

@@ -1,4 +1,4 @@
-"""What is a BTree or a lexicon in a ZCatalog, and the trees of its indexes, read from PostgreSQL."""
+"""Stand-ins for the BTrees and lexicons of a ZCatalog's indexes, read from PostgreSQL."""
 
 from abc import abstractmethod
 from Acquisition import aq_base
@@ -21,18 +21,18 @@ import psycopg
 
 
 class Tree(Mapping[Any, Any]):
-    """A mapping in the order of its keys, with the methods of a BTree; a subclass says what there is."""
+    """A read-only mapping ordered by key, with the methods of a BTree; subclasses read the data."""
 
     @abstractmethod
     def _sorted(self, low: Any = None, high: Any = None) -> list[Any]:
-        """Return the keys from *low* to *high*, both included, in order; None is an open end."""
+        """Return the keys from *low* to *high*, both included, in order; None means unbounded."""
 
     @abstractmethod
     def _pairs(self, low: Any = None, high: Any = None) -> list[tuple[Any, Any]]:
-        """Return (key, value) pairs of the same."""
+        """Return (key, value) pairs of the keys of ``_sorted``."""
 
     def _ends(self, low: Any = None, high: Any = None) -> tuple[Any, ...]:
-        """Return the first and the last key from *low* to *high*; nothing if there is none."""
+        """Return (first, last) of the keys from *low* to *high*; () if there are none."""
         found = self._sorted(low, high)
         return (found[0], found[-1]) if found else ()
 
@@ -43,11 +43,11 @@ class Tree(Mapping[Any, Any]):
         return found[which]
 
     def minKey(self, key: Any = None) -> Any:
-        """Return the first key, from *key* on; raises ValueError if there is none."""
+        """Return the first key, not before *key*; raises ValueError if there is none."""
         return self._end(0, low=key)
 
     def maxKey(self, key: Any = None) -> Any:
-        """Return the last key, up to *key*; raises ValueError if there is none."""
+        """Return the last key, not after *key*; raises ValueError if there is none."""
         return self._end(1, high=key)
 
     def __iter__(self) -> Iterator[Any]:
@@ -59,7 +59,7 @@ class Tree(Mapping[Any, Any]):
     def has_key(self, key: Any) -> bool:
         return key in self
 
-    # As in a BTree, to exclude an end that is open excludes the outermost key.
+    # As in a BTree, excluding an end without a bound excludes the outermost key.
 
     def keys(self, min: Any = None, max: Any = None, excludemin: Any = False, excludemax: Any = False) -> Any:
         found = self._sorted(min, max)
@@ -87,12 +87,12 @@ class Tree(Mapping[Any, Any]):
 
 
 def between(keys: Any, low: Any, high: Any, key: Any = lambda found: found) -> list[Any]:
-    """Return those of *keys* that lie from *low* to *high*; raises TypeError for an end that cannot be compared."""
+    """Return the *keys* from *low* to *high*; raises TypeError for a bound that cannot be compared."""
     return [each for each in keys if (low is None or key(each) >= low) and (high is None or key(each) <= high)]
 
 
 class Keys(Tree):
-    """``index._index``: key to the rids that have it, the rid itself for a UUIDIndex."""
+    """``index._index``: key -> rids of its rows; for a UUIDIndex key -> rid."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -105,7 +105,7 @@ class Keys(Tree):
             else:
                 found = self._index._pg_rids(self._index._pg_translator().match_key(key))
         except (TypeError, ValueError, AttributeError, psycopg.DataError):
-            found = ()  # a value of another type than the keys
+            found = ()  # a value whose type differs from the keys'
         if not found:
             raise KeyError(key)
         return found[0] if self._single else found
@@ -158,7 +158,7 @@ class ColumnKeys(Tree):
 
 
 def grouped(pairs: Any, low: Any = None, high: Any = None, single: bool = False) -> list[tuple[Any, Any]]:
-    """Return (key, rids) for the keys of (key, rid) *pairs* that lie from *low* to *high*; one rid each for *single* ones."""
+    """Return (key, rids) for (key, rid) *pairs* with a key from *low* to *high*; (key, last rid) if *single*."""
     found: dict[Any, list[int]] = {}
     for key, rid in between(pairs, low, high, lambda pair: pair[0]):
         found.setdefault(key, []).append(rid)
@@ -166,13 +166,13 @@ def grouped(pairs: Any, low: Any = None, high: Any = None, single: bool = False)
 
 
 class WordId(int):
-    """The number of a word, by which a lexicon finds the word again without reading all of them."""
+    """The id of a word; it carries the word, so a lexicon need not search for it."""
 
     word: str
 
 
 def word_id(word: str) -> WordId:
-    """Return the number of *word*: the same everywhere and always, more than 0 and less than 2**31."""
+    """Return the id of *word*: a hash, the same in all processes, from 1 to 2**31 - 1."""
     number = int.from_bytes(blake2b(word.encode(errors="surrogatepass"), digest_size=4).digest()) >> 1
     found = WordId(number or 1)
     found.word = word
@@ -180,7 +180,7 @@ def word_id(word: str) -> WordId:
 
 
 def words_of(index: Any) -> tuple[str, ...]:
-    """Return the different words in the texts of the text *index*, a proxy, in order; kept while the catalog does not change."""
+    """Return the distinct words of the text *index*, a proxy, sorted; cached until the catalog changes."""
 
     def read(view: Any) -> tuple[str, ...]:
         vector = index._pg_translator().column.quoted
@@ -191,7 +191,7 @@ def words_of(index: Any) -> tuple[str, ...]:
 
 
 class InnerIndex:
-    """What ``ZCTextIndex.index`` tells of the texts of *index*, the proxy of a text index."""
+    """Stand-in for ``ZCTextIndex.index`` of *index*, the proxy of a text index."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -201,7 +201,7 @@ class InnerIndex:
         return len(words_of(self._index))
 
     def document_count(self) -> int:
-        """Return the number of rows that have a text."""
+        """Return the number of rows with a text."""
         count: int = self._index.numObjects()
         return count
 
@@ -210,7 +210,7 @@ class InnerIndex:
         return self._index.getEntryForObject(docid, None) is not None
 
     def get_words(self, docid: int) -> list[int]:
-        """Return the numbers of the words of the row *docid*, in their order; raises KeyError for one without a text."""
+        """Return the ids of the words of the row *docid*, in their order; raises KeyError if it has no text."""
         found = self._index.getEntryForObject(docid, None)
         if found is None:
             raise KeyError(docid)
@@ -218,12 +218,12 @@ class InnerIndex:
 
 
 class LexiconProxy:
-    """What a lexicon does differently from the real class that it is mixed into: its trees are made of the texts."""
+    """Mixin for a real lexicon class: reads the words from the indexed texts."""
 
     _pg_indexes: tuple[Any, ...]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Settings belong to the persistent lexicon that the tool keeps."""
+        """Set the attribute here and on the persistent lexicon of the tool, which stores the settings."""
         if name.startswith(("_p_", "_v_")):
             super().__setattr__(name, value)
         else:
@@ -239,11 +239,11 @@ class LexiconProxy:
         return len(self.words())
 
     def get_word(self, wid: int) -> str:
-        """Return the word whose number is *wid*; raises KeyError."""
+        """Return the word with the id *wid*; raises KeyError if there is none."""
         return wid.word if isinstance(wid, WordId) else self._words[wid]
 
     def sourceToWordIds(self, text: Any) -> list[int]:
-        """Return the numbers of the words of *text*, also of those that no text has."""
+        """Return the ids of the words of *text*, including words that no indexed text contains."""
         last = [text] if isinstance(text, str) else text
         for element in self._pipeline:  # type: ignore[attr-defined]  # the real class's
             last = element.process(last)
@@ -260,12 +260,12 @@ class LexiconProxy:
 
 @cache
 def lexicon_class(cls: type) -> type:
-    """Return the subclass of the lexicon class *cls* whose words are those of texts, under the same name."""
+    """Return the subclass of the lexicon class *cls* that reads its words from the texts; it has the same name."""
     return type(cls)(cls.__name__, (LexiconProxy, cls), {"__module__": cls.__module__, "__doc__": cls.__doc__})
 
 
 def lexicon_of(index: Any, real: Any) -> Any:
-    """Return the lexicon *real* of *index*, a text index of a catalog, with the words of all its indexes that use it."""
+    """Return a proxy of *real*, the lexicon of the text index *index*, with the words of all indexes that use it."""
     real._p_activate()
     cls: Any = lexicon_class(real.__class__)
     proxy = cls.__new__(cls)
@@ -275,7 +275,7 @@ def lexicon_of(index: Any, real: Any) -> Any:
 
 
 def sharing(index: Any) -> Iterator[Any]:
-    """Yield the text indexes of the catalog of *index* that have the same lexicon."""
+    """Yield the text indexes of the same catalog that have the lexicon of *index*."""
     for other in index._pg_catalog().indexes.values():
         if getattr(other, "lexicon_id", None) == index.lexicon_id:
             yield other

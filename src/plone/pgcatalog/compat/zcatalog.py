@@ -1,4 +1,4 @@
-"""Patches of ZCatalog's classes that have no effect here: their list, and the log of those of this process."""
+"""The methods of ZCatalog's classes whose patches have no effect here, and a log of such patches in this process."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.patches import is_stock
@@ -39,7 +39,7 @@ _OURS = "the tool has its own"
 _MADE = "objects are made by a constructor of ours"
 PATCHED_BEFORE = "it was patched before plone.pgcatalog was imported, and has kept the original"
 
-#: What a patch of changes no search and no save, on the class or one of its bases: class -> name -> why.
+#: Attributes whose patches affect neither searches nor saves, of a class or one of its bases: class -> name -> reason.
 NOT_ASKED: dict[type, dict[str, str]] = {
     CatalogTool: {
         "Indexes": _OURS,
@@ -85,7 +85,7 @@ _NAMED = "a query names an index by its id"
 
 
 def _methods(**names_by_reason: str) -> dict[str, str]:
-    """Return name -> reason, from the names of each kind of methods, separated by spaces."""
+    """Return name -> reason, from space-separated names for each keyword: stores, finds, reads, names."""
     reasons = {"stores": _STORED, "finds": _FOUND, "reads": _HELD, "names": _NAMED}
     return {name: reasons[kind] for kind, names in names_by_reason.items() for name in names.split()}
 
@@ -155,7 +155,7 @@ NOT_ASKED |= {
 
 
 def patches_not_asked() -> list[tuple[str, str, str]]:
-    """Return (what is patched, the module that has patched it, why that changes nothing) of all patches in this process."""
+    """Return (patched attribute, module of the patch, reason why it has no effect) for each such patch in this process."""
     found = []
     for base, name, value, reason in _not_asked():
         if not is_stock(base, name, value):
@@ -165,7 +165,7 @@ def patches_not_asked() -> list[tuple[str, str, str]]:
 
 
 def _not_asked() -> Iterator[tuple[type, str, Any, str]]:
-    """Generate (class, name, what it has, reason) of what is there of ``NOT_ASKED``."""
+    """Yield (class, name, current value, reason) for each attribute in ``NOT_ASKED`` that exists."""
     for cls, reasons in NOT_ASKED.items():
         for base in cls.__mro__:
             if base.__module__.startswith(("Products.", "Record")):
@@ -173,13 +173,13 @@ def _not_asked() -> Iterator[tuple[type, str, Any, str]]:
 
 
 def log_patches() -> None:
-    """Log each patch of this process that changes nothing, once, with the module that has made it."""
+    """Log each patch without effect once per process, with the module that made it."""
     for patched, module, reason in patches_not_asked():
         if patched not in _logged:
             _logged.add(patched)
             logger.warning("%s is patched by %s; plone.pgcatalog does not ask it: %s", patched, module, reason)
 
 
-#: What is already logged.
+#: The patches that were logged.
 _logged: set[str] = set()
 REMEMBERED.update({(base, name): value for base, name, value, _ in _not_asked() if not isinstance(value, FunctionType)})

@@ -1,1 +1,1 @@
-"""The settings of a site: registry records, a control panel in Classic UI, the same in Volto."""
+"""The settings of a site: registry records, and control panels in Classic UI and in Volto."""

@@ -1,4 +1,4 @@
-"""The control panels for plone.restapi's ``@controlpanels``, by which Volto shows them, and wrong values sent to them."""
+"""The control panels for plone.restapi's ``@controlpanels``, which Volto shows, and their error messages."""
 
 from AccessControl import Unauthorized
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
@@ -16,15 +16,15 @@ from zope.interface import Interface
 import json
 
 
-#: Characters on which a reader of JSON in HTML, or in Python's quotes, stumbles: as JSON may write them instead.
+#: Characters that break a parser of JSON in HTML or in Python's quotes -> their escapes in JSON.
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "'<>&"}
 
 
 @adapter(Interface, IPGCatalogLayer)
 class Configlet(RegistryConfigletPanel):
-    """A panel for plone.restapi: for those who may use the one in Classic UI, else Unauthorized.
+    """A control panel for plone.restapi; raises Unauthorized unless the user may use the panel in Classic UI.
 
-    The service asks for less: everybody who may see the overview of Site Setup may read and write every panel.
+    The service itself requires less: users who may see the overview of Site Setup may read and write every panel.
     """
 
     schema_prefix = PREFIX
@@ -33,7 +33,7 @@ class Configlet(RegistryConfigletPanel):
 
     @property
     def schema(self) -> Any:
-        # Plone names the panels that the user has the permission for; reading and writing begin here.
+        # Plone's list contains only panels that the user may use; both reading and writing start here.
         if self.configlet is None:
             raise Unauthorized(f"you may not use the control panel {self.configlet_id!r}")
         return self.fields
@@ -55,17 +55,17 @@ class SearchPageConfiglet(Configlet):
 
 
 def readable_errors(errors: list[Any]) -> str:
-    """Return *errors*, ``{"message", "field", "error"}`` each, as JSON in ASCII without apostrophes and HTML.
+    """Return *errors*, dicts with ``message``, ``field`` and ``error``, as JSON in ASCII without apostrophes and HTML.
 
-    plone.restapi answers Python's notation of the list.  Volto reads a message as HTML, and then as JSON: at once,
-    with quotes in place of apostrophes, or with backslashes before quotes as well.  This text survives all of it.
+    plone.restapi would respond with Python's notation of the list.  Volto parses a message as HTML and then as JSON,
+    either unchanged, with quotes for apostrophes, or with escaped quotes, too.  This text survives all of them.
     """
     return json.dumps(errors, default=str).translate(ESCAPES)
 
 
 @adapter(Configlet)
 class PanelDeserializer(ControlpanelDeserializeFromJson):
-    """Stores what is sent to one of our panels; raises BadRequest with ``readable_errors`` for what is wrong."""
+    """Saves values sent to a panel of this package; raises BadRequest with ``readable_errors`` for invalid ones."""
 
     def __call__(self, mask_validation_errors: bool = True) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The schemas of the settings; ``settings.SETTINGS`` says what each is at first, and who reads it."""
+"""The schemas of the settings; ``settings.SETTINGS`` has the default of each."""
 
 from collections.abc import Callable
 from plone.pgcatalog import settings
@@ -25,13 +25,13 @@ from zope.schema.vocabulary import SimpleTerm
 from zope.schema.vocabulary import SimpleVocabulary
 
 
-#: Lines that a message names.
+#: Maximum number of invalid lines in a message.
 MAX_PROBLEMS = 5
 FIELDS = {bool: schema.Bool, float: schema.Float, int: schema.Int, str: schema.Text, tuple: schema.Tuple}
 
 
 def field(setting: Setting[Any], title: str, description: str = "", **options: Any) -> schema.Field:
-    """Return the field of *setting*; its default tells the type."""
+    """Return the field of *setting*; its type is that of the default."""
     default = setting.default
     options |= {"title": title, "description": description, "default": default}
     if isinstance(default, str | tuple):
@@ -44,25 +44,25 @@ def field(setting: Setting[Any], title: str, description: str = "", **options: A
 
 
 def line(setting: Setting[str], title: str, description: str = "", **options: Any) -> schema.Field:
-    """Return the field of a *setting* that is one line."""
+    """Return the field of a *setting* of one line."""
     texts = {"title": title, "description": description, "default": setting.default}
     return schema.TextLine(required=False, missing_value="", **texts, **options)
 
 
 def is_empty_or_url(text: str) -> bool:
-    """Raise Invalid for a *text* that is no URL of an embedder."""
+    """Raise Invalid unless *text* is empty or the URL of an embedder; return True."""
     if text and not is_url(text):
         raise Invalid(translated(_("That is no address that begins with http:// or https://."), getRequest()))
     return True
 
 
 def lines(setting: Setting[str], title: str, description: str) -> schema.Field:
-    """Return the field of a *setting* that is read line by line."""
+    """Return the field of a *setting* whose value is parsed line by line."""
     return field(setting, title, description, constraint=readable(setting.name))
 
 
 def readable(name: str) -> Callable[[str], bool]:
-    """Return a constraint for the setting *name*, which is read line by line: it raises Invalid, with what is wrong."""
+    """Return a constraint for the setting *name*, which is parsed line by line; it raises Invalid with the invalid lines."""
 
     def constraint(text: str) -> bool:
         wrong = problems(name, text)
@@ -165,7 +165,7 @@ class IPGCatalogSettings(Interface):
 
 
 class IPGCatalogSearchSettings(Interface):
-    """What a search finds besides its own words, and what comes first; effective at once, without reindexing."""
+    """Settings that tune the search: further words and pages, and the order of hits; no reindexing is needed."""
 
     weight_title = field(
         settings.weight_title,
@@ -244,7 +244,7 @@ class IPGCatalogSearchSettings(Interface):
 
 
 class IPGCatalogSearchPageSettings(Interface):
-    """What the search page of Classic UI looks like."""
+    """Settings of the search page of Classic UI."""
 
     search_page = field(
         settings.search_page,
@@ -271,14 +271,14 @@ class IPGCatalogSearchPageSettings(Interface):
 
 
 def facets(context: Any) -> SimpleVocabulary:
-    """Return the names of the indexes that can be facets; those of the default always, so that it is always valid."""
+    """Return the names of the indexes that can be facets, and the default ones, so that the default is always valid."""
     catalog = getToolByName(getSite(), "portal_catalog")
     names = {index.getId() for index in catalog.index_objects() if kind_of(index) is not None}
     return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted(names.union(settings.search_facets.default))])
 
 
 def _title(name: str) -> str:
-    """Return the name of an index with what Plone's collections call it."""
+    """Return the name of an index, with its title in Plone's collections."""
     registry = queryUtility(IRegistry)
     title = registry.get(f"plone.app.querystring.field.{name}.title") if registry is not None else None
     return f"{name} ({translate(title, context=getRequest())})" if title else name

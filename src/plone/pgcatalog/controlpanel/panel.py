@@ -51,7 +51,7 @@ import json
 
 
 class PanelForm(RegistryEditForm):
-    """A form that stores by POST with a token only, else it is Forbidden."""
+    """A form that can only be saved by POST with a token; otherwise Forbidden is raised."""
 
     schema_prefix = PREFIX
 
@@ -73,7 +73,7 @@ class SettingsForm(PanelForm):
 
 
 class SettingsPanel(ControlPanelFormWrapper):
-    """The form in the frame of a control panel; says so if the catalog was not filled, and has it filled on request."""
+    """The control panel of the settings, with a notice and a button if the catalog has not been filled."""
 
     form = SettingsForm
     index = ViewPageTemplateFile("settings.pt")
@@ -103,12 +103,12 @@ class SettingsPanel(ControlPanelFormWrapper):
         return f"{self.context.absolute_url()}/@@{self.__name__}"
 
     def unfilled(self) -> str:
-        """Return a notice, as HTML, if the catalog was not filled."""
+        """Return a notice, as HTML, if the catalog has not been filled; otherwise ""."""
         tool = self.context.portal_catalog
         return UnfilledNotice(tool, self.request, self.url)() if IPGCatalogTool.providedBy(tool) else ""
 
     def figures(self) -> str:
-        """Return how the catalog is, as HTML, for those who may manage it."""
+        """Return figures of the catalog as HTML; "" for users who may not manage it."""
         tool = self.context.portal_catalog
         may = getSecurityManager().checkPermission(manage_zcatalog_entries, tool)
         return Figures(tool, self.request)() if may and IPGCatalogTool.providedBy(tool) else ""
@@ -124,7 +124,7 @@ class SearchPageForm(PanelForm):
 
 
 class SearchPagePanel(ControlPanelFormWrapper):
-    """That form in the frame of a control panel."""
+    """The control panel of the search page."""
 
     form = SearchPageForm
 
@@ -135,20 +135,20 @@ PARTS = {
     "keywords": (_("Keywords"), "bg-warning"),
     "body": (_("Text"), "bg-secondary"),
 }
-#: Shares below are not shown.
+#: Smallest share, in percent, that is shown.
 LEAST_PERCENT = 1
-#: Buttons besides Save and Cancel; none of them stores anything.
+#: Buttons besides Save and Cancel; none of them saves anything.
 BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym")
 
 
 class SearchForm(PanelForm):
-    """The form of the settings by which editors tune the search; ``values`` are those to try, None while one is wrong."""
+    """The form of the settings that tune the search; ``values`` are those to try, None if one of them is invalid."""
 
     id = "PGCatalogSearchSettings"
     label = _("Search Tuning")
     description = _("What searches find first, and what else they find. Changes take effect immediately.")
     schema = IPGCatalogSearchSettings
-    #: The page begins with the box above the form.
+    #: The first field is the box above the form.
     enable_autofocus = False
     values: dict[str, Any] | None = None
 
@@ -168,9 +168,9 @@ class SearchForm(PanelForm):
 
 
 class SearchPanel(ControlPanelFormWrapper):
-    """That form in the frame of a control panel, with a box to try a query, and lists of searches.
+    """The control panel of the form, with a box to try a query, and lists of searches.
 
-    What the buttons beside the form do is in the form then, and not stored before somebody saves it.
+    The buttons beside the form change the values in the form; they are not saved before the user saves the form.
     """
 
     form = SearchForm
@@ -200,7 +200,7 @@ class SearchPanel(ControlPanelFormWrapper):
         super().update()
 
     def _add(self, name: str, line: str, read: Any) -> None:
-        """Put *line* into the form, at the end of the setting *name*.  Raises LineError if *read* cannot read it."""
+        """Append *line* to the setting *name* in the form.  Raises LineError if *read* cannot read it."""
         read(line)
         lines = self.request.form.get(f"form.widgets.{name}")
         if not isinstance(lines, str):
@@ -227,12 +227,12 @@ class SearchPanel(ControlPanelFormWrapper):
         return self._field("synonym_for") or self.text
 
     def focus(self, name: str) -> str | None:
-        """Return the attribute ``autofocus`` for the field *name* if the button that leads to it was pressed."""
+        """Return the attribute ``autofocus`` for the field *name* if its button was pressed, otherwise None."""
         return "autofocus" if self._field(name) else None
 
     @cached_property
     def hits(self) -> list[Hit] | None:
-        """The first hits of the query to try; None when there is none, or the form is wrong."""
+        """The first hits of the query to try; None if there is no query, or the form is invalid."""
         tool, values = self.context.portal_catalog, self.form_instance.values
         if values is None or not self.text or not IPGCatalogTool.providedBy(tool):
             return None
@@ -241,7 +241,7 @@ class SearchPanel(ControlPanelFormWrapper):
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
         query = as_site_searches(tool, query)
         if values.get(search_by_meaning.name, search_by_meaning(tool)) and RANK not in tool._core.indexes:
-            # Pages near to the question come behind the hits.
+            # Pages near to the question follow the hits.
             query[RANK] = HYBRID
         with tool._core.session.batch():
             self._read_searches()
@@ -254,11 +254,11 @@ class SearchPanel(ControlPanelFormWrapper):
         return [{"label": label, "color": color, "percent": n} for label, color, n in percents if n >= LEAST_PERCENT]
 
     def moved(self, hit: Hit) -> int:
-        """Return how many places the hit has risen, negative for fallen; 0 if its place is the same or new."""
+        """Return the number of places by which the hit has risen, negative if it has fallen; 0 if it is new or unmoved."""
         return 0 if hit.place_before is None else hit.place_before - hit.place
 
     def by_both(self, hit: Hit) -> str:
-        """Return the places of *hit* by words and by meaning, and its similarity, as a text; "" in a search for words."""
+        """Return the places of *hit* by words and by meaning, and its similarity, as text; "" in a search for words."""
         if hit.by_words is None and hit.by_meaning is None:
             return ""
         parts = []
@@ -270,7 +270,7 @@ class SearchPanel(ControlPanelFormWrapper):
         return "; ".join(translated(part, self.request) for part in parts)
 
     def _read_searches(self) -> RowsFetch | None:
-        """Have the counted searches read, in the message of an open batch; return what is read, None when nobody counts them."""
+        """Return a fetch of the counted searches, which joins an open batch; None if searches are not counted."""
         tool = self.context.portal_catalog
         if self._read is None and IPGCatalogTool.providedBy(tool) and record_searches(tool):
             catalog = tool._core
@@ -279,13 +279,13 @@ class SearchPanel(ControlPanelFormWrapper):
 
     @property
     def searches(self) -> tuple[list[Counted], list[Counted]] | None:
-        """The most frequent searches, and those without results; None when nobody counts them."""
+        """(the most frequent searches, searches without results); None if searches are not counted."""
         read = self._read_searches()
         return None if read is None else top_searches(read.value())
 
     @property
     def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The languages of the site whose stop words no line of the setting names, with these."""
+        """(language, stop words) for the languages of the site that have no line in the setting."""
         tool = self.context.portal_catalog
         own = tuning_in(site_settings(tool)) or Tuning()
         filled = on_search_pages(own, site_languages(tool))
@@ -298,5 +298,5 @@ class SearchPanel(ControlPanelFormWrapper):
         return json.dumps({**options, "maximumSelectionSize": 1})
 
     def may_browse(self) -> bool:
-        """Return whether the content browser, which asks for more than this page, is open to the user."""
+        """Return whether the user may use the content browser, which needs more permissions than this page."""
         return bool(getSecurityManager().checkPermission("Modify portal content", self.context))

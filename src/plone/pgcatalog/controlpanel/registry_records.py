@@ -1,4 +1,4 @@
-"""Copies the registry's records to the catalog tool, where searches find them without a look-up."""
+"""Copies the registry's records to the catalog tool, where searches read them without a registry look-up."""
 
 from Acquisition import aq_base
 from Acquisition import aq_inner
@@ -16,33 +16,33 @@ from zope.component.hooks import getSite
 
 
 PREFIX = "plone.pgcatalog"
-#: A threshold that every search reaches; 0 turns recording off.
+#: A threshold that every search exceeds; 0 would turn recording off.
 EVERY_SEARCH_MS = 0.001
-#: What Plone's control panel says of the languages of a site.
+#: The records of Plone's languages control panel.
 LANGUAGE_RECORDS = ("plone.default_language", "plone.available_languages")
 
 
 def copy_settings(site: Any) -> None:
-    """Give the catalog tool of *site*, if it is ours, the settings in the site's registry."""
+    """Copy the settings from the registry of *site* to its catalog tool, if it is plone.pgcatalog's."""
     registry = queryUtility(IRegistry, context=site)
     tool = getattr(aq_base(site), "portal_catalog", None)
     if registry is None or not IPGCatalogTool.providedBy(tool):
         return
-    # Not by registry.get(): it answers from the request, where the old value is until the event is over.
+    # Not by registry.get(): it is cached in the request, with the old value until the event is over.
     records = {name: registry.records.get(f"{PREFIX}.{name}") for name in SETTINGS}
     kept = {name: record.value for name, record in records.items() if record is not None and record.value is not None}
     kept[LANGUAGES] = site_languages(registry)
     former = getattr(aq_base(tool), ATTRIBUTE, {})
     if kept != former:
         setattr(aq_base(tool), ATTRIBUTE, kept)
-        # As part of its site: what is pending there asks for the path.
+        # Wrapped in its site, because pending changes need its path.
         settings_of_embedder_changed(site.portal_catalog, former, kept)
 
 
 def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
-    """Store from how many *milliseconds* on a search of the catalog *tool* is slow; 0 is every search, as for ZCatalog.
+    """Set the threshold, in *milliseconds*, of slow searches of the catalog *tool*; 0 means every search, as in ZCatalog.
 
-    The setting of the control panel is changed; the registry's record tells the tool.
+    The record of the registry is changed, whose event updates the tool.
     """
     value = milliseconds or EVERY_SEARCH_MS
     registry = queryUtility(IRegistry, context=aq_parent(aq_inner(tool)))
@@ -54,14 +54,14 @@ def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
 
 
 def site_languages(registry: Any) -> tuple[str, ...]:
-    """Return the codes of the languages that Plone's control panel says a site has, its default first."""
+    """Return the language codes of the site from Plone's control panel, the default language first."""
     default, available = (getattr(registry.records.get(name), "value", None) for name in LANGUAGE_RECORDS)
     return tuple(dict.fromkeys(filter(None, (default, *(available or ())))))
 
 
 def settings_changed(event: Any) -> None:
-    """A record of the registry was added, changed or removed."""
+    """Copy the settings when a record of the registry was added, changed or removed."""
     is_ours = event.record.__name__.removeprefix(f"{PREFIX}.") in SETTINGS
-    # By its name: plone.app.multilingual makes the languages records of a schema of its own.
+    # By its full name: plone.app.multilingual registers the language records with another schema.
     if (is_ours or event.record.__name__ in LANGUAGE_RECORDS) and getSite() is not None:
         copy_settings(getSite())

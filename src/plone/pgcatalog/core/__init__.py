@@ -1,1 +1,1 @@
-"""The catalog itself: what a tool is set to, how it searches, and what it takes in."""
+"""The catalog of a tool: its configuration, searching and cataloguing."""

@@ -1,4 +1,4 @@
-"""The catalog of one tool in one ZODB connection: what searching and cataloguing work on, its indexes and columns."""
+"""The catalog of one tool in one ZODB connection, the base of searching and cataloguing; its indexes and columns."""
 
 from Acquisition import aq_base
 from collections.abc import Callable
@@ -47,21 +47,21 @@ PENDING_BITS = 32
 
 
 class Catalog(Base):
-    """The catalog of *tool*, which may be acquisition-wrapped: ``tool._core``."""
+    """The catalog of *tool*, which may be acquisition-wrapped; ``tool._core`` returns it."""
 
     def __init__(self, tool: Any, configuration: Configuration | None = None) -> None:
-        # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
+        # In a tuple: a plain attribute would be wrapped in the acquisition context of this object.
         self._bound = (tool,)
         self._configuration = configuration
         self._jar: Any = None
         self._zoid: int | None = None
 
     def __of__(self, tool: Any) -> "Catalog":
-        """Return the one bound to the wrapped *tool*: what ``tool._core`` gives."""
+        """Return a catalog bound to the wrapped *tool*: the value of ``tool._core``."""
         return Catalog(tool, self._configuration)
 
     def fixed(self) -> "Catalog":
-        """Return the catalog with its present configuration, whatever becomes of the tool."""
+        """Return the catalog with its present configuration, independent of later changes of the tool."""
         return Catalog(self.tool, self.configuration)
 
     @property
@@ -73,7 +73,7 @@ class Catalog(Base):
 
     @property
     def configuration(self) -> Configuration:
-        """What the tool is set to now.  Raises CatalogError for an index type that nobody can translate."""
+        """The present configuration of the tool.  Raises CatalogError for an index type without a translator."""
         return self._configuration or Configuration.of(self.tool)
 
     @property
@@ -87,7 +87,7 @@ class Catalog(Base):
 
     @property
     def context(self) -> SearchContext:
-        """The context of a search that looks up no words: the indexes, and the tuning of the site."""
+        """A search context without looked-up words: the indexes, and the tuning of the site."""
         configuration = self.configuration
         return SearchContext(configuration.translators, tuning=configuration.tuning)
 
@@ -103,7 +103,7 @@ class Catalog(Base):
 
     @property
     def excluded_keys(self) -> tuple[str, ...]:
-        """The keys of idx that no brain asks for."""
+        """The keys of idx that no brain reads."""
         return self.configuration.excluded_keys
 
     def layout(self) -> Layout:
@@ -114,7 +114,7 @@ class Catalog(Base):
 
     @property
     def jar(self) -> Any:
-        """The ZODB connection; raises CatalogError when it does not read from zodb-pgjsonb."""
+        """The ZODB connection; raises CatalogError if its storage is not zodb-pgjsonb."""
         if self._jar is None:
             jar = connection_of(self.tool)
             if not is_supported(jar):
@@ -124,12 +124,12 @@ class Catalog(Base):
 
     @property
     def session(self) -> Session:
-        """The catalog's place in the ZODB connection.  Raises HistoryChanged."""
+        """The session of the ZODB connection.  Raises HistoryChanged."""
         return Session.of(self.jar)
 
     @property
     def zoid(self) -> int:
-        """The oid of the tool, which gets one if it is new."""
+        """The oid of the tool as a number; a new tool gets one."""
         if self._zoid is None:
             tool = aq_base(self.tool)
             if tool._p_oid is None:
@@ -138,25 +138,25 @@ class Catalog(Base):
         return self._zoid
 
     def view(self) -> CatalogView:
-        """Return what reads the rows that the transaction sees."""
+        """Return a view of the rows that the transaction sees."""
         return CatalogView(self.session, self.zoid, self.layout())
 
     def search_view(self) -> CatalogView:
-        """Return a view each of whose statements may take as long as the site gives a search."""
+        """Return a view whose statements have the site's time limit for searches."""
         view = self.view()
         view.limit = search_timeout(self.tool) or None
         return view
 
     def change(self) -> CatalogPending:
-        """Return what the transaction has pending, to add to it."""
+        """Return the pending changes of the transaction, to add to them."""
         return change(self.session, self.tool, self.zoid, site_path(self.tool))
 
     @property
     def counter(self) -> int:
-        """A number for what this transaction sees of the catalog: another one after each change.
+        """A number that changes with each change of the catalog that this transaction sees, and never repeats.
 
-        It never comes again, also when the database has lost transactions: the id of the transaction that has changed the
-        catalog last, a time, and the number of changes that are pending.
+        It consists of the tid of the last committed change and the number of pending changes.  A tid is a time, so it does
+        not repeat even if the database has lost transactions.
         """
         session = self.session
         state = session.read_states().get(self.zoid)
@@ -166,11 +166,12 @@ class Catalog(Base):
     # -- searching
 
     def announce(self, name: str, keys: Iterable[Any], source: Hashable) -> None:
-        """Let the first search for a row with one of *keys* in the index *name* read the rows of all *keys*.
+        """Announce searches for *keys* in the index *name*: the first search for one of them reads the rows of all.
 
-        *name* is an index with one row for each key, such as a UUIDIndex; with another one each search reads for itself.
-        *keys* beyond ``announced.MOST`` are left out.  *source* names where *keys* come from: keys of one source are read
-        once on a snapshot; None names no source.
+        - *name*: an index with one row per key, such as a UUIDIndex; announcements for another index have no effect
+        - *keys*: at most ``announced.MOST`` are used
+        - *source*: the origin of *keys*, such as a text; each source is announced once per snapshot, None always
+
         See ``results.announced``.
         """
         translator = self.indexes.get(name)
@@ -182,18 +183,18 @@ class Catalog(Base):
             announced.add(part)
 
     def make_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
+        """Return *query* as the indexes that rewrite queries return it, with its plain lists sorted."""
         indexes = self.indexes
         return canonical(with_lists(query, indexes), indexes, self.rewriters, every=True)
 
     @property
     def brains(self) -> type:
-        """The class that brains inherit from besides their own; volatile, as in ZCatalog."""
+        """The second base class of brains; volatile, as in ZCatalog."""
         brains: type = getattr(aq_base(self.tool), "_v_brains", NoBrainer)
         return brains
 
     def brain_maker(self) -> Callable[..., Any]:
-        """Return the function that makes brains, wrapped in the tool, of a RowLoader, a rid, two scores and the Row, if known."""
+        """Return a function that creates brains, wrapped in the tool: (RowLoader, rid, two scores, Row or None)."""
         cls, tool = brain_class(self.brains, self.names), self.tool
 
         def brain(loader: Any, rid: int, score: Any = 1, normalized: Any = 1, row: Any = None) -> Any:
@@ -204,9 +205,9 @@ class Catalog(Base):
     # -- cataloguing
 
     def entry(self, obj: Any, uid: str, lacking: KnownToLack | None = None) -> Entry:
-        """Return what cataloguing *obj* under *uid* would put into the catalog; raises what indexers raise.
+        """Return the entry that cataloguing *obj* under *uid* would store; *lacking* as in ``CachedAttributes``.
 
-        *lacking* is that of ``CachedAttributes``.
+        Raises the errors of indexers.
         """
         return cataloguer.entry(self, obj, uid, lacking=lacking)
 
@@ -214,8 +215,8 @@ class Catalog(Base):
 def add_column(catalog: Catalog, name: str, default: Any = None) -> None:
     """Add the metadata column *name* to *catalog*.
 
-    Rows have the *default*, or Missing.Value, until they are reindexed.  Raises CatalogError as ZCatalog does for a taken
-    or refused name.
+    Rows have the *default*, or Missing.Value, until they are reindexed.  Raises CatalogError, as ZCatalog does, for an
+    existing or invalid name.
     """
     name = name.strip()
     tool = aq_base(catalog.tool)
@@ -233,7 +234,7 @@ def add_column(catalog: Catalog, name: str, default: Any = None) -> None:
 
 
 def delete_column(catalog: Catalog, name: str) -> None:
-    """Remove the metadata column *name*; raises ValueError when there is none."""
+    """Remove the metadata column *name*; raises ValueError if there is none."""
     tool = aq_base(catalog.tool)
     names = list(tool._columns)
     del names[names.index(name)]
@@ -241,9 +242,9 @@ def delete_column(catalog: Catalog, name: str) -> None:
 
 
 def add_index(catalog: Catalog, name: str, index: Any) -> None:
-    """Add the *index* object; its column appears with the commit.
+    """Add the *index* object under *name*; the commit adds its columns.
 
-    Raises CatalogError for a bad or taken name, or an index type nobody can translate.
+    Raises CatalogError for an invalid or existing name, or an index type without a translator.
     """
     name = name.strip()
     tool = aq_base(catalog.tool)
@@ -263,7 +264,7 @@ def add_index(catalog: Catalog, name: str, index: Any) -> None:
 
 
 def free_columns(catalog: Catalog, name: str, cls: type[IndexTranslator], index: Any) -> str:
-    """Return the base name for columns of *index* that no other index uses, nor ever used with another type."""
+    """Return a base name for the columns of *index* that no other index uses, and that never had another type."""
     tool = aq_base(catalog.tool)
     used = set(catalog.layout().names)
     taken = set(tool._index_columns.values())
@@ -276,7 +277,7 @@ def free_columns(catalog: Catalog, name: str, cls: type[IndexTranslator], index:
 
 
 def delete_index(catalog: Catalog, name: str) -> None:
-    """Remove the index *name*; raises CatalogError when there is none."""
+    """Remove the index *name*; raises CatalogError if there is none."""
     tool = aq_base(catalog.tool)
     if name not in tool._indexes:
         raise CatalogError(f"The index {name} does not exist")
@@ -290,7 +291,7 @@ def delete_index(catalog: Catalog, name: str) -> None:
     pending.layout_changed = True
 
 
-#: The words that say something else in a query dict than which index is asked: ZCatalog's, Plone's and our own.
+#: The keys of a query dict that are options, not names of indexes: ZCatalog's, Plone's and our own.
 QUERY_WORDS = frozenset(
     {
         "b_size",
@@ -305,15 +306,15 @@ QUERY_WORDS = frozenset(
         WHERE,
     }
 )
-#: How the options begin that a restricted search removes from what its caller asks.
+#: Prefixes of the options that a restricted search removes from the query of its caller.
 REMOVED = tuple(f"{name}_" for name in RESTRICTIONS)
 
 
 def check_index_name(name: str, taken: Container[str] = ()) -> None:
     """Raise CatalogError for a *name* that no index can have, or that is *taken*.
 
-    ZCatalog refuses the same, except for words of the query dict: there every search that uses such a word asks the index
-    of that name, too, and finds nothing.
+    ZCatalog accepts QUERY_WORDS: each search with such an option then also searches the index of that name, and finds
+    nothing.  It also accepts names that PostgreSQL cannot store, and prefixes of REMOVED.
     """
     if name in taken:
         raise CatalogError(f"The index {name} already exists")

@@ -1,4 +1,4 @@
-"""Cataloguing: what is taken of objects becomes pending, and with the commit part of the catalog."""
+"""Cataloguing: the values of objects become pending entries, which the commit writes to the catalog."""
 
 from collections.abc import Iterable
 from plone.pgcatalog.core.configuration import Configuration
@@ -42,11 +42,13 @@ def entry(
     update_metadata: bool = True,
     lacking: KnownToLack | None = None,
 ) -> Entry:
-    """Return what *catalog* keeps of *obj* under *uid*, its path.
+    """Return the entry of *obj* in *catalog* under *uid*, its path.
 
-    *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always
-    for a path that is new.  *lacking* is that of ``CachedAttributes``.  Raises what indexers raise, AttributeError
-    excepted, and KeyError for an unknown index.
+    - *idxs*: names of the indexes to update; None or empty for all
+    - *update_metadata*: if false, metadata is computed for a new path only
+    - *lacking*: as in ``CachedAttributes``
+
+    Raises the errors of indexers, except AttributeError, and KeyError for an unknown index.
     """
     configuration: Configuration = catalog.configuration
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators
@@ -70,7 +72,7 @@ def entry(
 
 
 def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[str]:
-    """Return the names *idxs*, and those of the indexes that answer queries in their place."""
+    """Return the names *idxs*, and the names of the indexes that answer queries in their place."""
     names = dict.fromkeys(idxs)
     for name, index in configuration.rewriters.items():
         if not names.keys().isdisjoint(index.getIndexNames()):
@@ -79,7 +81,7 @@ def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[st
 
 
 def update_metadata(catalog: "Catalog", obj: Any, uid: str) -> None:
-    """Take the metadata of *obj*, catalogued under *uid*, anew."""
+    """Compute the metadata of *obj*, catalogued under *uid*, again."""
     extraction = Extraction(uid, CachedAttributes(obj))
     extraction.add_metadata(catalog.names)
     vanished = frozenset(extraction.vanished)
@@ -87,15 +89,15 @@ def update_metadata(catalog: "Catalog", obj: Any, uid: str) -> None:
 
 
 def uncatalog_object(catalog: "Catalog", uid: Any) -> None:
-    """Remove *uid*; an unknown one is no error."""
+    """Remove the row of *uid*, a path; an unknown path is no error."""
     if isinstance(uid, str):
         catalog.change().delete(clean_path(uid))
 
 
 def move(catalog: "Catalog", rid: int, path: str) -> str:
-    """Give the row *rid* the *path*, where another row goes; return its former one.  Raises KeyError for an unknown row.
+    """Change the path of the row *rid* to *path*, in place of any other row there; return the former path.
 
-    All that is indexed stays as it is, the values of path indexes too.
+    All indexed values stay as they are, even in path indexes.  Raises KeyError for an unknown row.
     """
     columns = catalog.layout().columns
     view = catalog.view()
@@ -113,25 +115,25 @@ def move(catalog: "Catalog", rid: int, path: str) -> str:
 
 
 def clear(catalog: "Catalog") -> None:
-    """Forget everything that is catalogued."""
+    """Remove all rows."""
     catalog.change().clear()
 
 
 def drop(catalog: "Catalog") -> None:
-    """Forget everything, and drop the relation with the commit."""
+    """Remove all rows; the commit also drops the relation."""
     clear(catalog)
     catalog.change().dropped = True
 
 
 def clear_index(catalog: "Catalog", name: str) -> None:
-    """Empty the index *name* for all rows; raises KeyError."""
+    """Remove the values of all rows from the index *name*; raises KeyError for an unknown index."""
     columns = frozenset(c.name for c in catalog.translator(name).columns())
     if columns:
         catalog.change().clear_columns(columns)
 
 
 def unindex(catalog: "Catalog", name: str, rid: int) -> None:
-    """Empty the index *name* for the row *rid*; an unknown row is no error."""
+    """Remove the value of the row *rid* from the index *name*; an unknown row is no error."""
     translator = catalog.translator(name)
     columns = {c.name: None for c in translator.columns()}
     vanished = frozenset({name} - set(catalog.names) if translator.in_idx else ())

@@ -1,7 +1,7 @@
-"""What a catalog tool is set to: worked out once for each state of its settings, and not changed afterwards.
+"""The configuration of a catalog tool: immutable, and computed once for each state of the tool's settings.
 
-A configuration belongs to the tool of one ZODB connection, where it hangs as a volatile attribute: it holds no object of
-another connection, and goes when the tool's state does.
+A configuration is a volatile attribute of the tool in one ZODB connection: it holds no object of another connection, and
+is discarded together with the tool's state.
 """
 
 from Acquisition import aq_base
@@ -30,22 +30,22 @@ from ZODB.utils import u64
 from ZODB.utils import z64
 
 
-#: The tool's volatile attribute that holds its configuration, and the snapshot in which it was found to be right.
+#: The tool's volatile attribute: its configuration, and the tid of the snapshot in which it was last found valid, or None.
 ATTRIBUTE = "_v_configuration"
 
-# The registry cannot: the room of the text index is above its own.
+# Registered here: the registry must not import the package of the text index.
 BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """The indexes, columns and settings that a catalog has in one state of its tool.
+    """The indexes, columns and settings of a catalog in one ``state`` of its tool.
 
-    ``state`` is that state; two configurations of one tool are the same if it is.  ``is_saved`` is False while the
-    transaction has changed it.
+    Two configurations of one tool are the same if their states are equal.  ``is_saved`` is False while the transaction has
+    changed the state.
     """
 
-    #: where the tool is
+    #: the physical path of the tool
     path: tuple[str, ...]
     state: tuple[Any, ...]
     is_saved: bool
@@ -55,22 +55,22 @@ class Configuration:
     columns: tuple[str, ...]
     #: the typed columns and SQL indexes of the relation
     layout: Layout
-    #: name -> index that rewrites queries (ITransposeQuery): an empty one with its settings, bound to nothing
+    #: name -> index that rewrites queries (ITransposeQuery): an unwrapped, empty copy with its settings
     rewriters: Mapping[str, Any]
-    #: name -> lexicon of a text index: an object of its own, whose state is not part of this one
+    #: name -> lexicon of a text index: a separate persistent object, whose state is not part of ``state``
     lexicons: Mapping[str, Any]
-    #: how the site's editors tune searches for words; None for not at all
+    #: the site's tuning of searches for words; None if there is none
     tuning: SiteTuning | None
-    #: keys of idx that no brain asks for: indexes that are no metadata columns
+    #: keys of idx that no brain reads: indexes without a metadata column
     excluded_keys: tuple[str, ...]
-    #: the queries that were compiled last
+    #: the cache of compiled queries
     compiled: CompiledQueries
 
     @classmethod
     def of(cls, tool: Any) -> "Configuration":
-        """Return the configuration of the catalog *tool* in the state it has now.
+        """Return the configuration of the catalog *tool* in its present state.
 
-        Raises CatalogError for an index type that nobody can translate.
+        Raises CatalogError for an index type without a translator.
         """
         base = aq_base(tool)
         base._p_activate()
@@ -78,7 +78,7 @@ class Configuration:
         now = unchanged_tid(base._p_jar)
         path = tool.getPhysicalPath()
         if configuration is not None and now is not None and now == tid and path == configuration.path:
-            # The snapshot in which it was right, and nothing has been changed since.
+            # The snapshot is the one in which it was valid, and the transaction has changed nothing.
             return configuration  # type: ignore[no-any-return]
         tuning = site_tuning(site_settings(tool), lambda: site_path(tool))
         unsaved = unsaved_oids(base._p_jar)
@@ -99,7 +99,7 @@ def configured(
     state: tuple[Any, ...],
     is_saved: bool,
 ) -> Configuration:
-    """Return the configuration of *base*, an unwrapped tool that is at *path*."""
+    """Build the configuration of *base*, an unwrapped tool, whose physical path is *path*."""
     translators: dict[str, IndexTranslator] = {}
     for name, index in base._indexes.items():
         translator_type = translator_class(index.meta_type)
@@ -127,13 +127,13 @@ def configured(
 
 
 def settings_copy(base: Any, index: Any) -> Any:
-    """Return a copy of *index*, which the unwrapped tool *base* keeps, in that tool."""
+    """Return a copy of *index*, an index of the unwrapped tool *base*, wrapped in that tool."""
     cls: Any = type(index)
     copy = cls.__new__(cls)
     vars(copy).update({name: value for name, value in vars(index).items() if not name.startswith("_v_")})
     lexicon = lexicon_of(base, index)
     if lexicon is not None:
-        # Else the copy would look it up and keep it wrapped.
+        # Otherwise the copy would look the lexicon up, and cache it wrapped.
         vars(copy)["_v_lexicon"] = lexicon
     return copy.__of__(base)
 
@@ -144,14 +144,14 @@ def lexicon_of(base: Any, index: Any) -> Any:
 
 
 def emptied(index: Any) -> Any:
-    """Return a working, empty copy of *index*, which has settings only."""
+    """Return an empty, working copy of *index*, which has settings only."""
     copy = strip_data(aq_base(index))
     copy.clear()
     return copy
 
 
 def parts_of(base: Any) -> Sequence[Any]:
-    """Return the persistent objects that a configuration is made of, loaded: the tool *base* and its indexes."""
+    """Load and return the persistent objects of a configuration: the tool *base* and its indexes."""
     indexes = list(base._indexes.values())
     load(indexes)
     for index in indexes:
@@ -160,21 +160,21 @@ def parts_of(base: Any) -> Sequence[Any]:
 
 
 def touch(index: Any) -> Any:
-    """Read an attribute of *index*, so that the connection's cache keeps it."""
+    """Read an attribute of *index*, which marks it as recently used in the connection's cache."""
     return index.id
 
 
 def load(indexes: Sequence[Any]) -> None:
-    """Have the index objects loaded together: one by one each costs a new connection a round trip."""
+    """Load the index objects together: one by one, each costs a new connection a round trip."""
     ghosts = [index for index in indexes if index._p_changed is None]
     if ghosts:
         prefetch(ghosts[0]._p_jar, [u64(index._p_oid) for index in ghosts])
 
 
 def state_of(part: Any, unsaved: Container[bytes]) -> Any:
-    """Return what tells the state of *part* from its others: its serial, or the settings it has if that is not saved.
+    """Return a value that identifies the state of *part*: its serial, or a copy of its attributes if it is not committed.
 
-    *unsaved* are the oids of what a savepoint, or the running commit, has stored.
+    *unsaved* are the oids of objects that a savepoint, or the running commit, has stored.
     """
     if not part._p_changed and part._p_serial != z64 and part._p_oid not in unsaved:
         serial: bytes = part._p_serial

@@ -1,4 +1,4 @@
-"""UIDs in blocks and texts, which Plone is going to search for one by one: announced, so that one search reads all."""
+"""Announces the UIDs in blocks and texts, which Plone searches for one by one, so that one search reads all rows."""
 
 from collections.abc import Hashable
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ from zope.interface import Interface
 import re
 
 
-#: A UID, and a link to the object that has it, as Plone stores it in blocks and texts.
+#: A UID, and a link to its object, as Plone stores them in blocks and texts.
 UID = re.compile(r"[\w-]{1,100}")
 LINK = re.compile(rf"resolve[Uu]id/({UID.pattern})")
-#: Upper limit: parts of JSON data that are searched for links.  Data that contains itself has no end.
+#: Upper limit: parts of JSON data that are searched for links.  Data that contains itself would be endless.
 MOST_PARTS = 100_000
 
 
 def references(value: Any) -> Iterator[str]:
-    """Yield the UIDs that *value*, a text or JSON data, links to, in their order; at most MOST_PARTS parts are read."""
+    """Yield the UIDs of the links in *value*, a text or JSON data, in order; read at most MOST_PARTS parts."""
     unread = [value]
     for _ in range(MOST_PARTS):
         if not unread:
@@ -41,7 +41,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 def announce(context: Any, source: Hashable, value: Any) -> None:
-    """Announce the UIDs that *value*, a text or JSON data of *source*, links to, for the catalog of *context*'s site.
+    """Announce the UIDs of the links in *value*, a text or JSON data of *source*, to the catalog of *context*'s site.
 
     See ``Catalog.announce``.
     """
@@ -51,7 +51,7 @@ def announce(context: Any, source: Hashable, value: Any) -> None:
 
 
 def announce_uids(context: Any, uids: Iterable[Any]) -> None:
-    """Announce *uids*, values from a request, for the catalog of *context*'s site; values that are no UIDs are left out."""
+    """Announce *uids*, values from a request, to the catalog of *context*'s site; ignore values that are no UIDs."""
     texts = (uid for uid in islice(uids, MOST) if isinstance(uid, str) and UID.fullmatch(uid))
     announce(context, None, [f"resolveuid/{uid}" for uid in texts])
 
@@ -59,7 +59,7 @@ def announce_uids(context: Any, uids: Iterable[Any]) -> None:
 @implementer(IFilter)
 @adapter(Interface, IPGCatalogLayer)
 class TextReferences:
-    """Announces the UIDs in a rich text, before Plone's own filter replaces each by an address.  Changes nothing."""
+    """Filter that announces the UIDs in a rich text before Plone's own filter resolves them; the text stays unchanged."""
 
     order = -1000
 
@@ -67,7 +67,7 @@ class TextReferences:
         self.context = context
 
     def is_enabled(self) -> bool:
-        """Return whether the text belongs to an object."""
+        """Return True if the text belongs to an object."""
         return self.context is not None
 
     def __call__(self, data: str) -> None:

@@ -1,4 +1,4 @@
-"""A search: normalise, compile, and hand over to a result.  Each step is taken once, and none asks the one before."""
+"""The search pipeline: normalise, compile, return a lazy result."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bad_values() -> Iterator[None]:
-    """Turn what the catalog says about a value, an option or an order that a visitor has sent into a BadRequest."""
+    """Raise BadRequest for an error that the catalog raises for a value, an option or an order sent by a visitor."""
     try:
         yield
     except LimitExceeded:
-        raise  # which has an answer of its own, see ``unavailable``
+        raise  # handled by ``unavailable``
     except (*VALUE_ERRORS, CatalogError) as error:
         raise BadRequest(_told(error)) from error
 
 
 def _told(error: Exception) -> str:
-    """Return what *error* says, with what it leaves unsaid."""
+    """Return the message of *error* without memory addresses, with an introduction if it needs one."""
     if isinstance(error, DateTimeError | OverflowError):
         return f"no date that can be searched for: {error}"
     text = without_addresses(str(error))
@@ -59,10 +59,10 @@ def _told(error: Exception) -> str:
 def search(
     catalog: "Catalog", query: Mapping[str, Any], sort: Sort | None = None, limit: Any = None
 ) -> CatalogSearchResults:
-    """Return the results of the query dict *query* in the fixed *catalog*, sorted by *sort*, the first *limit*.
+    """Return the results of the query dict *query* in the fixed *catalog*, sorted by *sort*, at most *limit*.
 
-    Without *sort*, not even an empty one, *query* says both.  Raises CatalogError for a bad ``sort_on``, and what indexes raise
-    for wrong values.
+    If *sort* is None, sort and limit are read from *query*; an empty *sort* means unsorted.  Raises CatalogError for a bad
+    ``sort_on``, and the errors of indexes for wrong values.
     """
     if sort is None:
         sort, limit = sort_of(query, catalog.indexes), option(query, "limit")
@@ -86,7 +86,7 @@ def everything(catalog: "Catalog") -> CatalogSearchResults:
 
 
 def log_missing(tool: Any, view: CatalogView) -> None:
-    """Log it when the catalog *tool* should have a table and has none."""
+    """Log that the catalog *tool* has no table, if it should have one."""
     session = view.session
     if view.zoid not in session.pending and view.zoid not in session.read_states() and expects_relation(tool):
         report_missing(tool)

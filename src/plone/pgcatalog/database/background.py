@@ -1,6 +1,6 @@
-"""Background threads: every thread that the package starts in a Zope process is started here.
+"""Starts all background threads that the package runs in a Zope process.
 
-Each is a daemon with a database connection of its own, so no request waits for it, and none keeps a process alive.
+Each is a daemon with a database connection of its own: no request waits for it, and the process can end while it runs.
 """
 
 from collections.abc import Callable
@@ -9,16 +9,16 @@ import os
 import threading
 
 
-#: Longest time, in seconds, that a process which ends waits for a worker.
+#: Longest time, in seconds, that an ending process waits for a worker.
 EXIT_SECONDS = 2.0
 
 _threads: set[threading.Thread] = set()
 
 
 def start(name: str, work: Callable[[], None], *, ends: bool = True) -> threading.Thread:
-    """Run *work* in a new thread, called ``pgcatalog-`` and *name*; return the thread.
+    """Run *work* in a new thread, named ``pgcatalog-`` and *name*; return the thread.
 
-    Without *ends* it runs as long as the process, and ``wait`` leaves it out.
+    If *ends* is false it runs as long as the process, and ``wait`` ignores it.
     """
 
     def run() -> None:
@@ -35,16 +35,16 @@ def start(name: str, work: Callable[[], None], *, ends: bool = True) -> threadin
 
 
 def wait(timeout: float) -> bool:
-    """Wait for what ``start`` has begun in this process, *timeout* seconds for each thread; return whether all have ended."""
+    """Wait for the threads begun by ``start``, *timeout* seconds for each; return whether all have ended."""
     for thread in list(_threads):
         thread.join(timeout)
     return not _threads
 
 
 class BatchWorker[Item]:
-    """Collects items, and gives them to *work* in batches, in a thread that ends when nothing is left.
+    """Collects items, and passes them to *work* in batches, in a thread that ends when no item is left.
 
-    *linger* is how many seconds it waits for more before each batch.
+    *linger* is how many seconds it waits for more items before each batch.
     """
 
     def __init__(self, name: str, work: Callable[[list[Item]], None], linger: float = 0.0) -> None:
@@ -57,7 +57,7 @@ class BatchWorker[Item]:
         self._thread: threading.Thread | None = None
 
     def put(self, item: Item, limit: int | None = None) -> bool:
-        """Add *item*; False, and nothing is added, when *limit* items wait already.  Never waits for the work."""
+        """Add *item*; return False without adding it if *limit* items already wait.  Never waits for the work."""
         with self._changed:
             if limit is not None and len(self._items) >= limit:
                 return False
@@ -68,12 +68,12 @@ class BatchWorker[Item]:
         return True
 
     def clear(self) -> None:
-        """Forget the items that wait."""
+        """Discard the items that wait."""
         with self._changed:
             self._items = []
 
     def flush(self, timeout: float = EXIT_SECONDS) -> bool:
-        """Wait until no item is left, *timeout* seconds at most; return whether none is."""
+        """Wait until no item is left, at most *timeout* seconds; return whether all work is done."""
         with self._changed:
             self._hurry = True
             self._changed.notify_all()
@@ -95,9 +95,9 @@ class BatchWorker[Item]:
 
 
 class PerDatabase[Worker]:
-    """The workers of this process, one per database: made by *make* from its DSN when they are first asked for.
+    """The workers of this process, one per database, each created on first use by *make* from a DSN.
 
-    A forked child begins without any: items and threads are those of its parent.
+    A forked child begins without workers: items and threads belong to its parent.
     """
 
     def __init__(self, make: Callable[[str], Worker]) -> None:
@@ -113,7 +113,7 @@ class PerDatabase[Worker]:
             return self._workers[dsn]
 
     def all(self) -> list[Worker]:
-        """Return the workers there are."""
+        """Return the existing workers."""
         with self._lock:
             return list(self._workers.values())
 

@@ -1,4 +1,4 @@
-"""Finds objects whose blocks zodb-json-codec takes for classes and calls, as they were stored without plone.pgcatalog."""
+"""Finds objects stored without plone.pgcatalog whose blocks zodb-json-codec mistakes for classes and calls."""
 
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.statistics import executing
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Hostile(NamedTuple):
-    """An object with such blocks: its path, or its id if no catalog has it, and the classes and functions they name."""
+    """An object with such blocks: *path* is its id if no catalog has it, *names* are classes and functions in the blocks."""
 
     oid: int
     class_name: str

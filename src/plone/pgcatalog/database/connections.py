@@ -1,10 +1,10 @@
-"""Connections of our own: every one that is not the storage's is opened here.
+"""Opens all connections of the package, except the storage's own.
 
-A pooler may stand between (PgBouncer in transaction mode): then the session of the server is another client's as soon as
-a transaction ends.  What ``connect`` opens leaves nothing there; ``connect_directly`` (``database/direct.py``) is for work
-that needs a session.
+A pooler may stand between (PgBouncer in transaction mode): the session of the server then belongs to another client as soon
+as a transaction ends.  Connections of ``connect`` leave no state on the session; ``connect_directly``
+(``database/direct.py``) is for work that needs a session.
 
-Each begins autocommit, says in ``pg_stat_activity`` what it is for, and is closed by whoever has opened it.
+Each connection begins as autocommit, shows its purpose in ``pg_stat_activity``, and is closed by the code that opens it.
 """
 
 from collections.abc import Generator
@@ -32,20 +32,20 @@ SET = "SELECT set_config(name, value, %s) FROM unnest(%s::text[], %s::text[]) AS
 
 
 class OwnConnection(psycopg.Connection[Any]):
-    """An autocommit connection whose settings are those of its transactions, not of its session.
+    """An autocommit connection whose settings apply to its transactions, not to its session.
 
     A statement outside of ``transaction()`` gets a transaction of its own, so VACUUM and CREATE INDEX CONCURRENTLY are
     refused.  ``read_only``, an attribute of psycopg, makes every BEGIN a BEGIN READ ONLY.
     """
 
-    #: settings of each transaction, as PostgreSQL takes them
+    #: settings of each transaction: name -> value as PostgreSQL accepts it
     settings: Mapping[str, str] = {}
 
     @contextmanager
     def transaction(
         self, savepoint_name: str | None = None, force_rollback: bool = False
     ) -> Iterator[psycopg.Transaction]:
-        """Begin a transaction with the settings, or a savepoint in the one that was begun."""
+        """Begin a transaction with the settings, or a savepoint in the current transaction."""
         begins = self.info.transaction_status == TransactionStatus.IDLE
         with super().transaction(savepoint_name, force_rollback) as transaction:
             if begins and self.settings:
@@ -53,12 +53,12 @@ class OwnConnection(psycopg.Connection[Any]):
             yield transaction
 
     def in_transaction(self) -> AbstractContextManager[Any]:
-        """Return the context of the transaction that was begun, or of one of its own."""
+        """Return the context of the current transaction, or of a new one."""
         return self.transaction() if self.info.transaction_status == TransactionStatus.IDLE else nullcontext()
 
 
 class OwnCursor(psycopg.Cursor[Any]):
-    """A cursor of an OwnConnection."""
+    """A cursor that runs each statement in a transaction of its OwnConnection."""
 
     connection: OwnConnection
 
@@ -94,10 +94,14 @@ def connect(
     durable: bool = True,
     row_factory: RowFactory[Any] = tuple_row,
 ) -> OwnConnection:
-    """Return a new connection to the database *dsn*, its rows made by *row_factory*, that leaves nothing on the session.
+    """Return a new connection to the database *dsn* that leaves no state on the session of the server.
 
-    A statement may take *seconds*, and wait *lock_seconds* for a lock, as long as it may take if None; 0 is any time.
-    *read_only* makes it refuse writes.  Without *durable* a crash of the server may lose its last commits.
+    - *purpose*: shown in pg_stat_activity
+    - *seconds*: time limit of a statement; 0 for no limit
+    - *lock_seconds*: time limit of a wait for a lock; None for *seconds*
+    - *read_only*: whether writes are refused
+    - *durable*: if false, a crash of the server may lose the last commits
+    - *row_factory*: psycopg's factory of the rows
 
     Raises psycopg.OperationalError.
     """
@@ -107,7 +111,7 @@ def connect(
     return connection
 
 
-#: How an OwnConnection is made.  Nothing is prepared: that would stay on the session.
+#: Options of an OwnConnection.  It prepares no statements, because they would stay on the session.
 OWN: Mapping[str, Any] = {
     "autocommit": True,
     "connect_timeout": CONNECT_SECONDS,
@@ -117,35 +121,35 @@ OWN: Mapping[str, Any] = {
 
 
 def plain_connection(dsn: str, purpose: str, **options: Any) -> psycopg.Connection[Any]:
-    """Return a new autocommit connection of psycopg's to the database *dsn*, with further *options* of psycopg's.
+    """Return a new autocommit connection of psycopg to the database *dsn*, with further *options* of psycopg.
 
-    Nothing is prepared unless they say so.  Raises psycopg.OperationalError.
+    Nothing is prepared unless the options say so.  Raises psycopg.OperationalError.
     """
     defaults = {"autocommit": True, "connect_timeout": CONNECT_SECONDS, "prepare_threshold": None}
     return psycopg.connect(dsn, **defaults | options, application_name=f"pgcatalog: {purpose}")
 
 
 def settings_of(seconds: float, lock_seconds: float | None, durable: bool) -> dict[str, str]:
-    """Return PostgreSQL's settings for what ``connect`` takes."""
+    """Return PostgreSQL's settings, name -> value, for the arguments of ``connect``."""
     limits = {"statement_timeout": seconds, "lock_timeout": seconds if lock_seconds is None else lock_seconds}
     settings = {name: milliseconds(limit) for name, limit in limits.items()}
     return settings if durable else settings | {"synchronous_commit": "off"}
 
 
 def milliseconds(seconds: float) -> str:
-    """Return *seconds* as PostgreSQL's settings of times take them."""
+    """Return *seconds* as a text with milliseconds, PostgreSQL's unit for settings of times."""
     return str(int(seconds * 1000))
 
 
 def plain(error: psycopg.Error) -> str:
-    """Return what PostgreSQL says is wrong, in one line."""
+    """Return the message of *error*, in one line."""
     message = error.diag.message_primary or str(error) or type(error).__name__
     return message.strip().splitlines()[0]
 
 
 @contextmanager
 def errors_as(error_class: type[MessageError]) -> Iterator[None]:
-    """Raise what PostgreSQL says is wrong as an *error_class*."""
+    """Raise an *error_class* with PostgreSQL's message instead of a psycopg.Error."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,7 +1,7 @@
-"""Kept counts: how many rows of a relation have which value, by who may see them and by type.
+"""Stored counts: how many rows of a relation have each value, by who may see them and by type.
 
-A trigger notes what each statement changes, whoever sends it: ``pgcatalog_count_changes`` is only appended to.  A commit now
-and then adds that to ``pgcatalog_counts``, and who reads them adds both.
+Triggers append the changes of each statement, of any client, to ``pgcatalog_count_changes``.  From time to time a commit
+adds these changes to ``pgcatalog_counts``; readers add both.
 """
 
 from collections.abc import Iterable
@@ -21,15 +21,15 @@ from psycopg.rows import tuple_row
 from typing import Any
 
 
-#: Columns whose values are counted, as far as a relation has them.
+#: Columns whose values are counted, if the relation has them.
 FIELDS = ("portal_type", "review_state", "creator", "subject", "is_folderish")
-#: The types of what can be counted; numbers are those of lists.
+#: Types of columns that can be counted; a number stands for an interned list.
 TYPES = ("text", "text[]", "boolean", ROLES.type)
-#: Commits behind which their changes are added to the counts; and rows of a commit that are added at once.
+#: Changes are added to the counts after this many commits, or by a commit that writes at least this many rows.
 FOLD_COMMITS, FOLD_ROWS = 100, 500
 
 FOLD = load_statement("counts_fold")
-#: Without it nothing is added to counts.
+#: Without this setting a trigger discards rows inserted into pgcatalog_counts.
 COUNTING = "SET LOCAL pgcatalog.counting = 'on'"
 COLUMNS = (
     "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute"
@@ -39,16 +39,16 @@ TRIGGERS = (
     "SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass(quote_ident(%s))"
     " AND starts_with(tgname, 'pgcatalog_count_') AND tgenabled <> 'D'"
 )
-#: What each of the triggers of a relation is for: ``counts_trigger.sql``.
+#: The events of a relation's triggers: see ``counts_trigger.sql``.
 EVENTS = ("insert", "delete", "update", "truncate")
 FORGET_ZEROS = "DELETE FROM pgcatalog_counts WHERE ctid = ANY(%s::tid[]) AND n = 0"
-#: The columns that are counted of the relation {relation}, an SQL expression.
+#: SQL expression: the counted columns of {relation}, another SQL expression.
 COUNTED = "ARRAY(SELECT field FROM pgcatalog_counts c WHERE c.relation = {relation} AND c.summed IS NULL)"
 KEYS = "allowed_roles, portal_type, field, value"
-#: By who and type, by type, and at all.
+#: Levels of counts: by roles and type, by type, and in total.
 LEVEL = "GROUPING(allowed_roles, portal_type)::smallint"
 LEVELS = f"GROUP BY GROUPING SETS (({KEYS}), (portal_type, field, value), (field, value))"
-#: The counts themselves, read from the rows.
+#: The counts, computed from the rows.
 FRESH = f"SELECT {LEVEL} AS summed, {KEYS}, sum(n)::integer AS n FROM ({{values}}) AS valued {LEVELS}"
 CHANGE = (
     "INSERT INTO pgcatalog_count_changes (relation, allowed_roles, portal_type, fields, vals, n)"
@@ -56,7 +56,7 @@ CHANGE = (
     f" (SELECT {KEYS}, sum(n) AS n FROM ({{values}}) AS valued GROUP BY {KEYS} HAVING sum(n) <> 0) AS changed"
     " GROUP BY allowed_roles, portal_type, n"
 )
-#: What the counts of a relation are, its changes added.
+#: The stored counts of a relation plus its pending changes.
 KEPT = (
     f"SELECT summed, {KEYS}, sum(n)::integer AS n FROM ("
     f"SELECT summed, {KEYS}, n FROM pgcatalog_counts WHERE relation = {{name}} AND summed IS NOT NULL"
@@ -71,7 +71,7 @@ DIFFERENT = (
 
 
 def counted_columns(cursor: Cursor[Any], relation: str) -> tuple[Column, ...]:
-    """Return the columns of *relation* whose values can be counted; none without those that tell counts apart."""
+    """Return the columns of *relation* whose values can be counted; empty if roles or type are missing or not countable."""
     found = dict(_rows(cursor, COLUMNS, relation, [ROLES.name, *FIELDS]))
     columns = {name: Column(name, kind, is_interned=kind == ROLES.type) for name, kind in found.items()}
     if found.get(ROLES.name) != ROLES.type or found.get(TYPE.name) != TYPE.type:
@@ -80,9 +80,9 @@ def counted_columns(cursor: Cursor[Any], relation: str) -> tuple[Column, ...]:
 
 
 def make(cursor: Cursor[Any], relation: str) -> None:
-    """Count the rows of *relation*, and have its counts kept from now on, if they are not yet.
+    """Count the rows of *relation*, and create the triggers that update its counts, unless this is already done.
 
-    Whoever writes rows waits for the end of the transaction, which has to see what others have committed.
+    Writers of rows wait for the end of the transaction, which has to see all rows committed before.
     """
     columns = counted_columns(cursor, relation)
     if not columns or _counted(cursor, relation) == {c.name for c in columns}:
@@ -100,7 +100,7 @@ def make(cursor: Cursor[Any], relation: str) -> None:
             relation=sql.Identifier(relation), name=name, function=function, names=sql.SQL(names), **changes
         )
     )
-    # From here on nobody else writes rows until the end of the transaction.
+    # From here on no other transaction writes rows until the end of this one.
     forget(cursor, [relation])
     cursor.execute(COUNTING)
     cursor.execute(
@@ -130,7 +130,7 @@ def _rows(cursor: Cursor[Any], query: Any, *values: Any) -> list[Any]:
 
 
 def fold(cursor: Cursor[Any], relation: str) -> None:
-    """Add to the counts of *relation* what has changed, in the transaction of *cursor*."""
+    """Add the pending changes of *relation* to its counts, in the transaction of *cursor*."""
     cursor.execute(COUNTING)
     zeros = [ctid for (ctid,) in _rows(cursor, FOLD, *[relation] * 2)]
     if zeros:
@@ -138,7 +138,7 @@ def fold(cursor: Cursor[Any], relation: str) -> None:
 
 
 def differences(cursor: Cursor[Any], relation: str) -> int:
-    """Return how many counts of *relation* are not what its rows say; 0 if none are kept."""
+    """Return how many counts of *relation* differ from its rows; 0 if it has no counts."""
     names = _counted(cursor, relation)
     columns = [c for c in counted_columns(cursor, relation) if c.name in names]
     if not columns:
@@ -149,11 +149,14 @@ def differences(cursor: Cursor[Any], relation: str) -> int:
 
 
 def mend(connection: Connection[Any], relation: str) -> bool:
-    """Count the rows of *relation* anew, on the autocommit *connection*, if counts differ from what they say; return whether."""
+    """Count the rows of *relation* anew if its counts differ from them, or a trigger is missing; return whether.
+
+    *connection* is an autocommit connection.
+    """
     with connection.transaction(), connection.cursor() as cursor:
         if not differences(cursor, relation) and are_kept(cursor, relation):
             return False
-        # Whoever writes rows waits from here on.
+        # Writers of rows wait from here on.
         cursor.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(relation)))
         forget(cursor, [relation])
         make(cursor, relation)
@@ -161,19 +164,19 @@ def mend(connection: Connection[Any], relation: str) -> bool:
 
 
 def are_kept(cursor: Cursor[Any], relation: str) -> bool:
-    """Return whether the counts of *relation*, if there are any, follow its rows: no trigger is missing or disabled."""
+    """Return whether the triggers that update the counts of *relation*, if it has counts, all exist and are enabled."""
     return not _counted(cursor, relation) or _rows(cursor, TRIGGERS, relation) == [(len(EVENTS),)]
 
 
 def forget(cursor: Cursor[Any], relations: Iterable[str]) -> None:
-    """Forget the counts of *relations*."""
+    """Delete the counts of *relations*."""
     names = list(relations)
     for table in ("pgcatalog_count_changes", "pgcatalog_counts"):
         cursor.execute(f"DELETE FROM {table} WHERE relation = ANY(%s::text[])", [names])
 
 
 def drop(cursor: Cursor[Any], relations: Iterable[str]) -> None:
-    """Forget the counts of *relations*, which are gone, and what kept them."""
+    """Delete the counts of *relations*, which are dropped, and the functions of their triggers."""
     names = list(relations)
     forget(cursor, names)
     for name in names:
@@ -181,5 +184,5 @@ def drop(cursor: Cursor[Any], relations: Iterable[str]) -> None:
 
 
 def function_name(relation: str) -> str:
-    """Return the name of the function of the triggers that keep the counts of *relation*."""
+    """Return the name of the trigger function that updates the counts of *relation*."""
     return index_name(relation, "count")

@@ -1,7 +1,7 @@
-"""Connections with a session of their own: for advisory locks of sessions, temporary tables, VACUUM and the like.
+"""Connections with a server session of their own: for advisory locks of sessions, temporary tables, VACUUM and the like.
 
-Behind a pooler that shares sessions none of these works: a lock excludes nobody, and stays with strangers.  So
-PGCATALOG_DIRECT_DSN says how the server is reached without it.
+Behind a pooler that shares sessions none of these works: a session lock excludes no other client, and stays with the next
+one.  PGCATALOG_DIRECT_DSN leads to the server without the pooler.
 """
 
 from plone.pgcatalog.database.connections import plain_connection
@@ -21,9 +21,9 @@ import os
 import psycopg
 
 
-#: The environment variable that says how.
+#: Environment variable with connection parameters that lead past a pooler.
 DIRECT = "PGCATALOG_DIRECT_DSN"
-#: Tells a database from all others.
+#: Identifies a database among all others.
 IDENTITY = "SELECT (SELECT system_identifier FROM pg_control_system()), oid FROM pg_database WHERE datname = current_database()"
 
 #: Pairs of connection strings that lead to the same database.
@@ -52,8 +52,8 @@ def connect_directly(
 ) -> psycopg.Connection[Any]:
     """Return a new autocommit connection to the database *dsn* that has a session of the server for itself.
 
-    Statements are prepared when they have run *prepare_threshold* times, None for never; the other arguments are those of
-    ``connections.connect``.  Raises psycopg.OperationalError, SharedSession if there is no such way.
+    Statements are prepared after *prepare_threshold* executions, never if None; see ``connections.connect`` for the other
+    arguments.  Raises psycopg.OperationalError; SharedSession if a pooler cannot be avoided.
     """
     target = direct_dsn(dsn)
     connection = plain_connection(target, purpose, prepare_threshold=prepare_threshold, row_factory=row_factory)
@@ -69,10 +69,10 @@ def connect_directly(
 
 
 def direct_dsn(dsn: str) -> str:
-    """Return the connection string by which the database *dsn* is reached without a pooler.
+    """Return the connection string that reaches the database *dsn* without a pooler.
 
-    That is *dsn* but for what PGCATALOG_DIRECT_DSN says otherwise, and *dsn* itself if that leads to another database, or
-    there is none.  Raises psycopg.Error.
+    The parameters of PGCATALOG_DIRECT_DSN override those of *dsn*.  If it is unset, or leads to another database, the result
+    is *dsn* itself.  Raises psycopg.Error.
     """
     other = os.environ.get(DIRECT)
     if not other:
@@ -86,23 +86,23 @@ def direct_dsn(dsn: str) -> str:
 
 
 def pack_directly() -> None:
-    """Have packs of zodb-pgjsonb in this process take the way past a pooler; they raise SharedSession if there is none."""
-    # It imports the ZODB, which a command with a DSN does not need.
+    """Make packs of zodb-pgjsonb in this process connect past a pooler; they raise SharedSession if that is impossible."""
+    # Imported here, because it imports the ZODB, which a command with a DSN does not need.
     from plone.pgcatalog import storage
     from plone.pgcatalog.database.errors import shorten_pack
 
-    # A pack takes its time, and other threads may use the storage's connection meanwhile.
+    # A pack takes long, and other threads may use the storage's connection meanwhile.
     storage.pack_by(lambda dsn: connect_directly(dsn, "pack", 0, row_factory=dict_row))
     logging.getLogger("Zope.SiteErrorLog").addFilter(shorten_pack)
 
 
 def is_way_named() -> bool:
-    """True if the environment says how the server is reached without a pooler."""
+    """Return whether the environment has connection parameters that lead past a pooler."""
     return bool(os.environ.get(DIRECT))
 
 
 def identity(dsn: str) -> tuple[Any, ...]:
-    """Return what tells the database *dsn* from all others.  Raises psycopg.Error."""
+    """Return system identifier and oid, which identify the database *dsn*.  Raises psycopg.Error."""
     with plain_connection(dsn, "which database") as connection:
         [row] = connection.execute(IDENTITY).fetchall()
     return tuple(row)
@@ -110,29 +110,29 @@ def identity(dsn: str) -> tuple[Any, ...]:
 
 logger = logging.getLogger(__name__)
 
-#: How often two connections are compared: as a rule a pooler gives both the same session at once.
+#: How often two connections are compared: usually a pooler assigns both the same session at once.
 ROUNDS = 4
-#: A statement that is prepared for a moment, to see what becomes of its name.
+#: Name of a statement that is prepared for a moment, to see whether the pooler renames it.
 PROBE = b"pgcatalog_probe"
 
 
 def session_of(connection: Any) -> int:
-    """Return the process of the server that answers on *connection* now."""
+    """Return the pid of the server process that answers on *connection* now."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         [(pid,)] = cursor.execute("SELECT pg_backend_pid()").fetchall()
     return int(pid)
 
 
 def is_pooled(connection: Any) -> bool:
-    """True if *connection* is to a pooler: it has told another process than the one that answers."""
+    """Return whether *connection* leads to a pooler: the process that answers is not the one reported when it connected."""
     return session_of(connection) != int(connection.info.backend_pid)
 
 
 def shares_sessions(dsn: str) -> bool:
-    """True if a pooler gives clients of *dsn* a session of the server for a transaction only; sure when it says so.
+    """Return whether a pooler assigns clients of *dsn* a session of the server per transaction; False is not certain.
 
-    Two clients that are both connected then meet the same process of the server, or one of them meets several.
-    Raises psycopg.OperationalError.
+    True if two connected clients reach the same process of the server, or one of them reaches several.  Raises
+    psycopg.OperationalError.
     """
     with plain_connection(dsn, "pooler") as one, plain_connection(dsn, "pooler") as other:
         for _ in range(ROUNDS):
@@ -143,9 +143,9 @@ def shares_sessions(dsn: str) -> bool:
 
 
 def follows_statements(connection: Any) -> bool:
-    """True if the pooler of *connection* sees to it that prepared statements are there, in whichever session.
+    """Return whether the pooler of *connection* provides prepared statements in whichever session it assigns.
 
-    It gives them names of its own then, and has to be told by the protocol when one is closed (libpq 17).
+    Such a pooler gives the statements names of its own, and needs a protocol message when one is closed (libpq 17).
     """
     if not capabilities.has_send_close_prepared():
         return False
@@ -158,11 +158,11 @@ def follows_statements(connection: Any) -> bool:
 
 
 def adapt_to_pooler(database: Any) -> None:
-    """Have the storage of *database*, a ZODB.DB of zodb-pgjsonb, and us prepare only what its pooler can follow.
+    """Limit prepared statements, of the storage of *database* (a ZODB.DB) and ours, to those its pooler can track.
 
-    psycopg itself prepares nothing then: it forgets by DEALLOCATE ALL, which a pooler passes on to a session of others.
+    psycopg itself prepares nothing then: its DEALLOCATE ALL would reach a session of other clients.
     """
-    # It imports the ZODB, which a command with a DSN does not need.
+    # Imported here, because it imports the ZODB, which a command with a DSN does not need.
     from plone.pgcatalog import storage
 
     with storage.pooled_connection(database) as connection:

@@ -1,4 +1,4 @@
-"""What the catalog raises when PostgreSQL goes away under it, or takes too long."""
+"""Errors of the catalog for lost connections, lost transactions, locks and time limits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,46 +21,47 @@ import psycopg
 import sys
 
 
-#: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
+#: SQLSTATE prefixes of a lost or refused connection: connection failure, too many connections, a server that stops or
+#: starts.
 NO_CONNECTION = ("08", "53300", "57P")
-#: How a standby ends a read that is in the way of what it has to replay, "conflict with recovery".  On a read nothing
-#: else is a reason for these on any server.
+#: Errors with which a standby cancels a read that conflicts with replay ("conflict with recovery").  On any server, a read
+#: gets these errors for no other reason.
 REPLAY_CONFLICTS = (SerializationFailure, DeadlockDetected, AdminShutdown)
 
 
-#: How PostgreSQL says that it has no disk space or memory left, or that a file cannot be read or written.
+#: SQLSTATE prefixes of missing disk space or memory, and of files that cannot be read or written.
 SHORTAGES = ("53", "58")
 
 
 def is_shortage(error: psycopg.Error) -> bool:
-    """Return whether *error* is about the server's disk space, memory or files, and not about its connections."""
+    """Return whether *error* is about the server's disk space, memory or files; too many connections do not count."""
     return (error.sqlstate or "").startswith(SHORTAGES) and not isinstance(error, TooManyConnections)
 
 
 class ServiceUnavailable(psycopg.OperationalError, ConflictError):
-    """The connection to PostgreSQL was lost before the commit, or a standby has ended a read.
+    """The connection to PostgreSQL was lost before the commit, or a standby has cancelled a read.
 
-    Zope repeats the request, as after a conflict.  When that does not help it answers 503, which is how it
-    translates the name of this class.  It is a ConflictError, since Plone goes on without a portlet that raises any
-    other error.
+    Zope repeats the request, as after a conflict.  If that does not help it answers 503, its status for the name of this
+    class.  It is a ConflictError because Plone swallows any other error of a portlet and renders the page without it.
     """
 
 
 class StillUnavailable(psycopg.OperationalError):
-    """A read was lost while a ServiceUnavailable is handled.
+    """A read failed while a ServiceUnavailable is handled.
 
-    It is no conflict: the answer is made, and what Plone would add to it, such as tokens, it goes on without.
+    It is no conflict: the response already exists, and Plone omits the additions to it, such as tokens, that raise this
+    error.
     """
 
 
 class CatalogLocked(TransientError):
-    """Somebody else holds, for too long, a lock that the commit needs; the transaction may be tried again."""
+    """Another transaction has held a lock that the commit needs for too long; the transaction may be tried again."""
 
 
 class HistoryChanged(TransientError):
-    """The database has lost transactions that this process has seen: a failover, or a restored backup.
+    """The database has lost transactions that this process has seen, by a failover or a restored backup.
 
-    What the process knew of it is forgotten; the transaction may be tried again.
+    The process's caches of the database are emptied; the transaction may be tried again.
     """
 
     def __init__(
@@ -70,19 +71,19 @@ class HistoryChanged(TransientError):
 
 
 class ClockBehind(TransientError):
-    """Another machine has committed with a later time than this one's; the transaction may be tried again."""
+    """This machine's clock is behind that of another machine, which has committed; the transaction may be tried again."""
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """True if *error* says that a connection to PostgreSQL is lost, or that there is none to be had."""
+    """Return whether *error* means that a connection to PostgreSQL is lost, or cannot be opened."""
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(NO_CONNECTION)
 
 
 def shorten_outage(record: logging.LogRecord) -> bool:
-    """Leave one line of the *record* of an outage (a filter of logging), and none while one is handled.
+    """Shorten the *record* of an outage to one line; drop it while an outage is handled (a filter of logging).
 
-    Its traceback may tell the error of a template.  That loads the template's variables to tell them, each of which
-    fails, and is logged with a traceback that tells the same error: without end.
+    Its traceback may format the error of a template.  Formatting loads the template's variables, each of which fails and is
+    logged with a traceback that formats the same error, without end.
     """
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, StillUnavailable):
@@ -93,7 +94,7 @@ def shorten_outage(record: logging.LogRecord) -> bool:
 
 
 def shorten_pack(record: logging.LogRecord) -> bool:
-    """Leave one line of the *record* in which Zope's error log has a PackConflict (a filter of logging)."""
+    """Shorten the *record* of a PackConflict in Zope's error log to one line (a filter of logging)."""
     first, _, traceback = record.getMessage().partition("\n")
     last = traceback.rpartition("\n")[2].strip()
     if last.partition(":")[0].endswith("PackConflict"):
@@ -112,9 +113,10 @@ def transient_when_locked() -> Iterator[None]:
 
 @contextmanager
 def transient_when_lost(connection: Connection[Any]) -> Iterator[None]:
-    """Raise ServiceUnavailable instead of the psycopg.Error with which *connection*, or a read for a standby, was lost.
+    """Raise ServiceUnavailable instead of the psycopg.Error of a lost *connection*, or of a read cancelled by a standby.
 
-    Which one depends on why the server ended it: a session that idled for too long is no OperationalError.
+    The class of the psycopg.Error depends on the server's reason: the error of a session that idled for too long is no
+    OperationalError.
     """
     try:
         yield
@@ -127,10 +129,12 @@ def transient_when_lost(connection: Connection[Any]) -> Iterator[None]:
 
 @contextmanager
 def transient_reads() -> Iterator[None]:
-    """Raise ServiceUnavailable instead of the psycopg.Error with which a read was lost, on whichever connection.
+    """Raise ServiceUnavailable instead of the psycopg.Error of a lost read, on any connection.
 
-    Neither for a time limit, nor when no connection was free: a repeated request would wait for as long again.  Nor when
-    the server is short of something: it answers.  StillUnavailable while a ServiceUnavailable is handled.
+    While a ServiceUnavailable is handled, raise StillUnavailable.  Unchanged are:
+
+    - time limits and exhausted pools, because a repeated request would wait for as long again
+    - shortages of the server, because it does answer
     """
     is_handled = isinstance(sys.exception(), ServiceUnavailable)
     try:
@@ -144,23 +148,23 @@ def transient_reads() -> Iterator[None]:
         raise kind(str(error)) from error
 
 
-#: The server takes no more milliseconds than that.
+#: The most milliseconds that the server accepts.
 MOST = 2**31 - 1
 
-#: The limit in milliseconds that the server, the database or the role has; 0 for none.
+#: SQL expression: the statement_timeout of the server, database or role in milliseconds; 0 if there is none.
 OWN_LIMIT = "(1000 * extract(epoch FROM current_setting('statement_timeout')::interval))::bigint"
-#: After an error the rollback to the savepoint does it.
+#: Resets the limit; after an error the rollback to the savepoint resets it.
 TAKE_BACK = "SET LOCAL statement_timeout TO DEFAULT"
 
 
 class SearchTimeout(QueryCanceled):
-    """A search took longer than it was given; the transaction stays usable.  Over the web it is a 503."""
+    """A search exceeded its time limit; the transaction stays usable.  Over the web it is a 503."""
 
 
 def set_limit(seconds: float, server_limit: int) -> str:
-    """Return the command that lets the statements behind it take *seconds* at the most; raises ValueError for 0 and less.
+    """Return the command that limits each statement behind it to *seconds*; raise ValueError for 0 and less.
 
-    A stricter *server_limit*, in milliseconds, stays; 0 is none.
+    A stricter *server_limit*, in milliseconds, stays in force; 0 means no limit.
     """
     if not seconds > 0:
         raise ValueError(f"a time limit is more than 0 seconds, not {seconds!r}")

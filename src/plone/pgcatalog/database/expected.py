@@ -1,4 +1,4 @@
-"""What all catalogs of a database share, as ``base.sql`` makes it, and which part of it is missing, disabled or invalid."""
+"""The schema that all catalogs of a database share (``base.sql``), and its missing, disabled or invalid parts."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ Execute = Callable[[str, Mapping[str, Any]], list[Any]]
 NamedStatement = tuple[str, Mapping[str, Any]]
 
 TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION = "table", "column", "key", "index", "trigger", "function"
-#: The index of words that similar ones are found by: expected where pg_trgm is, and words were counted.
+#: The index that finds similar words: expected if pg_trgm is installed and words were counted.
 TRIGRAMS = "trigrams"
-#: The kinds without which the figures of catalogs cannot be read.
+#: The kinds of parts without which the statistics of catalogs cannot be read.
 NEEDED_TO_READ = (TABLE, COLUMN)
-#: Kinds of constraints, as in pg_constraint.
+#: SQL of a constraint -> its contype in pg_constraint.
 KEYS = {"PRIMARY KEY": "p", "UNIQUE": "u", "REFERENCES": "f"}
 
 _TABLES = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*?)^\)", load_sql("base"), re.M | re.S)
@@ -30,7 +30,7 @@ _TABLES = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*?)^\)", load_sql
 class Thing:
     """A part of the schema: its *kind*, its *name*, and the table that it is *of*, "" for tables and functions.
 
-    The name of a key is its kind of constraint.  *is_made_again* if the start of Zope makes it where it is missing.
+    The name of a key is its contype.  *is_made_again*: whether the start of Zope recreates the part if it is missing.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Thing:
 
     @property
     def shown(self) -> str:
-        """The name for people."""
+        """The name as people see it."""
         if self.kind == KEY:
             return f"{self.of} {next(words for words, kind in KEYS.items() if kind == self.name)}"
         if self.kind == COLUMN:
@@ -73,10 +73,14 @@ _FAULTS = load_sql("shared_faults")
 
 
 def shared_faults(execute: Execute) -> list[dict[str, str]]:
-    """Return the faults of THINGS, each with ``kind``, ``name`` for people, ``state``, and ``line``.
+    """Return the faults of THINGS, each with ``kind``, ``name``, ``state`` and ``line``.
 
-    The state is ``missing``, ``disabled`` or ``invalid``, the line what brings it back; "" if the start of Zope does.  A table
-    that is missing stands for all that is of it, and so does a part without which the start of Zope cannot make others.
+    - ``name``: as people see it
+    - ``state``: ``missing``, ``disabled`` or ``invalid``
+    - ``line``: the command that repairs the part; "" if the start of Zope does
+
+    A missing table stands for all its parts.  A part that the start of Zope cannot recreate stands for all that it could
+    recreate of the same table.
     """
     parts = [asdict(thing) for thing in THINGS]
     values = {name: [part[name] for part in parts] for name in ("kind", "name", "of")}
@@ -91,15 +95,15 @@ def shared_faults(execute: Execute) -> list[dict[str, str]]:
 
 
 def can_be_read(faults: list[dict[str, str]]) -> bool:
-    """Return whether the figures of catalogs can be read in a database with *faults*."""
+    """Return whether the statistics of catalogs can be read in a database with *faults*."""
     return not any(fault["kind"] in NEEDED_TO_READ for fault in faults)
 
 
 def _line(thing: Thing, state: str) -> str:
-    """Return the line that brings *thing* back from *state*; "" if that is the start of Zope."""
+    """Return the command that repairs *thing* if its state is *state*; "" if the start of Zope repairs it."""
     if state == "invalid":
         return f"REINDEX INDEX {thing.name}"
     if thing.kind == TRIGRAMS:
         return "pgcatalog vacuum ZOPE_CONF"
-    # The rows are worth nothing without it.
+    # The rows of the table are useless without it.
     return "" if thing.is_made_again else f"DROP TABLE {thing.of} CASCADE"

@@ -1,6 +1,6 @@
-"""What keeps a database from carrying catalogs well: every finding is a line that says what to do.
+"""Problems of a server or database that affect catalogs; each finding includes a remedy.
 
-Reads only; every function takes a psycopg connection whose rows are dicts.
+Reads only; connections are psycopg's, with dicts as rows.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ ERROR = "error"
 WARNING = "warning"
 #: The oldest version of PostgreSQL that the catalog is tested with.
 OLDEST = 15
-#: PostgreSQL's default: little for a database that is larger.
+#: PostgreSQL's default of shared_buffers, too little for a larger database.
 SMALL_BUFFERS = 128 << 20
-#: Seconds after which an open transaction is long.
+#: Seconds after which an open transaction is reported.
 LONG = 600.0
-#: Dead rows of a table that autovacuum should have removed: more than there are live ones.
+#: A table with more dead rows than this, and than live rows, is reported: autovacuum should have removed them.
 MANY_DEAD = 10_000
 #: Connections of a Zope process besides the storage's pool: the storage's own, for commits, a background thread's, and three
 #: of a worker that reads a file.
@@ -37,7 +37,7 @@ BESIDES_POOL = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong (``error``) or should be looked at (``warning``), and what to do."""
+    """A problem (``error``) or a possible problem (``warning``), and its remedy."""
 
     level: str
     subject: str
@@ -49,7 +49,7 @@ class Finding:
 
 
 def database_findings(connection: Connection[Any]) -> Iterator[Finding]:
-    """Yield what is to say of the server, the rights of the connection's role, and what is going on."""
+    """Yield findings about the server, the rights of the connection's role, long transactions, tables and disk space."""
     [server] = connection.execute(load_sql("findings_server")).fetchall()
     yield from server_findings(server)
     yield from rights_findings(connection, server)
@@ -58,13 +58,13 @@ def database_findings(connection: Connection[Any]) -> Iterator[Finding]:
     overview = statistics.overview(statistics.executing(connection)) if has_catalogs else {"catalogs": []}
     for catalog in overview["catalogs"]:
         yield from table_findings(catalog)
-        # A rebuild keeps the old table until the new one is complete.
+        # During a rebuild the old table exists beside the new one.
         if server["is_local"]:
             yield from disk_findings(server["data_directory"], catalog["table_bytes"] + catalog["index_bytes"])
 
 
 def server_findings(server: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what is to say of *server*, a row of health_server.sql."""
+    """Yield findings about *server*, the row of findings_server.sql."""
     if server["version"] < OLDEST * 10000:
         text = f"version {server['version_name']} is older than {OLDEST}"
         yield Finding(ERROR, "PostgreSQL", text, f"Upgrade the server to PostgreSQL {OLDEST} or newer.")
@@ -86,7 +86,7 @@ def server_findings(server: dict[str, Any]) -> Iterator[Finding]:
 
 
 def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what the role of *connection* cannot do; *server* is a row of health_server.sql."""
+    """Yield findings about missing rights of the role of *connection*; *server* is the row of findings_server.sql."""
     role, schema = server["role"], server["schema"]
     if not server["may_create"]:
         text = f"the role {role} may not create tables in the schema {schema or 'of its search_path, which does not exist'}"
@@ -104,7 +104,7 @@ def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iter
 
 
 def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
-    """Yield transactions that have been open for long: they hold retired tables and dead rows."""
+    """Yield transactions that have been open for long: they prevent the removal of retired tables and dead rows."""
     for row in connection.execute(load_sql("findings_transactions"), [LONG]).fetchall():
         text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has one open for"
         remedy = f"End that program, or SELECT pg_terminate_backend({row['pid']});"
@@ -113,7 +113,7 @@ def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
 
 
 def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what is to say of the table of *catalog*, one of those of ``statistics.overview``."""
+    """Yield findings about the table of *catalog*, an item of ``catalogs`` in ``statistics.overview``."""
     name = catalog["relation"]
     if catalog["dead_rows"] > max(MANY_DEAD, catalog["estimated_rows"]):
         text = f"{name} has {catalog['dead_rows']} dead rows"
@@ -121,7 +121,7 @@ def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
 
 
 def reference_findings(connection: Connection[Any]) -> Iterator[Finding]:
-    """Yield a finding if objects of the storage refer to some that are gone, as after a pack beside saves without us."""
+    """Yield a finding if stored objects refer to missing ones, as after a pack during saves without plone.pgcatalog."""
     [found] = connection.execute("SELECT to_regclass('object_state') IS NOT NULL AS is_there").fetchall()
     if not found["is_there"]:
         return
@@ -138,9 +138,9 @@ def reference_findings(connection: Connection[Any]) -> Iterator[Finding]:
 
 
 def disk_findings(folder: str | None, needed: int) -> Iterator[Finding]:
-    """Yield a finding if the disk of *folder*, the server's data, has less than *needed* bytes free.
+    """Yield a finding if the disk of *folder*, the server's data directory, has less than *needed* bytes free.
 
-    None, or a folder that is not on this machine, says nothing.
+    Yields nothing if *folder* is None or is not on this machine.
     """
     if folder is None or not Path(folder).exists():
         return
@@ -153,9 +153,9 @@ def disk_findings(folder: str | None, needed: int) -> Iterator[Finding]:
 def connection_findings(
     connection: Connection[Any], processes: int, threads: int, pool_size: int, pool_max: int
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the sizes of pools for *processes* of Zope with so many *threads*.
+    """Yield findings about the pool sizes for *processes* of Zope with *threads* threads each.
 
-    *pool_size* is that of the ZODB, *pool_max* the pool-max-size of the storage.
+    *pool_size* is the pool-size of the ZODB, *pool_max* the pool-max-size of the storage.
     """
     if pool_size <= threads:
         text = f"pool-size {pool_size} of the ZODB is not larger than the number of threads, {threads}"
@@ -176,9 +176,9 @@ def connection_findings(
 
 
 def pooler_findings(connection: Connection[Any], dsn: str) -> Iterator[Finding]:
-    """Yield what is wrong with the pooler that *connection*, to the database *dsn*, goes through.
+    """Yield findings about the pooler of *connection*, a connection to the database *dsn*.
 
-    Nothing is if it gives each client a session of the server until the end.
+    Yields nothing for a pooler that assigns each client a session of the server until it disconnects.
     """
     if not shares_sessions(dsn):
         return
@@ -195,5 +195,5 @@ def pooler_findings(connection: Connection[Any], dsn: str) -> Iterator[Finding]:
 
 
 def megabytes(count: int) -> str:
-    """Return *count* bytes for people to read."""
+    """Return *count* bytes as a text in MB."""
     return f"{count / (1 << 20):,.0f} MB"

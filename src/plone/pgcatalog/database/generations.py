@@ -1,10 +1,10 @@
-"""What the threads of a process know of a database's catalogs without asking it.
+"""The process's cache of the states of a database's catalogs, shared by all threads.
 
-Catalogs are written inside the storage's commits, and those are serialised: snapshots with the same newest
-transaction show the same catalogs.  The storage reads that transaction's id with every new snapshot.
+Catalogs are written inside the storage's commits, which are serialised: snapshots with the same newest transaction show the
+same catalogs.  The storage reads that transaction's id with every new snapshot.
 
-A failover to an asynchronous standby, and a restored backup, take transactions back that the process has seen.  Numbers
-(generations, xmin) come again then, for other content; ids of transactions, which are times, do not.
+A failover to an asynchronous standby, or a restored backup, removes transactions that the process has seen.  Numbers
+(generations, xmin) are then assigned again, for other content; ids of transactions are times and are not reused.
 """
 
 from collections import deque
@@ -28,10 +28,10 @@ import itertools
 import threading
 
 
-#: Catalogs by the zoid of their tool.
+#: Zoid of a catalog tool -> state of the catalog.
 States = Mapping[int, CatalogState]
 
-#: What a SELECT reads of the states, and from where: one row at least.
+#: The columns and the FROM clause of a SELECT of the states; it returns at least one row.
 COLUMNS = (
     "catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
@@ -40,9 +40,9 @@ COLUMNS = (
 )
 OF_CATALOGS = "FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 
-#: Ids of transactions that are remembered as part of the history.
+#: Number of transaction ids that are cached as part of the history.
 REMEMBERED = 100
-#: Transactions whose states are remembered: snapshots that threads have open at once.
+#: Number of transactions whose states are cached: snapshots that threads have open at once.
 REMEMBERED_STATES = 20
 
 _numbers = itertools.count(1)
@@ -50,15 +50,15 @@ _databases: "WeakKeyDictionary[Any, Generations]" = WeakKeyDictionary()
 
 
 class Generations:
-    """The newest states known of one opened database.
+    """The cached states, history, lists and statistics of one opened database.
 
-    ``number`` names, in this process, the database and its history: it is another one when the database has lost
+    ``number`` identifies the database and its history within this process; it changes when the database has lost
     transactions.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: the newest transaction of this process that a lost history had
+        #: newest transaction that this process committed in the history that was lost last
         self._lost = 0
         #: how often the history has changed
         self.changes = 0
@@ -66,51 +66,54 @@ class Generations:
 
     def _begin(self) -> None:
         self.number = next(_numbers)
-        #: newest transaction of a snapshot -> the states that it shows, in the order of the transactions
+        #: newest transaction of a snapshot -> the states that it shows, sorted by transaction
         self._states: dict[int, States] = {}
-        #: whether a statement of this process has been answered
+        #: whether a statement of this process has returned
         self.has_read = False
-        #: newest transactions that were seen
+        #: the last transactions known to be part of the history
         self._tids: deque[int] = deque(maxlen=REMEMBERED)
-        #: how many milliseconds the server gives a statement, 0 for any number; None as long as nobody has asked
+        #: the server's statement_timeout in milliseconds, 0 for no limit; None before it is read
         self.own_limit: int | None = None
-        #: the quoted schema of pg_trgm; None if that, or its index of words, is not there
+        #: the quoted schema of pg_trgm; None if the extension or its index of words is missing
         self.trigrams: str | None = None
-        #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
+        #: whether the server's own work_mem is large enough for large bitmaps; None before it is read
         self.has_memory: bool | None = None
-        #: the lists that columns hold the numbers of
+        #: the interned lists
         self.sets = KnownSets()
-        #: which share of the rows of catalogs has which values
+        #: shares of rows by column and value
         self.selectivity = Selectivity()
 
     @classmethod
     def of(cls, database: Any) -> "Generations":
-        """Return the one of *database*, a ZODB.DB."""
+        """Return the Generations of *database*, a ZODB.DB, created on first use."""
         found = _databases.get(database)
         return _databases.setdefault(database, cls()) if found is None else found
 
     @property
     def newest(self) -> States:
-        """The remembered states of the newest transaction."""
+        """The cached states of the newest transaction."""
         return next(reversed(self._states.values()), {})
 
     @property
     def remembers(self) -> bool:
-        """Whether states of any snapshot are remembered."""
+        """Whether states of any snapshot are cached."""
         return bool(self._states)
 
     def states_at(self, tid: int | None) -> States | None:
-        """Return the states in snapshots whose newest transaction is *tid*, None if they must be read."""
+        """Return the states in snapshots whose newest transaction is *tid*; None if they are not cached."""
         return None if tid is None else self._states.get(tid)
 
     def remember(self, tid: int, states: States) -> None:
-        """Note the *states* read in a snapshot whose newest transaction is *tid*."""
+        """Cache *states*, which were read in a snapshot whose newest transaction is *tid*."""
         with self._lock:
-            # Another dict, since other threads read the former one.
+            # A new dict, because other threads read the former one.
             self._states = dict(sorted({**self._states, tid: states}.items())[-REMEMBERED_STATES:])
 
     def learn_settings(self, own_limit: int, has_memory: bool, trigrams: str | None) -> None:
-        """Note the server's settings; *has_memory* from the first time on: what a session sets itself says nothing."""
+        """Store the server's settings.
+
+        *has_memory* counts only the first time: later the session may have set its own work_mem.
+        """
         self.own_limit = own_limit
         self.trigrams = trigrams
         if self.has_memory is None:
@@ -119,14 +122,14 @@ class Generations:
     # -- plans
 
     def is_small(self) -> bool:
-        """Return whether plans for any values are good enough: all catalogs are known to have few rows.
+        """Return whether generic plans are good enough: all catalogs are known to have few rows.
 
-        The first statement of a process reads the catalogs, and is sent with how its whole transaction is planned.
+        False before the catalogs are read: the first statement of a transaction is sent with its planner settings.
         """
         return bool(self.newest) and all(0 <= state.rows < FEW_ROWS for state in self.newest.values())
 
     def planning(self) -> tuple[str, ...]:
-        """Return the commands that set how PostgreSQL plans and runs the statements of a transaction."""
+        """Return the SET LOCAL commands for planner and work_mem of a transaction."""
         if self.is_small():
             return (PLAN_GENERIC,)
         most = max((state.rows for state in self.newest.values()), default=0)
@@ -140,19 +143,19 @@ class Generations:
             self._tids.append(tid)
 
     def has_seen(self, tid: int) -> bool:
-        """True when *tid* is known to be a transaction of the history."""
+        """Return whether *tid* is known to be a transaction of the history."""
         return tid in self._tids
 
     def newest_tid(self, limit: int | None = None) -> int:
-        """Return the newest transaction known, up to *limit*; 0 for none."""
+        """Return the newest known transaction, up to *limit*; 0 if there is none."""
         tids = tuple(self._tids)
         newest = max(tids, default=0)
         return newest if limit is None or newest <= limit else max((tid for tid in tids if tid <= limit), default=0)
 
     def change_history(self, number: int, committed: int) -> bool:
-        """Forget everything about the history *number*; *committed* is the newest transaction of this process in it.
+        """Empty this cache if it still has the history *number*; return False if another thread was faster.
 
-        Returns False if another thread was faster.
+        *committed* is the newest transaction of this process in that history.
         """
         with self._lock:
             if number != self.number:
@@ -164,7 +167,7 @@ class Generations:
 
 
 def states_of(rows: Iterable[Sequence[Any]]) -> States:
-    """Return the states that *rows* of COLUMNS tell; without a catalog there is a row of NULLs."""
+    """Return the states in *rows* of COLUMNS; without a catalog there is one row of NULLs."""
     return {
         row[0]: CatalogState(
             relation=row[1],
@@ -185,5 +188,5 @@ def states_of(rows: Iterable[Sequence[Any]]) -> States:
 
 
 def newest_set(states: States) -> int:
-    """Return which list (``added``) is the newest one in a snapshot with *states*."""
+    """Return the ``added`` of the newest list in a snapshot with *states*; 0 if there are no lists."""
     return max((state.newest_set for state in states.values()), default=0)

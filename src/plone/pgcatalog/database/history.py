@@ -1,8 +1,8 @@
-"""Notices when the database has lost transactions, or would hide one from others.
+"""Detects transactions that the database has lost, and commits that other processes would never see.
 
-A failover to an asynchronous standby and a restored backup take back transactions that a process has seen: objects,
-rows and answers it keeps are of a history that never was.  And a transaction whose id is not the newest of its history
-is never polled by processes that have seen a newer one: ids come from the clocks of several machines.
+A failover to an asynchronous standby, or a restored backup, removes transactions that a process has seen: its cached
+objects, rows and results belong to a history that no longer exists.  And a process that has seen a newer transaction never
+polls one with an older id; ids come from the clocks of several machines.
 """
 
 from contextlib import suppress
@@ -28,10 +28,10 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-#: The objects that were changed, as zodb-pgjsonb finds them, and their transactions.
+#: The zoids of the objects that were changed, as zodb-pgjsonb finds them, and their transactions.
 CHANGED = "SELECT zoid, tid FROM object_state WHERE tid > %s AND tid <= %s"
 IS_LOGGED = "SELECT EXISTS (SELECT FROM transaction_log WHERE tid = %s)"
-#: The first statement of ours in a commit also sets how long all that follows may wait for a lock.
+#: The first statement of ours in a commit; it also limits how long all later statements may wait for a lock.
 NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
 
 
@@ -41,54 +41,54 @@ class SnapshotHistory:
     def __init__(self, jar: Any) -> None:
         self.jar = jar
         self._number: int | None = None
-        #: the history whose objects the connection has loaded
+        #: number of the history whose objects the connection has loaded
         self._loaded: int | None = None
-        #: the newest transaction that was known before the snapshot was taken, and in which history
+        #: newest transaction known before the snapshot was taken, and number of its history
         self._known_before = 0, 0
-        #: the same for the next snapshot: the end of a transaction still reads from this one
+        #: the same for the next snapshot: the end of a transaction still reads from the current one
         self._known_next = 0, 0
-        #: the transaction that the database was asked for, and in which history
+        #: last result of ``expected_tid``, and number of its history
         self._expected = 0, 0
 
     @property
     def generations(self) -> Generations:
-        """What the process knows of the database's catalogs."""
+        """The process's cache of the states of the database's catalogs."""
         return Generations.of(self.jar.db())
 
     @property
     def tid(self) -> int | None:
-        """The newest transaction of the snapshot; None outside of one."""
+        """The newest transaction of the snapshot; None without a snapshot."""
         return snapshot_tid(self.jar)
 
     @property
     def number(self) -> int | None:
-        """The history of the snapshot, as ``Generations.number``; None when nobody knows."""
+        """The number of the snapshot's history, as ``Generations.number``; None if it is unknown."""
         if self._number is None and self.generations.has_seen(self.tid or 0):
             self._number = self.generations.number
         return self._number
 
     def forget_snapshot(self) -> None:
-        """Called when the storage takes a new snapshot."""
+        """Forget the history of the old snapshot; called when the storage takes a new one."""
         self._number = None
         self._known_before = self._known_next
 
     def end_snapshot(self) -> None:
-        """Called before the storage takes a new snapshot, which shows all that is known by now."""
+        """Note the newest known transaction; called before the storage takes a new snapshot, which contains it."""
         history = self.generations.number
         self._known_next = newest_known(self.jar.db()), history
 
     def _known(self) -> int:
-        """Return the newest transaction of this history that was known before the snapshot was taken; 0 for none."""
+        """Return the newest transaction of this history that was known before the snapshot was taken; 0 if there is none."""
         tid, history = self._known_before
         return tid if history == self.generations.number else 0
 
     @property
     def is_newest(self) -> bool:
-        """Whether the snapshot has the newest transaction that was known before it was taken, by its id."""
+        """Whether the snapshot reaches the newest transaction that was known before it was taken, by its id."""
         return (self.tid or 0) >= self._known()
 
     def expected_tid(self) -> int:
-        """Return the newest known transaction that the snapshot must have; 0 if none is known."""
+        """Return the newest known transaction that the snapshot must contain; 0 if there is none."""
         history, newest = self.generations.number, self.tid or 0
         expected = self._known()
         if expected <= newest:
@@ -98,9 +98,9 @@ class SnapshotHistory:
         return expected
 
     def place(self, is_there: bool) -> None:
-        """Find the history of the snapshot, in which the last ``expected_tid()`` *is_there* or not.
+        """Assign the snapshot to its history; *is_there* says whether it contains the last ``expected_tid()``.
 
-        Raises HistoryChanged when it is missing; all that the process knows of the database is forgotten then.
+        Raises HistoryChanged if an expected transaction is missing, after emptying the process's caches of the database.
         """
         tid, generations = self.tid, self.generations
         if tid is None:
@@ -115,12 +115,13 @@ class SnapshotHistory:
         if tid >= generations.newest_tid() or generations.has_seen(tid):
             generations.learn(tid)
             self._number = generations.number
-        # Else a newer one is known, which another history may have: nothing says so, or not.
+        # Otherwise a newer transaction is known, perhaps of another history: the history of the snapshot stays unknown.
 
     def check(self, connection: Any) -> None:
-        """Forget objects and answers of a lost history before any object is read on *connection*, psycopg's.
+        """Discard objects and caches of a lost history before any object is read on *connection*, psycopg's.
 
-        Asks the database if no thread has met the snapshot's newest transaction yet, or what was known before is later.
+        Queries the database only if no thread has met the snapshot's newest transaction yet, or a later one was known
+        before.
         """
         tid = self.tid
         if tid is not None:
@@ -139,12 +140,12 @@ class SnapshotHistory:
             self.place(is_there)
 
     def require(self) -> None:
-        """Raise HistoryChanged if objects of a lost history may have been read in this transaction."""
+        """Raise HistoryChanged if this transaction may have read objects of a lost history."""
         if self._loaded != self.generations.number and self._load_anew():
             raise HistoryChanged
 
     def _load_anew(self) -> bool:
-        """Forget the connection's objects if they are of a lost history; return whether they were."""
+        """Discard the connection's objects if they are of a lost history; return whether they were."""
         number, loaded = self.generations.number, self._loaded
         self._loaded = number
         if loaded == number or not self.generations.changes:
@@ -154,7 +155,7 @@ class SnapshotHistory:
 
 
 class RefusedCommit:
-    """A data manager that stores nothing and fails a commit with *error*."""
+    """A data manager that stores nothing and makes a commit fail with *error*."""
 
     def __init__(self, error: HistoryChanged) -> None:
         self.error = error
@@ -178,18 +179,18 @@ class RefusedCommit:
 
 
 def newest_known(database: Any) -> int:
-    """Return the newest transaction of *database* that the process has seen or committed; 0 for none."""
+    """Return the newest transaction of *database* that the process has seen or committed; 0 if there is none."""
     generations = Generations.of(database)
     generations.learn(committed_tid(database))
     return generations.newest_tid()
 
 
 def read_changes(database: Any, connection: Any, since: int, newest: int) -> list[tuple[Any, ...]]:
-    """Return (zoid, tid) of objects that were changed after the transaction *since*, in a snapshot up to *newest*; one message.
+    """Return (zoid, tid) of the objects that were changed after the transaction *since*, up to *newest*; one message.
 
-    *connection*, psycopg's, has the snapshot.  The same message says whether this belongs to the known history of *database*;
-    ``SnapshotHistory.check`` asks when it does not.  If the process remembers states of catalogs, and not those of this
-    snapshot, the message reads them.  Raises psycopg.Error.
+    *connection*, psycopg's, has a snapshot whose newest transaction is *newest*.  The same message checks whether it belongs
+    to the known history of *database*; if not, ``SnapshotHistory.check`` queries again.  It also reads the states of
+    catalogs, if the process has cached states, but none for this snapshot.  Raises psycopg.Error.
     """
     generations = Generations.of(database)
     newest_known(database)
@@ -197,13 +198,13 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     is_new = generations.remembers and generations.states_at(newest) is None
     read = StatesRead(generations, expected) if is_new else None
     questions = [Statement(IS_LOGGED, (expected,))] if read is None else read.statements
-    # A plan of CHANGED for any transactions would read the whole table.
+    # A generic plan of CHANGED would read the whole table.
     changed = Statement(CHANGED, (since, newest), is_prepared=False)
     prepared = PreparedStatements.of(connection)
     try:
         changes, *results = prepared.run([changed, *questions])
     except psycopg.Error:
-        # Others may have removed what was prepared.
+        # Another client may have removed the prepared statements.
         prepared.forget()
         raise
     [is_there, *_] = results[0][0]
@@ -217,9 +218,9 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
 
 
 def change_history(database: Any, history: int) -> None:
-    """Forget what the process knows of *database* in the *history* of that number, unless another thread has done so.
+    """Empty the process's caches of *database*, unless another thread has already changed the *history* of that number.
 
-    Connections forget their objects when they are used next.
+    Connections discard their objects when they are used next.
     """
     if Generations.of(database).change_history(history, committed_tid(database)):
         logger.warning("the database has lost transactions: all that this process knew of it is forgotten")
@@ -227,10 +228,12 @@ def change_history(database: Any, history: int) -> None:
 
 
 def check_order(database: Any, cursor: Any) -> None:
-    """Check the commit to *database* that is running with *cursor*, behind the storage's lock, and limit its waits.
+    """Check that the running commit to *database* has the newest id, and limit its waits for locks.
 
-    Raises ClockBehind if its id is not the newest: others would never see it.  The repeated one will have the newest.
-    Raises HistoryChanged if a transaction that the process has seen is gone.
+    *cursor* runs the commit, behind the storage's lock.  Raises:
+
+    - ClockBehind if its id is not the newest: other processes would never see it.  The repeated commit gets the newest id.
+    - HistoryChanged if a transaction that the process has seen is gone.
     """
     expected, history = newest_known(database), Generations.of(database).number
     with cursor.connection.cursor(row_factory=tuple_row) as plain:

@@ -1,8 +1,8 @@
-"""The keywords that rows may have, of columns that keep their lists themselves.
+"""The keywords that rows may have, for columns that store their keywords themselves (columns that are not interned).
 
-Each stands in ``pgcatalog_sets`` as a list of one.  The columns that this is true of are ``collected`` by a catalog.  Its
-keywords there need not be looked for in all rows: who knows what there may be asks for each whether any row has it.  Rows
-may have lost some; a rebuild removes those.
+Each such keyword is a list with one element in ``pgcatalog_sets``.  A column is ``collected`` in a catalog if all its
+keywords are there.  Its distinct values then need no scan of all rows: the caller checks for each keyword whether some row
+has it.  Rows may have lost some of these keywords; a rebuild removes them.
 """
 
 from collections import Counter
@@ -22,23 +22,23 @@ from psycopg import sql
 from typing import Any
 
 
-#: PostgreSQL looks up a keyword in a GIN in about the time in which it reads so many rows.
+#: PostgreSQL looks up one keyword in a GIN index in about the time in which it reads this many rows.
 ROWS_PER_KEYWORD = 50
-#: Nearly all frequent keywords are in the newest rows, which are read at once: the GIN has long lists of such ones.
+#: Rows that are read first: nearly all frequent keywords are in the newest rows, and a GIN index has long lists for these.
 NEWEST = 100
 WITH_SOME_ROW = load_statement("keywords_with_some_row")
-#: Those of some columns that have more lists than a process knows.
+#: The columns among some that have more lists than a process caches.
 MANY = "SELECT name FROM pgcatalog_sets WHERE name = ANY(%s::text[]) GROUP BY name HAVING count(*) > %s"
 ALL = "SELECT DISTINCT unnest({column}) FROM {relation} LIMIT %s"
 
 
 def lists_of_one(name: str, keywords: Collection[str]) -> Sets:
-    """Return the lists that say that rows may have *keywords* in the column *name*."""
+    """Return a list with one element for each of *keywords* in the column *name*, by number."""
     return {set_number(name, [keyword]): (name, [keyword]) for keyword in keywords}
 
 
 def collect(cursor: Cursor[Any], names: Collection[str], new: Sets) -> frozenset[str]:
-    """Save the *new* lists of one; return the columns of *names* that are still collected: not those with too many."""
+    """Save *new*, lists with one element; return the columns of *names* that are still collected, without too many lists."""
     counts = Counter(name for name, _ in new.values())
     few = [name for name in names if counts[name] <= MANY_LISTS]
     save(cursor, {number: (name, values) for number, (name, values) in new.items() if name in few})
@@ -49,9 +49,9 @@ def collect(cursor: Cursor[Any], names: Collection[str], new: Sets) -> frozenset
 
 
 def collect_all(cursor: Cursor[Any], relation: str, names: Collection[str]) -> frozenset[str]:
-    """Save all keywords in the columns *names* of *relation*, which are read whole; return as ``collect`` does.
+    """Save all keywords in the columns *names* of *relation*, which is read whole; return the collected columns.
 
-    Those that no row has any more are expected to be forgotten next, so that they do not count.
+    Lists that no row has any more do not count: the caller removes them next.
     """
     few = set()
     for name in names:
@@ -65,12 +65,9 @@ def collect_all(cursor: Cursor[Any], relation: str, names: Collection[str]) -> f
 
 
 def with_some_row(state: CatalogState, column: Column, keywords: Sequence[str]) -> Statement | None:
-    """Return the statement for those of *keywords* that a row of *state* has.
-
-    None where reading all rows takes no longer.
-    """
+    """Return the statement for those *keywords* that some row of *state* has; None if reading all rows takes no longer."""
     if len(keywords) * ROWS_PER_KEYWORD > state.rows:
         return None
     text = WITH_SOME_ROW.format(column=column.quoted, relation=quote(state.relation), newest=NEWEST)
-    # A scan stops at the first row that has a keyword, and PostgreSQL expects one soon; of most of these there are few.
+    # PostgreSQL expects a sequential scan to stop early at a row with the keyword, but most of these keywords are rare.
     return Statement(text, (list(keywords),), is_costly=True)

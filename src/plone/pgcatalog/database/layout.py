@@ -1,4 +1,4 @@
-"""What a catalog's relation has: its columns and SQL indexes, its names, and its row of pgcatalog_state."""
+"""The layout of a catalog's relation: its columns and SQL indexes, its names, and its row of pgcatalog_state."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ ASKED_MOST = (
     "parent_path",
     "depth",
 )
-#: What searches count by most, so that a count reads an index and no row: name of the SQL index -> its columns.  Who may see an
-#: object comes first: every search by somebody who may not see everything asks for that.
+#: Covering indexes for the most frequent counts, so that a count reads no table row: name of the SQL index -> its columns.
+#: The roles come first, because every search of a user who may not see everything filters by them.
 COVERING = {
     "seen_by_type": ("allowed_roles", "portal_type", "review_state", *EFFECTIVE),
     "seen_by_interface": ("allowed_roles", "object_provides", *EFFECTIVE),
@@ -41,13 +41,13 @@ def load_sql(name: str) -> str:
 
 
 def load_statement(name: str) -> str:
-    """Return the statement of ``database/sql/<name>.sql``, which has no comments, in one line: each message is shorter."""
+    """Return the statement of ``database/sql/<name>.sql``, which has no comments, in one line, to shorten messages."""
     return " ".join(load_sql(name).split())
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The typed columns a catalog needs besides rid, path, zoid and idx, and its SQL indexes."""
+    """The typed columns of a catalog besides rid, path, zoid and idx, and its SQL indexes."""
 
     columns: tuple[Column, ...]
     indexes: tuple[SQLIndex, ...]
@@ -62,7 +62,7 @@ class Layout:
         return frozenset(c.name for c in self.columns if c.interned_at_first)
 
     def interned(self, state: "CatalogState | None") -> frozenset[str]:
-        """Return the names of the columns that are interned in *state*, columns to be added to it included."""
+        """Return the names of the columns that are interned in *state*, including columns still to be added to it."""
         if state is None:
             return self.interned_at_first
         return state.interned | (self.interned_at_first - state.columns)
@@ -86,12 +86,12 @@ class Layout:
 
     @cached_property
     def interned_columns(self) -> Mapping[str, Column]:
-        """The columns that hold numbers, by name: those of a stored layout."""
+        """The columns that hold numbers of lists, by name; empty for a layout without ``with_interned``."""
         return {c.name: c for c in self.columns if c.is_interned}
 
     @property
     def signature(self) -> str:
-        """A short hash that differs when the columns differ."""
+        """A short hash of the names and types of the columns."""
         text = ",".join(f"{c.name}:{c.type}" for c in self.columns)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -100,10 +100,13 @@ class Layout:
 class CatalogState:
     """A row of pgcatalog_state, as one snapshot sees it.
 
-    *tid* is the transaction that wrote it, *rows* the planner's estimate, -1 for none yet.
-    *complete* are columns with a value in every row, maybe not all such; *interned* those that hold numbers of lists, and
-    *newest_set* tells which lists there are (see ``sets``); *collected* those whose keywords are known (see ``keywords``), and
-    *counted* those whose values are (see ``counts``).
+    - *tid*: the transaction that wrote the row
+    - *rows*: the planner's estimate; -1 if there is none yet
+    - *complete*: columns known to have a value in every row
+    - *interned*: columns that hold numbers of lists
+    - *newest_set*: ``added`` of the newest list (see ``sets``)
+    - *collected*: columns whose keywords are all stored as lists (see ``keywords``)
+    - *counted*: columns whose values are counted (see ``counts``)
     """
 
     relation: str
@@ -138,12 +141,12 @@ def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQL
 
 
 def relation_name(zoid: int, version: int) -> str:
-    """Return the name of the *version*-th relation of the catalog tool with oid *zoid*."""
+    """Return the name of the relation number *version* of the catalog tool with oid *zoid*."""
     return f"pgcatalog_{zoid:x}" if version == 1 else f"pgcatalog_{zoid:x}_{version}"
 
 
 def is_unfilled(relation: str) -> bool:
-    """Return whether *relation* has number 0: a catalog got it that came without one, and was not filled since."""
+    """Return whether *relation* has number 0: created for a catalog that arrived without one, and not filled since."""
     return relation.endswith("_0")
 
 
@@ -153,9 +156,9 @@ def view_name(relation: str) -> str:
 
 
 def in_row_order(columns: Iterable[Column]) -> list[Column]:
-    """Return *columns* as they follow each other in a row: those that are asked most and the short ones in front.
+    """Return *columns* in their order in a row: the ones filtered by most, then short ones, are first.
 
-    PostgreSQL walks over all that is in front of a column to read it.
+    To read a column, PostgreSQL walks over all columns in front of it.
     """
 
     def place(column: Column) -> tuple[int, int]:
@@ -169,24 +172,25 @@ def in_row_order(columns: Iterable[Column]) -> list[Column]:
 
 
 def index_name(relation: str, name: str) -> str:
-    """Return a name within PostgreSQL's 63 bytes."""
+    """Return *name* with the prefix *relation*; *name* is hashed if the result exceeds PostgreSQL's 63 bytes."""
     full = f"{relation}_{name}"
     if len(full.encode()) <= 63:
         return full
     return f"{relation}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
-#: Chunks of a table from which on an index of the neighbours pays; below, all are compared, which takes 6 ms for as many.
+#: Chunks of a table from which on an index for nearest neighbours pays; below, all are compared, which takes 6 ms for this
+#: many.
 HNSW_FROM = 10_000
-#: Dimensions that HNSW of halfvec can have.
+#: The most dimensions that an HNSW index on halfvec can have.
 HNSW_DIMENSIONS = 4000
 
 
 def chunks_prefix(zoid: int) -> str:
-    """Return how the names of the tables begin that have the chunks of the texts of the catalog tool with oid *zoid*."""
+    """Return the prefix of the names of the tables with text chunks of the catalog tool with oid *zoid*."""
     return f"{relation_name(zoid, 1)}_chunks_"
 
 
 def idx_table(relation: str) -> str:
-    """Return the name of the table with the idx that *relation*, while it is being built, has got for object_state."""
+    """Return the name of the table with the idx values that *relation*, while it is being built, holds for object_state."""
     return f"{relation}_idx"

@@ -1,4 +1,4 @@
-"""Sends statements on the storage's connection, behind a savepoint: an SQL error costs its message, not the transaction."""
+"""Sends statements on the storage's connection behind a savepoint, so that an SQL error does not abort the transaction."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -21,22 +21,22 @@ ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 
 
 class Messages:
-    """The messages of *jar*, a ZODB connection, to its server."""
+    """The messages of *jar*, a ZODB connection, to its server; a message is one round trip with several statements."""
 
     def __init__(self, jar: Any) -> None:
         self._jar = jar
         self._has_savepoint = False
         #: whether the snapshot has temporary tables
         self.has_tables = False
-        #: catalog -> overlay that shows its pending rows
+        #: zoid of a catalog -> overlay that shows its pending rows
         self.overlays: dict[int, Any] = {}
-        #: changes of temporary tables, for the next message
+        #: changes of temporary tables that the next message runs first
         self._writes: list[Statement] = []
-        #: seconds it has taken so far to make Python's values of rows
+        #: seconds in which rows were decoded so far
         self.fetching = 0.0
-        #: seconds that statements which went along have taken so far
+        #: seconds so far between the result of a leading statement and the end of its message
         self.going_along = 0.0
-        #: whether the last message had a statement that was new to the connection
+        #: whether the last message contained a statement that was new to the connection
         self.met_new = False
 
     @property
@@ -45,7 +45,7 @@ class Messages:
         return storage.connection(self._jar)
 
     def forget_snapshot(self) -> None:
-        """Called when the storage takes a new snapshot, which has no savepoint and no temporary table."""
+        """Discard savepoint and overlays; called when the storage takes a new snapshot, which has no temporary tables."""
         self._has_savepoint = self.has_tables = False
         self._forget_overlays()
 
@@ -54,17 +54,19 @@ class Messages:
         self._writes.clear()
 
     def send(self, statements: Sequence[Statement], settings: Sequence[str], first: int | None) -> list[Rows]:
-        """Run *statements* in one message; return the rows of each.  Those behind the *first* one go along with it.
+        """Run *statements* in one message; return the rows of each.
 
-        *settings* are the commands for a transaction that has no savepoint yet.  The first statements of the message are
-        those that ``write`` was given since the last one.  Statements are prepared when they come again.
+        - *settings*: commands that are sent first if the transaction has no savepoint yet
+        - *first*: place of the leading statement, see ``PreparedStatements.run``
+
+        The changes queued by ``write`` run before *statements*.  Statements are prepared from their second use on.
         """
         overlays = dict(self.overlays)
         try:
             return self._send(statements, settings, first)
         except psycopg.errors.InvalidSqlStatementName:
             PreparedStatements.of(self.connection).forget()
-            # The rollback has emptied their tables.
+            # The rollback to the savepoint has emptied the temporary tables.
             self.overlays.update(overlays)
             for overlay in overlays.values():
                 overlay.fill()
@@ -90,11 +92,11 @@ class Messages:
         return rows
 
     def write(self, query: str, *rows: Sequence[Any]) -> None:
-        """Have the next message run *query*, a change of a temporary table, once for each of *rows*, its parameters."""
+        """Queue *query*, a change of a temporary table, for the next message: once for each of *rows*, its parameters."""
         self._writes += [Statement(query, tuple(row)) for row in rows]
 
     def run(self, query: str) -> None:
-        """Run the commands *query*, such as those that create temporary tables."""
+        """Run the commands *query*, such as CREATE TEMPORARY TABLE."""
         self.has_tables = True
         self._guarded(lambda connection: connection.execute(query, prepare=False), sets_savepoint=True)
 
@@ -102,7 +104,10 @@ class Messages:
         return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
 
     def _guarded(self, action: Callable[[Any], Any], sets_savepoint: bool = False) -> Any:
-        """Return *action* of the connection; an error is rolled back to the savepoint, set before or by the *action*."""
+        """Return the result of *action*, called with the connection; roll back to the savepoint after an error.
+
+        The savepoint is set here if *sets_savepoint*, else by *action*.
+        """
         connection = self.connection
         try:
             with transient_when_lost(connection):
@@ -112,7 +117,7 @@ class Messages:
                 return action(connection)
         except psycopg.Error:
             if connection.pgconn.transaction_status == TransactionStatus.INERROR:
-                # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
+                # Not with a cursor: behind a rollback, psycopg removes all prepared statements from the server.
                 PreparedStatements.of(connection).run([], [ROLL_BACK])
                 self._has_savepoint = True
                 self._forget_overlays()
@@ -120,7 +125,7 @@ class Messages:
 
 
 class Batch:
-    """Reads of a connection that wait for a message, by the zoid of their catalog."""
+    """The reads of a connection that wait for a common message, by the zoid of their catalog."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -128,9 +133,10 @@ class Batch:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Collect what is to be read: it goes in the message of the first rows that somebody inside needs, or of the end.
+        """Collect reads inside the context, and send them in one message.
 
-        Whoever counts a result inside has its first rows read, too.  A batch inside of another is part of that.
+        This is the message of the first rows that are used inside, or a message at the end.  Counting a result inside also
+        reads its first rows.  A nested batch is part of the outer one.
         """
         if self.is_open:
             yield
@@ -145,20 +151,20 @@ class Batch:
             self.clear()
 
     def add(self, zoid: int, *reads: Any) -> None:
-        """Have *reads* of the catalog *zoid* go in the message of the batch, if it is open."""
+        """Add *reads* of the catalog *zoid* to the batch, if it is open."""
         if self.is_open:
             self._reads.setdefault(zoid, []).extend(reads)
 
     def remove(self, zoid: int, read: Any) -> None:
-        """Have *read* go in no other message than its own."""
+        """Remove *read* from the batch: only its own message will contain it."""
         reads = self._reads.get(zoid, [])
         if read in reads:
             reads.remove(read)
 
     def take(self, zoid: int) -> list[Any]:
-        """Return what is collected of the catalog *zoid*, and forget it: it goes in the next message."""
+        """Remove and return the collected reads of the catalog *zoid*, for the next message."""
         return self._reads.pop(zoid, [])
 
     def clear(self) -> None:
-        """Forget what is collected: each is read by itself."""
+        """Discard the collected reads: each is sent in a message of its own."""
         self._reads.clear()

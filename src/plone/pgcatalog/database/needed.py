@@ -1,6 +1,7 @@
-"""Objects that lack what a job gives them, and have no job: files without a text, pages without vectors.  Needs no Zope.
+"""Finds objects that lack the result of a job and have no job: files without text, pages without vectors.  Needs no Zope.
 
-A rebuild makes rows without commits that put jobs, and a dump may be restored without tables of texts, chunks or jobs.
+A rebuild creates rows without commits that queue jobs, and a dump may be restored without the tables of texts, chunks or
+jobs.
 """
 
 from collections.abc import Callable
@@ -24,18 +25,18 @@ PUBLIC_BY_NUMBER = sql.SQL(
 )
 
 
-#: A statement without rows.
+#: A statement that returns no rows.
 NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
 
 
 @cache
 def content_types() -> frozenset[str]:
-    """Return the content types of the files that the package reads."""
+    """Return the content types of the files that the package extracts text from."""
     return frozenset((files("plone.pgcatalog") / "files" / "kinds.txt").read_text("utf-8").split())
 
 
 def is_read(content_type: str) -> bool:
-    """Return whether the package reads files of *content_type*."""
+    """Return whether the package extracts text from files of *content_type*."""
     return content_type.lower() in content_types()
 
 
@@ -45,20 +46,20 @@ def values_of(row: Any) -> tuple[Any, ...]:
 
 
 def settings_statement(catalog: int) -> NamedStatement:
-    """Return the statement whose rows ``NeededJobs`` is made of, for the catalog with tool oid *catalog*."""
+    """Return the statement for the *rows* of ``NeededJobs``, for the catalog with tool oid *catalog*."""
     return load_sql("needed"), {"catalog": catalog, "chunks": f"^{chunks_prefix(catalog)}[0-9]+$"}
 
 
 def files_in(rows: list[Any], reads: Callable[[str], bool] = is_read) -> list[int]:
-    """Return the zoids in *rows* of ``NeededJobs.files_statement`` whose file has a content type that *reads* is true of."""
+    """Return the zoids in *rows* of ``NeededJobs.files_statement`` whose content type satisfies *reads*."""
     return sorted({zoid for zoid, kind in map(values_of, rows) if kind and reads(kind)})
 
 
 class NeededJobs:
-    """The jobs that the catalog with tool oid *catalog* needs and has not; read with *execute*.
+    """The jobs that the catalog with tool oid *catalog* needs and that are not queued; read with *execute*.
 
-    *rows* are those of ``settings_statement``, read here by default.  The settings are those of the site of the catalog, as the storage
-    keeps them with the tool.
+    *rows* are the rows of ``settings_statement``, read here by default.  ``settings`` are the settings of the catalog's
+    site, which are part of the stored state of the tool.
     """
 
     def __init__(self, execute: Execute, catalog: int, rows: list[Any] | None = None) -> None:
@@ -67,9 +68,9 @@ class NeededJobs:
         rows = execute(*settings_statement(catalog)) if rows is None else rows
         self.is_there = bool(rows)
         self.settings: dict[str, Any] = {}
-        #: True if the text of some file is known, or waited for
+        #: True if there is a text of some file, or a job that extracts one
         self.has_texts = False
-        #: True if a job waits that is about the tables of chunks
+        #: True if a job for the tables of chunks is queued
         self.has_upkeep = False
         self._tables: list[dict[str, Any]] = []
         for row in rows:
@@ -80,11 +81,11 @@ class NeededJobs:
 
     @property
     def embedder(self) -> str:
-        """The URL of the site's embedder, "" without one."""
+        """The URL of the site's embedder; "" if there is none."""
         return str(self.settings.get("embedder_url") or "").strip()
 
     def table(self) -> dict[str, Any] | None:
-        """Return name and state of the newest table of chunks for the site's embedder, None without one."""
+        """Return name and completeness of the newest table of chunks for the site's embedder; None if there is none."""
         wanted = [str(self.settings.get(f"embedder_{name}") or "") for name in ("model", "passage_prefix")]
         for table in self._tables:
             try:
@@ -96,25 +97,25 @@ class NeededJobs:
         return None
 
     def files(self, reads: Callable[[str], bool] = is_read) -> list[int]:
-        """Return the zoids of the objects with a file without a text, of a content type that *reads* is true of."""
+        """Return the zoids of the objects with a file without text whose content type satisfies *reads*."""
         return files_in(self.execute(*self.files_statement()), reads)
 
     def files_statement(self) -> NamedStatement:
-        """Return the statement for objects with a file without a text, of any content type; see ``files_in``."""
+        """Return the statement for objects with a file without text, of any content type; see ``files_in``."""
         if not self.is_there or not self.settings.get("text_of_files", True):
             return NO_ROWS
         query = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
         return query.as_string(), {"catalog": self.catalog}
 
     def pages(self, chunks: str | None = None) -> list[int]:
-        """Return the zoids of the pages without a chunk in the table *chunks*, by default that of ``table``.
+        """Return the zoids of the pages without a chunk in the table *chunks*, by default the one of ``table``.
 
-        No page for a site without an embedder, all pages if there is no such table.
+        Empty for a site without an embedder; all pages if there is no such table.
         """
         return [zoid for (zoid,) in map(values_of, self.execute(*self.pages_statement(chunks)))]
 
     def pages_statement(self, chunks: str | None = None) -> NamedStatement:
-        """Return the statement of ``pages``: a row for each."""
+        """Return the statement of ``pages``, with one row per page."""
         if not self.is_there or not self.embedder:
             return NO_ROWS
         table = self.table()
@@ -127,7 +128,7 @@ class NeededJobs:
         return query.as_string(), {"catalog": self.catalog}
 
     def _visible(self) -> sql.Composable:
-        """Return the condition of rows that are to have vectors: all, or those that anonymous may see."""
+        """Return the condition for rows that get vectors: all rows, or the rows that anonymous users may see."""
         if self.settings.get("meaning_of_private", True):
             return sql.SQL("true")
         if ROLES.name not in self._columns:

@@ -11,12 +11,13 @@ logger = logging.getLogger(__name__)
 
 
 class OpenResults(WeakSet[Any]):
-    """Results and streams of one ZODB connection that are not read to their end."""
+    """The results and streams of one ZODB connection that are not completely read."""
 
     def materialize(self, ending: bool = False) -> HistoryChanged | None:
-        """Let each read what it still needs, before the snapshot is *ending* or the pending rows change, and forget it.
+        """Make each result read the rows that it still needs, and forget it, before the pending rows change.
 
-        A result that cannot be read raises the error when it is used.  Returns the error of a lost history, if there is one.
+        The same before the snapshot ends, with *ending*.  A result that cannot be read raises its error when it is used.
+        Returns the HistoryChanged among these errors, None if there is none.
         """
         changed = None
         for results in list(self):

@@ -1,8 +1,7 @@
-"""A PostgreSQL connection for code that has no ZODB snapshot at hand: scripts, workers, reports.
+"""PostgreSQL connections for code without a ZODB snapshot: scripts, workers, reports.
 
-Inside a request or script with an open ZODB connection of zodb-pgjsonb its snapshot connection is used, so
-SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thread, until
-``release_request_connection`` (at IPubEnd) gives it back.
+With an open ZODB connection of zodb-pgjsonb, its snapshot connection is used, so that SQL and objects agree.  Otherwise each
+thread uses a connection of a psycopg_pool, until ``release_request_connection`` (at IPubEnd) returns it.
 """
 
 from plone.pgcatalog import storage
@@ -22,7 +21,7 @@ import os
 import threading
 
 
-#: Connections a process may have to a database by this module, and the seconds it waits for one of them.
+#: Connections of a process to one database through this module, and the seconds to wait for one of them.
 POOL_SIZE = 4
 POOL_TIMEOUT = 30.0
 
@@ -33,15 +32,17 @@ _lock = threading.Lock()
 
 
 def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
-    """Return a psycopg connection to read from.
+    """Return a psycopg connection for reading.
 
-    *jar*, a ZODB connection of zodb-pgjsonb (the current site's when nothing is given), gives its own snapshot
-    connection.  Otherwise *dsn*, or the environment's PGCATALOG_DSN, names the database; the connection is
-    autocommit, read-only, and kept for the thread until it is released.  Rows are dicts by column name.  Nothing may be
-    kept on its session, as a temporary table or a SET: a pooler may give others the same.
+    - With *jar*, a ZODB connection of zodb-pgjsonb (by default the current site's): its snapshot connection.
+    - Otherwise with *dsn* (by default PGCATALOG_DSN of the environment): an autocommit, read-only connection, which belongs
+      to the thread until it is released.
 
-    Raises LookupError when there is none of them, ServiceUnavailable when no connection could be had for POOL_TIMEOUT
-    seconds: all are taken, or the server accepts none.
+    Rows are dicts by column name.  Leave no state on the session, such as temporary tables or SET: a pooler may share it
+    with other clients.
+
+    Raises LookupError if there is no such jar and no dsn; ServiceUnavailable if no connection is free within POOL_TIMEOUT
+    seconds, or the server accepts none.
     """
     if jar is None and dsn is None:
         jar = connection_of(getSite())
@@ -68,7 +69,7 @@ def _take(dsn: str) -> Any:
 
 
 def release_request_connection() -> None:
-    """Give back what this thread has taken."""
+    """Return the connections of this thread to their pools."""
     held: dict[str, Any] = _local.__dict__.pop("held", {})
     for dsn, connection in held.items():
         pool_for(dsn).putconn(connection)
@@ -106,9 +107,9 @@ def close_pools() -> None:
 
 
 def close_at_exit(database: Any) -> None:
-    """Close the pool of *database*, a ZODB.DB of zodb-pgjsonb, when the process ends, if it is still open.
+    """Close the pool of *database*, a ZODB.DB of zodb-pgjsonb, at the end of the process, if it is still open.
 
-    A pool that is not closed waits for its threads when Python ends, which Python 3.14 refuses with a traceback for each.
+    A pool left open waits for its threads when Python ends, which Python 3.14 refuses with a traceback for each thread.
     """
     _of_databases.add(storage.pool_of(database))
 

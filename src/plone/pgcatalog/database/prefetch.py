@@ -1,4 +1,4 @@
-"""Objects that the storage loads together: those of a result's rows, and what a starting process reads ahead."""
+"""Loads objects of the storage together: the objects of a result's rows, and the objects of a process's first page."""
 
 from collections.abc import Iterable
 from plone.pgcatalog.database.layout import load_statement
@@ -19,20 +19,20 @@ import psycopg
 import transaction
 
 
-#: Objects loaded together, unless the environment's PGCATALOG_PREFETCH_BATCH says otherwise; 0 loads each by itself.
+#: Objects loaded in one statement, unless PGCATALOG_PREFETCH_BATCH of the environment is set; 0 loads each by itself.
 DEFAULT_BATCH = 100
 
 
 def batch_size() -> int:
-    """Return how many objects are loaded together."""
+    """Return how many objects are loaded in one statement."""
     found = number("PGCATALOG_PREFETCH_BATCH", os.environ.get("PGCATALOG_PREFETCH_BATCH"), True)
     return DEFAULT_BATCH if found is None else int(found)
 
 
 def prefetch(jar: Any, zoids: Iterable[int]) -> None:
-    """Have the storage of *jar* load those of the objects *zoids* that are not in memory, in one statement.
+    """Load the objects *zoids* that are not in memory into the cache of the storage of *jar*, in one statement.
 
-    What is no object, as the rid of a further path, is left out.
+    Numbers without an object, such as the rid of a further path, are skipped.
     """
     cache = jar._cache
     wanted = [oid for oid in map(p64, zoids) if getattr(cache.get(oid), "_p_changed", None) is None]
@@ -42,25 +42,25 @@ def prefetch(jar: Any, zoids: Iterable[int]) -> None:
 
 logger = logging.getLogger(__name__)
 
-#: The tool that turns texts into HTML.  It has two thousand objects, and the first text of a process needs them all.
+#: The tool that converts texts to HTML.  It has two thousand objects, and the first text of a process needs all of them.
 TRANSFORMS = "portal_transforms"
-#: No more objects are read than this, of any site.
+#: The most objects that are read ahead for a site.
 MOST = 10_000
-#: The objects that an object refers to, directly or not; some are left out, and what only they refer to.
+#: The objects that an object refers to, directly or indirectly; references through some excluded objects do not count.
 PARTS = load_statement("object_parts")
 
 
 def warm_up(database: Any) -> None:
-    """Read what the first page of each site with our catalog in *database*, a ZODB.DB, would read singly.
+    """Read ahead the data that the first page of each site with our catalog in *database*, a ZODB.DB, would read singly.
 
-    The storage has the objects then, and the process the states of the catalogs.
+    Afterwards the storage has cached the objects, and the process the states of the catalogs.
     """
     jar = database.open(transaction.TransactionManager())
     try:
         if is_supported(jar):
             _read(jar, jar.root().get("Application"))
     except psycopg.Error:
-        # It only takes longer without.
+        # The first page only takes longer without it.
         logger.warning("Nothing was read ahead of the first page.", exc_info=True)
     finally:
         jar.transaction_manager.abort()
@@ -70,7 +70,7 @@ def warm_up(database: Any) -> None:
 def _read(jar: Any, root: Any) -> None:
     """Read the states of catalogs, and the objects of the transforms of the sites in *root*, the Zope application."""
     for site in () if root is None else root.objectValues("Plone Site"):
-        # Not by getattr: as long as no site is set, a content object asks utilities that are not there.
+        # Not by getattr: before a site is set, a content object looks up utilities that are missing.
         if not IPGCatalogTool.providedBy(site._getOb("portal_catalog", None)):
             continue
         _report_upgrades(site)
@@ -83,7 +83,7 @@ def _read(jar: Any, root: Any) -> None:
 
 
 def _report_upgrades(site: Any) -> None:
-    """Log it when upgrade steps of ours wait in *site*."""
+    """Log the upgrade steps of this package that wait in *site*."""
     setup = site._getOb("portal_setup", None)
     titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
     if titles:

@@ -1,8 +1,8 @@
-"""Sends several statements in one message, those that come again as prepared ones.
+"""Sends several statements in one message (one round trip), and prepares the statements that are repeated.
 
 Parsing and planning dominate small queries.  A pipelined prepared statement takes a third of the time (measured, see
-``docs/explanation/performance-design.md``); a cursor of psycopg prepares one, or sends several that are parsed anew.
-And how PostgreSQL is to plan them, where its own judgement is known to be wrong.
+``docs/explanation/performance-design.md``); psycopg's cursors either prepare one statement, or send several that are parsed
+anew.  Also contains the planner settings for cases in which PostgreSQL's estimates are known to be wrong.
 """
 
 from collections import OrderedDict
@@ -33,30 +33,30 @@ import re
 
 Rows = list[tuple[Any, ...]]
 
-#: Planning takes longer than any plan for a catalog with fewer rows than this.
+#: Below this number of rows, planning takes longer than running any plan.
 FEW_ROWS = 2000
 PLAN_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
-#: How many rows a value finds differs too much for a plan without it.
+#: The number of rows per value varies too much for a generic plan.
 PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 
-#: A bitmap of the rows of a table with more than these may not fit into the 4 MB that PostgreSQL takes by default.
+#: For a table with more rows than this, a bitmap may not fit into PostgreSQL's default work_mem of 4 MB.
 MANY_ROWS = 50_000
-#: What does not fit is kept by pages, and each row of such a page is fetched and compared again.
+#: A bitmap that does not fit stores whole pages, and each row of such a page is fetched and compared again.
 MORE_MEMORY = "SET LOCAL work_mem = '64MB'"
 HAS_MEMORY = "pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB')"
 
 NO_SCAN = "SET LOCAL enable_seqscan = off"
 ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
 
-#: Whether a statement may be prepared, the statement, its values as libpq takes them, their types and formats.
+#: Whether a statement may be prepared, its SQL, its parameters as libpq expects them, their types and formats.
 Dumped = tuple[bool, str, Sequence[Any], tuple[int, ...], Sequence[Any]]
-#: A statement and the types of its values.
+#: The SQL of a statement and the types of its parameters.
 Key = tuple[str, tuple[int, ...]]
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 NEWEST = Statement("SELECT coalesce(max(tid), 0) FROM transaction_log")
 
-#: Statements that a connection knows: the least recently used one is forgotten.
+#: Statements that a connection remembers; the least recently used one is forgotten.
 SIZE = 60
 
 _PLACEHOLDER = re.compile("%[s%]")
@@ -64,19 +64,19 @@ _NAMED = re.compile(r"%(?:%|\((\w+)\)s)")
 
 
 class FollowedConnection(psycopg.Connection[Any]):
-    """A connection through a pooler that follows prepared statements, if they are closed by the protocol.
+    """A connection through a pooler that tracks prepared statements, if they are closed by the protocol.
 
-    psycopg prepares none there (``database/direct.py``): it forgets its own by DEALLOCATE ALL, and ours with them.
+    psycopg itself prepares nothing there (``database/direct.py``): its DEALLOCATE ALL would also remove our statements.
     """
 
-    #: Whether ours are prepared.
+    #: Whether ``PreparedStatements`` prepares statements on this connection.
     prepares_ours = True
 
 
 class PreparedStatements:
-    """The statements of *connection*, a psycopg connection, for one thread at a time: prepared when they come again.
+    """The statements of *connection*, a psycopg connection, prepared from their second use on; for one thread at a time.
 
-    Other threads may use the connection by psycopg's cursors meanwhile: both take turns by its lock.
+    Other threads may use psycopg's cursors on the connection meanwhile: the lock of the connection serialises both.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -84,25 +84,25 @@ class PreparedStatements:
         self._pgconn = connection.pgconn
         self._encoding = connection.info.encoding
         self._transformer = Transformer(connection)
-        #: the name under which a statement is prepared, None for one that was sent once
+        #: name of the prepared statement; None after the first use, which is not prepared
         self._names: OrderedDict[Key, bytes | None] = OrderedDict()
         self._number = 0
-        #: seconds the last message took to become Python's values
+        #: seconds in which the rows of the last message were decoded
         self.decoding = 0.0
-        #: seconds from the leading statement's result to the end of the last message
+        #: seconds from the result of the leading statement to the end of the last message
         self.going_along = 0.0
-        #: whether the last message had a statement that this connection had not met before
+        #: whether the last message contained a statement that was new to this connection
         self.met_new = False
-        #: for each result of the message: what is prepared with it, None when it prepares nothing
+        #: for each result of the message: the statement that it prepares, None if it prepares none
         self._sent: list[Key | None] = []
         #: the connection's own lock
         self.lock = connection.lock
-        #: whether the answer to COMMIT is still to be read, and the connection in pipeline mode
+        #: whether the result of COMMIT is still unread, with the connection in pipeline mode
         self._is_ending = False
 
     @classmethod
     def of(cls, connection: Any) -> "PreparedStatements":
-        """Return those of *connection*."""
+        """Return the PreparedStatements of *connection*, created on first use."""
         statements: PreparedStatements | None = connection.__dict__.get("_pgcatalog_statements")
         if statements is None:
             statements = connection._pgcatalog_statements = cls(connection)
@@ -111,9 +111,9 @@ class PreparedStatements:
         return statements
 
     def _follow(self) -> None:
-        """Forget all statements when psycopg removes its own by DEALLOCATE ALL, as after each rollback, DROP and ALTER.
+        """Forget all statements whenever psycopg sends DEALLOCATE ALL: after each rollback, DROP and ALTER.
 
-        Sent once more, each of them would be an error in PostgreSQL's log.
+        Executing a removed statement would write an error to PostgreSQL's log.
         """
         deallocate = self._connection._deallocate
 
@@ -130,17 +130,21 @@ class PreparedStatements:
         before: Sequence[str] = (),
         first: int | None = None,
     ) -> list[Rows]:
-        """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
+        """Run *statements* in one message; return the rows of each.
 
-        No statement is prepared if the connection is not to prepare any.  Those behind the *first* one, a place in
-        *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
+        - *before*: commands that are sent first, and never prepared
+        - *first*: place in *statements* of the leading one, whose result is sent at once; ``going_along`` is the time since
+          then
 
-        Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
-        prepared, one is InvalidSqlStatementName: of a session whose statements others have removed; ``forget`` helps.
+        No statement is prepared if the connection does not allow it.
+
+        Raises the psycopg.Error of the first statement that fails; the statements behind it are not run.
+        InvalidSqlStatementName means that another client has removed prepared statements from the session: call ``forget``
+        then.
         """
         if self._connection.cursor_factory is psycopg.Cursor:
             return self._run(statements, before, first)
-        # Somebody watches the cursors, as OpenTelemetry's instrumentation does: one sees the message as a statement.
+        # An instrumentation such as OpenTelemetry's traces the cursors: it sees the whole message as one statement.
         with message_cursor(self._connection.cursor_factory)(self._connection) as cursor:
             cursor.send = lambda: self._run(statements, before, first)
             cursor.execute("; ".join([*before, *(query for query, *_ in statements)]))
@@ -160,7 +164,7 @@ class PreparedStatements:
     def _exchange(
         self, statements: Sequence[Dumped], before: Sequence[str], first: int | None
     ) -> tuple[list[Any], list[int]]:
-        """Send *statements* behind the commands *before* them; return all results, and how many there are at each one's end."""
+        """Send *before* and *statements*; return all results, and for each statement the number of results up to its own."""
         pgconn = self._pgconn
         if not self._is_ending:
             pgconn.enter_pipeline_mode()
@@ -177,7 +181,7 @@ class PreparedStatements:
                     pgconn.send_flush_request()
             pgconn.pipeline_sync()
             self._read_end()
-            # Waits as psycopg's cursors do: other threads run meanwhile.
+            # Wait as psycopg's cursors do, so that other threads run meanwhile.
             results: list[Any] = self._connection.wait(self._receive(0 if first is None else ends[first]))
             return results, ends
         finally:
@@ -185,7 +189,7 @@ class PreparedStatements:
                 pgconn.exit_pipeline_mode()
 
     def end(self) -> None:
-        """Send COMMIT, and leave its answer to the next message.  Raises psycopg.Error."""
+        """Send COMMIT, and leave its result to be read with the next message.  Raises psycopg.Error."""
         with self.lock:
             self.finish()
             self._pgconn.enter_pipeline_mode()
@@ -195,39 +199,39 @@ class PreparedStatements:
             self._pgconn.flush()
 
     def _read_end(self) -> None:
-        """Read the answer to the COMMIT of ``end``, if there is one; a lost connection raises at its next use."""
+        """Read the result of the COMMIT sent by ``end``, if it is unread; a lost connection raises at its next use."""
         if self._is_ending:
             self._is_ending = False
             with suppress(psycopg.Error):
                 self._connection.wait(self._receive(0))
 
     def finish(self) -> None:
-        """Read what is still to be read: psycopg's own methods find the connection idle."""
+        """Read an unread result of COMMIT, so that psycopg's own methods find the connection idle."""
         if self._is_ending:
             self._read_end()
             if self._pgconn.status == ConnStatus.OK:
                 self._pgconn.exit_pipeline_mode()
 
     def _may_prepare(self) -> bool:
-        """Return whether the connection is to have prepared statements: psycopg prepares some, or a pooler follows ours."""
+        """Return whether statements may be prepared: psycopg prepares its own, or a pooler tracks ours."""
         return self._connection.prepare_threshold is not None or getattr(self._connection, "prepares_ours", False)
 
     def _close(self, name: bytes) -> None:
-        """Send that the statement *name* is to go: by the protocol, which a pooler understands, where libpq can (17)."""
+        """Send the removal of the statement *name*: by the protocol, which a pooler understands, if libpq can (17)."""
         if capabilities.has_send_close_prepared():
             self._pgconn.send_close_prepared(name)
         else:
             self._pgconn.send_query_params(b"DEALLOCATE " + name, None)
 
     def forget(self) -> None:
-        """Prepare all statements anew: somebody has removed them from the server's session."""
+        """Forget all prepared statements, because the server's session no longer has them: each is prepared anew."""
         self._names.clear()
 
     def _dump(self, params: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...], Sequence[Any]]:
-        """Return *params* as libpq takes them, their types and formats."""
+        """Return *params* as libpq expects them, with their types and formats."""
         if not params:
             return [], (), []
-        # psycopg dumps lists in Python: five of a statement took as long as the rest of sending it.
+        # psycopg dumps lists in Python code: five lists took as long as the rest of sending the statement.
         arrays = {at: array for at, value in enumerate(params) if type(value) is list and (array := array_of(value))}
         others = [None if at in arrays else value for at, value in enumerate(params)] if arrays else params
         transformer = self._transformer
@@ -240,7 +244,7 @@ class PreparedStatements:
     def _send(
         self, prepare: bool, query: str, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[Any]
     ) -> int:
-        """Send *query*; return how many results there will be so far, of which the last one is its own."""
+        """Send *query*; return the number of results up to its own."""
         name = self._prepared((query, types)) if prepare else None
         if name is None:
             self._pgconn.send_query_params(numbered(query), values, types, formats)
@@ -250,7 +254,7 @@ class PreparedStatements:
         return len(self._sent)
 
     def _prepared(self, key: Key) -> bytes | None:
-        """Return the name of a prepared statement, which is sent to be prepared if it is not yet; None the first time."""
+        """Return the name of a prepared statement, which is prepared at its second use; None at its first use."""
         name = self._names.get(key)
         if name is None and key in self._names:
             self._number += 1
@@ -268,9 +272,10 @@ class PreparedStatements:
         return name
 
     def _receive(self, first: int) -> Generator[Wait, Ready, list[Any]]:
-        """Yield what to wait for; return all results of the message.  Raises psycopg.Error for the first error.
+        """Wait for all results of the message and return them; yield the states to wait for, as psycopg expects.
 
-        *first* is how many results there are with that of the statement which others go along with; 0 for none.
+        *first* is the number of results up to the leading statement's; 0 if there is no leading statement.  Raises
+        psycopg.Error for the first error.
         """
         pgconn, answered = self._pgconn, None
         results: list[Any] = []
@@ -313,7 +318,7 @@ class PreparedStatements:
 
 
 class Turn:
-    """The lock of a connection for psycopg's own methods: whoever takes it reads first what *statements* have to read."""
+    """The lock of a connection for psycopg's own methods; reads the unread results of *statements* once it is acquired."""
 
     def __init__(self, statements: PreparedStatements) -> None:
         self._statements = statements
@@ -332,40 +337,40 @@ class Turn:
 
 
 def end_snapshot(connection: Any) -> None:
-    """End the snapshot of the psycopg *connection* without waiting for the answer.  Raises psycopg.Error."""
+    """End the snapshot of the psycopg *connection* without waiting for the result.  Raises psycopg.Error."""
     PreparedStatements.of(connection).end()
 
 
 def finish(connection: Any) -> None:
-    """Read what ``end_snapshot`` has left to read: the psycopg *connection* is idle then, or lost."""
+    """Read the result that ``end_snapshot`` has left unread: the psycopg *connection* is then idle, or lost."""
     statements = PreparedStatements.of(connection)
     with statements.lock:
         statements.finish()
 
 
 def begin_snapshot(connection: Any, has_begun: bool) -> int:
-    """Begin a snapshot of the psycopg *connection*, and end the one that *has_begun*; one message.
+    """Begin a snapshot on the psycopg *connection*, after ending the current one if it *has_begun*; one message.
 
-    Returns the id of its newest transaction, 0 for none.  Raises psycopg.Error.
+    Returns the id of its newest transaction, 0 if there is none.  Raises psycopg.Error.
     """
     prepared = PreparedStatements.of(connection)
     try:
         [[(newest,)]] = prepared.run([NEWEST], ["COMMIT", BEGIN] if has_begun else [BEGIN])
     except psycopg.Error:
-        # Others may have removed what was prepared.
+        # Another client may have removed the prepared statements.
         prepared.forget()
         raise
     return int(newest)
 
 
 def numbered(query: str) -> bytes:
-    """Return *query* with ``$1`` ... for its ``%s``, and ``%`` for ``%%``."""
+    """Return *query* with ``$1``, ``$2`` … instead of ``%s``, and ``%`` instead of ``%%``."""
     numbers = count(1)
     return _PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", query).encode()
 
 
 def positional(query: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """Return *query* with ``%s`` for its named placeholders, and those of *values* in their order."""
+    """Return *query* with ``%s`` instead of its named placeholders, and the *values* in their order."""
     params: list[Any] = []
 
     def placeholder(match: re.Match[str]) -> str:
@@ -378,7 +383,7 @@ def positional(query: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 class MessageCursor(psycopg.Cursor[Any]):
-    """A cursor that executes a message: what ``send`` returns are its ``answers``."""
+    """A cursor that runs a whole message by calling ``send``, and stores the rows of each statement in ``answers``."""
 
     send: Callable[[], list[Rows]]
     answers: list[Rows]
@@ -390,21 +395,21 @@ class MessageCursor(psycopg.Cursor[Any]):
 
 @cache
 def message_cursor(factory: type) -> Any:
-    """Return a class of MessageCursors that are cursors of *factory*.
+    """Return a subclass of *factory*, a class of cursors, and MessageCursor.
 
-    OpenTelemetry's instrumentation replaces the factory of a connection by one whose cursors are traced.
+    OpenTelemetry's instrumentation replaces the cursor factory of a connection by one whose cursors are traced.
     """
     return type("MessageCursor", (factory, MessageCursor), {})
 
 
 def with_planner_hints(statement: Statement, plans_anew: bool = True) -> tuple[list[Statement], int]:
-    """Return the statements that run *statement* with the right plan, and which one of them it is itself.
+    """Return *statement* together with the commands that set and reset its planner settings, and its place among them.
 
-    *plans_anew* says whether the transaction plans a prepared statement each time.
+    *plans_anew*: whether the transaction plans a prepared statement at each execution.
 
-    PostgreSQL thinks that comparing long values is as cheap as comparing numbers.  But a long value has to be decompressed,
-    and most texts fetched from where long values are, so a scan of the table takes several times as long as the GIN, which
-    knows the answer without them.
+    PostgreSQL estimates that comparing long values is as cheap as comparing numbers.  But most long values have to be
+    fetched from TOAST tables and decompressed, so a sequential scan takes several times as long as the GIN index, which does
+    not read them.
     """
     before, after = [], []
     if statement.is_costly:

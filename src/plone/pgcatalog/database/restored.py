@@ -1,7 +1,7 @@
-"""What a database or its sites have not got, and how it comes back; told without Zope.
+"""Finds and recreates tables that a partial restore has lost, and finds waiting upgrade steps.  Needs no Zope.
 
-Tables are missing after a dump was restored without some of them.  The storage makes what all catalogs share once, and
-goes by a stamp that is in the dump: so it is looked for at each start.  Upgrade steps wait in sites.
+The storage creates the tables that all catalogs share once, and records this in a stamp, which is part of a dump: so each
+start of Zope looks for missing tables.
 """
 
 from collections.abc import Iterator
@@ -19,31 +19,31 @@ from typing import Any
 from xml.etree import ElementTree
 
 
-#: Tables of single catalogs, by the table that names them.
+#: Missing tables of single catalogs, by the table that names them.
 OF_CATALOGS = {
     "pgcatalog_state": "SELECT relation AS name FROM pgcatalog_state WHERE to_regclass(quote_ident(relation)) IS NULL",
     "pgcatalog_rebuild": "SELECT name FROM pgcatalog_rebuild, unnest(ARRAY[relation, relation || '_idx']) AS name"
     " WHERE to_regclass(quote_ident(name)) IS NULL",
 }
-#: Catalogs whose rows have numbers of lists, and there are none.
+#: Catalogs with interned columns, if pgcatalog_sets is empty.
 WITHOUT_LISTS = (
     "SELECT relation, interned FROM pgcatalog_state"
     " WHERE interned <> '{}' AND NOT EXISTS (SELECT FROM pgcatalog_sets) AND to_regclass(quote_ident(relation)) IS NOT NULL"
 )
 HAS_NUMBERS = "SELECT EXISTS (SELECT FROM {relation} WHERE num_nonnulls({columns}) > 0) AS found"
-#: How many of some tables are there.
+#: How many of some tables exist.
 ARE_THERE = "SELECT count(*) AS found FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
 LACKS_COLUMN = (
     "SELECT EXISTS (SELECT FROM unnest(%s::text[]) AS name WHERE NOT EXISTS (SELECT FROM pg_attribute"
     " WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = name AND NOT attisdropped)) AS found"
 )
 HAS_TOOL = "SELECT EXISTS (SELECT FROM object_state WHERE class_mod = %s AND class_name = %s) AS found"
-#: Longest wait of the start for a lock.
+#: Longest wait for a lock, in seconds, at the start of Zope.
 LOCK_SECONDS = 30.0
 
 
 def missing(connection: Connection[Any]) -> list[str]:
-    """Return the names of all that the start of Zope makes again, in the database of *connection*, whose rows are dicts."""
+    """Return the names of all missing parts that the start of Zope recreates; rows of *connection* are dicts."""
     faults = shared_faults(lambda query, values: connection.execute(query, values).fetchall())
     lost = {fault["name"] for fault in faults}
     names = [fault["name"] for fault in faults if not fault["line"]]
@@ -66,13 +66,13 @@ def lost_columns_of(connection: Connection[Any], row: Any) -> bool:
 
 
 def is_there(connection: Connection[Any], query: Any, values: Any = None) -> bool:
-    """True when what *query* has found is not nothing."""
+    """Return whether the column ``found`` in the only row of *query* is true, or not 0."""
     [row] = connection.execute(query, values).fetchall()
     return bool(row["found"])
 
 
 def is_expected(connection: Connection[Any]) -> bool:
-    """True when the database of *connection*, whose rows are dicts, has or has had a catalog."""
+    """Return whether the database of *connection*, whose rows are dicts, has or has had a catalog."""
     if is_there(connection, ARE_THERE, [list(TABLES)]):
         return True
     if not is_there(connection, ARE_THERE, [["object_state"]]):
@@ -81,17 +81,17 @@ def is_expected(connection: Connection[Any]) -> bool:
 
 
 def bring_back(dsn: str) -> None:
-    """Make what is missing in the database *dsn*; a catalog whose rows cannot be read then counts as one without a table.
+    """Recreate the missing tables in the database *dsn*.
 
-    Raises psycopg.Error.
+    Afterwards a catalog whose rows cannot be read counts as one without a table.  Raises psycopg.Error.
     """
     with connect(dsn, "tables", 0, lock_seconds=LOCK_SECONDS) as connection:
         connection.execute(load_sql("base"))
 
 
-#: The class of the catalog tool, as the storage notes it.
+#: Module and name of the catalog tool's class, as the storage records them.
 TOOL_CLASS = ("plone.pgcatalog.catalog", "PlonePGCatalogTool")
-#: Catalog tools with indexes, and without a table.
+#: Catalog tools with indexes, but without a table.
 TOOLS_WITHOUT_TABLE = load_statement("tools_without_table")
 REFERRERS = (
     "SELECT zoid, state ->> 'id' AS id, (SELECT ref FROM unnest(refs) ref WHERE ref = ANY(%(zoids)s) LIMIT 1) AS ref"
@@ -101,16 +101,16 @@ ROOT = 0
 
 
 def sites_without_table(connection: Connection[Any]) -> dict[int, str]:
-    """Return zoid of the catalog tool -> path of its site, for those that have no table; rows of *connection* are dicts."""
+    """Return the catalog tools without a table, zoid -> path of the site; rows of *connection* are dicts."""
     zoids = [row["zoid"] for row in connection.execute(TOOLS_WITHOUT_TABLE, TOOL_CLASS)]
     paths = {zoid: path_above(connection, zoid) for zoid in zoids}
     return {zoid: path for zoid, path in paths.items() if path is not None}
 
 
 def path_above(connection: Connection[Any], tool: int) -> str | None:
-    """Return the path of what contains the object *tool*, by the ids of the objects that refer to it.
+    """Return the path of the container of the object *tool*, built from the ids of the objects that refer to it.
 
-    None for one that the root does not reach: it was deleted, and waits to be packed.
+    None if the root does not reach the object: it was deleted, and is not packed yet.
     """
     below: dict[int, int] = {}
     ids: dict[int, str | None] = {}
@@ -132,13 +132,13 @@ def path_above(connection: Connection[Any], tool: int) -> str | None:
 PROFILE = "plone.pgcatalog:default"
 GENERIC_SETUP = "{http://namespaces.zope.org/genericsetup}"
 TOOLS = "SELECT zoid FROM object_state WHERE class_mod = %s AND class_name = %s ORDER BY zoid"
-#: The version of our profile that the setup tools of sites have noted; they keep the versions in an object of their own.
+#: The version of our profile in each site's setup tool, which stores the versions in an object of their own.
 VERSIONS = load_statement("profile_versions")
 
 
 @cache
 def steps() -> list[tuple[int, str]]:
-    """Return the version that an upgrade step leads to, and its title, for each, the first one first."""
+    """Return (version it leads to, title) for each upgrade step of upgrades.zcml, in their order."""
     root = ElementTree.fromstring((files("plone.pgcatalog") / "upgrades.zcml").read_text("utf-8"))
     return [
         (int(group.get("destination", "")), step.get("title", ""))
@@ -148,13 +148,13 @@ def steps() -> list[tuple[int, str]]:
 
 
 def waiting_since(version: Any) -> list[str]:
-    """Return the titles of the steps that wait in a site whose profile has *version*, as GenericSetup notes it."""
+    """Return the titles of the upgrade steps that wait in a site whose profile has *version*, in GenericSetup's format."""
     number = version[0] if isinstance(version, tuple) else version
     return [title for to, title in steps() if to > int(number)] if str(number).isdecimal() else []
 
 
 def waiting(connection: Connection[Any]) -> Iterator[dict[str, Any]]:
-    """Yield ``site``, a path, and ``steps``, the titles of the steps that wait there, for each site with our catalog.
+    """Yield ``site`` (a path) and ``steps`` (titles) for each site with our catalog in which upgrade steps wait.
 
     Reads only; the rows of *connection* are dicts.
     """

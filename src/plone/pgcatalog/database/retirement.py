@@ -1,4 +1,4 @@
-"""Relations that nobody needs any more, and what else is left over: marked by commits, dropped when no snapshot can read them.
+"""Drops relations that are no longer used: commits mark them, and they are dropped when no snapshot can read them.
 
 A DROP in the commit itself would lock object_state against every reader of every site until its end.
 """
@@ -27,7 +27,7 @@ RETIRE_CHUNKS = (
     "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
     " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s ON CONFLICT DO NOTHING"
 )
-#: Objects in one transaction; commits of the storage wait for it.
+#: Objects per transaction; commits of the storage wait for it.
 BATCH = 1000
 CLEAR = (
     "WITH batch AS (SELECT o.zoid FROM object_state o WHERE o.zoid > %s AND o.idx IS NOT NULL AND {nowhere}"
@@ -37,7 +37,7 @@ CLEAR = (
 
 
 def retire_left_over(cursor: Cursor[Any], zoid: int) -> None:
-    """Retire what is left over of relations of the catalog tool with oid *zoid*: none that it has, or is being rebuilt into."""
+    """Mark for dropping the relations of the catalog tool with oid *zoid* that neither it nor its rebuild uses."""
     cursor.execute(RETIRE_LEFT_OVER, [f"^pgcatalog_{zoid:x}(_[0-9]+)*(_idx)?$"])
 
 
@@ -47,15 +47,15 @@ def retire_relation(cursor: Cursor[Any], relation: str) -> None:
 
 
 def retire_chunks(cursor: Cursor[Any], zoid: int) -> None:
-    """Mark for dropping the tables with the chunks of the texts of the catalog tool with oid *zoid*."""
+    """Mark for dropping the tables of text chunks of the catalog tool with oid *zoid*."""
     cursor.execute(RETIRE_CHUNKS, [f"^{chunks_prefix(zoid)}[0-9]+$"])
 
 
 def drop_retired(cursor: Cursor[Any]) -> list[str]:
-    """Drop retired relations that no snapshot can need any more, and return their names; none when that had to wait.
+    """Drop the retired relations that no snapshot can read any more; return their names, [] if a lock was not free.
 
-    Their foreign key makes a DROP lock object_state, against every reader of every site.  So this is no part of a
-    commit, which would hold that lock until its end, and nobody ever queues behind a request for it.
+    Their foreign key makes a DROP lock object_state against every reader of every site.  So it is not part of a commit,
+    which would hold that lock until its end, and NOWAIT prevents readers from queueing behind a request for the lock.
     """
     try:
         with cursor.connection.transaction():
@@ -70,7 +70,7 @@ def drop_retired(cursor: Cursor[Any]) -> list[str]:
                 cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
     except LockNotAvailable:
         return []
-    # Nobody waits for that.
+    # No reader waits for these locks.
     if names:
         with cursor.connection.transaction():
             counts.drop(cursor, names)
@@ -78,7 +78,7 @@ def drop_retired(cursor: Cursor[Any]) -> list[str]:
 
 
 def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:
-    """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire what it has made."""
+    """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire the relations that it has created."""
     cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
     for row in cursor.fetchall():
         relation = row["relation"] if isinstance(row, dict) else row[0]
@@ -87,11 +87,11 @@ def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:
 
 
 def vacuum_analyze(connection: Connection[Any], relation: str) -> None:
-    """Have PostgreSQL remove the dead rows of *relation*, and renew what it knows of its values; outside of a transaction."""
+    """Run VACUUM and ANALYZE on *relation*; outside of a transaction."""
     connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(relation)))
 
 
-# Failed jobs and texts of what a pack has removed.
+# Delete jobs and texts of files that belong to objects removed by a pack.
 FORGET_FILES = (
     "DELETE FROM pgcatalog_queue AS job WHERE NOT EXISTS (SELECT FROM object_state WHERE zoid = job.zoid)"
     " OR NOT EXISTS (SELECT FROM object_state WHERE zoid = job.catalog)",
@@ -103,16 +103,16 @@ FORGET_FILES = (
 
 
 def clear_stale(connection: Connection[Any]) -> int:
-    """Clear the idx of objects without a row, batch by batch; return how many there were.
+    """Clear the idx of objects without a row, batch by batch; return the number of these objects.
 
-    Jobs, and texts of files, of objects that a pack has removed go, too.
+    Also deletes jobs and texts of files that belong to objects removed by a pack.
     """
     for statement in FORGET_FILES:
         connection.execute(statement)
     cleared, last = 0, -1
     while True:
         with connection.transaction(), connection.cursor() as cursor:
-            # No commit may be about to write the row, or to point to another table.
+            # Holds back commits that might write the row, or switch to another relation.
             cursor.execute(locks.HOLD_COMMITS)
             relations = [c["relation"] for c in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()]
             query = sql.SQL(CLEAR).format(nowhere=statistics.nowhere(relations))

@@ -1,7 +1,7 @@
-"""The transactional DDL that makes the catalog's tables what their layouts say.
+"""Transactional DDL that creates and alters the tables of catalogs according to their layouts.
 
-Everything here runs on the cursor of a commit (the storage's ``finalize`` hook), so that a table appears,
-grows or goes together with the ZODB change that wanted it, or not at all.
+Everything here runs on the cursor of a commit (the storage's ``finalize`` hook), so that a table is created, altered or
+dropped together with the ZODB change that causes it, or not at all.
 """
 
 from collections.abc import Iterable
@@ -28,22 +28,22 @@ from typing import Any
 import logging
 
 
-#: Longest wait of a commit's catalog changes for a lock; the commit then fails with a retryable error.
+#: Longest wait of a commit's catalog changes for a lock; after it the commit fails with a retryable error.
 LOCK_TIMEOUT = "10s"
 
-#: A column is rarely used when fewer of the rows have a value there, by this share.
+#: A column is rarely used if less than this share of the rows has a value there.
 RARE = 0.1
 
-#: Whether one of two names is taken.
+#: Whether a relation with one of two names exists.
 IS_TAKEN = "SELECT coalesce(to_regclass(quote_ident(%s)), to_regclass(quote_ident(%s))) IS NOT NULL"
 
 logger = logging.getLogger(__name__)
 
 
 def free_relation(cursor: Cursor[Any], zoid: int, version: int) -> tuple[int, str]:
-    """Return number and name of the first relation from *version* on that the catalog tool with oid *zoid* can get.
+    """Return version and name of the first free relation, from *version* on, for the catalog tool with oid *zoid*.
 
-    Tables whose state is lost may have the names of earlier ones, as in a dump that was restored in part.
+    Earlier names may belong to tables without a state, as after a partial restore of a dump.
     """
     relation = relation_name(zoid, version)
     while cursor.execute(IS_TAKEN, [relation, idx_table(relation)]).fetchone() == (True,):
@@ -56,7 +56,10 @@ def free_relation(cursor: Cursor[Any], zoid: int, version: int) -> tuple[int, st
 
 
 def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
-    """Create an empty *relation* with all columns and indexes of *layout*; without indexes it is to be filled before it counts."""
+    """Create an empty *relation* with all columns and indexes of *layout*.
+
+    A relation without indexes gets no counts yet, because it is filled first.
+    """
     columns = "".join(f",\n    {c.ddl}" for c in in_row_order(layout.columns))
     cursor.execute(
         sql.SQL(load_sql("relation")).format(
@@ -76,12 +79,12 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
 
 
 def index_names(relation: str, layout: Layout) -> list[str]:
-    """Return the names of the SQL indexes that *relation* has by *layout*."""
+    """Return the names of the SQL indexes of *relation* with *layout*."""
     return [index_name(relation, name) for name in ("zoid", *(index.name for index in layout.indexes))]
 
 
 def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:
-    """Have the chunks of an object's text go with its last row in *relation*, if its catalog has such chunks."""
+    """Create the trigger that deletes an object's chunks with its last row in *relation*, if the catalog has chunks."""
     catalog = "_".join(relation.split("_")[:2])
     values = {
         "relation": sql.Identifier(relation),
@@ -92,10 +95,10 @@ def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:
 
 
 def renew_settings(cursor: Cursor[Any], relation: str) -> None:
-    """Give *relation*, which an older version may have made, the settings that a new one gets.
+    """Apply the current table settings to *relation*, which an older version of the package may have created.
 
-    Nobody who reads or writes waits for that; it waits for VACUUM and whoever makes SQL indexes.  Raises
-    psycopg.errors.LockNotAvailable after LOCK_TIMEOUT.
+    Readers and writers do not wait for this; it waits for VACUUM and index builds.  Raises psycopg.errors.LockNotAvailable
+    after LOCK_TIMEOUT.
     """
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     set_parameters(cursor, relation)
@@ -106,7 +109,7 @@ def set_parameters(cursor: Cursor[Any], relation: str) -> None:
 
 
 def create_view(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
-    """Create the view of *relation*, or replace it: rows with their lists, and with their idx wherever that is kept."""
+    """Create or replace the view of *relation*: rows with their lists, and with idx from the row or from the object."""
     columns = [
         sql.SQL("{} AS {}").format(
             sql.SQL(LIST_SQL).format(column=name) if c.is_interned else name, sql.Identifier(c.name)
@@ -122,7 +125,7 @@ def create_view(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
 
 
 def keep_in_row(cursor: Cursor[Any], relation: str, names: Iterable[str]) -> None:
-    """Give the columns *names* of a new *relation* STORAGE MAIN."""
+    """Set STORAGE MAIN for the new columns *names* of *relation*."""
     clauses = [sql.SQL("ALTER COLUMN {} SET STORAGE MAIN").format(sql.Identifier(name)) for name in names]
     if clauses:
         cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), sql.SQL(", ").join(clauses)))
@@ -131,7 +134,7 @@ def keep_in_row(cursor: Cursor[Any], relation: str, names: Iterable[str]) -> Non
 def add_columns(cursor: Cursor[Any], relation: str, columns: Sequence[Column]) -> None:
     """Add *columns* to *relation*.
 
-    Raises psycopg.errors.LockNotAvailable when readers hold the table for longer than LOCK_TIMEOUT.
+    Raises psycopg.errors.LockNotAvailable if readers hold the table for longer than LOCK_TIMEOUT.
     """
     clauses = sql.SQL(", ").join(sql.SQL(f"ADD COLUMN IF NOT EXISTS {c.ddl}") for c in columns)
     cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
@@ -139,7 +142,7 @@ def add_columns(cursor: Cursor[Any], relation: str, columns: Sequence[Column]) -
 
 
 def complete_columns(cursor: Cursor[Any], relation: str, names: Sequence[str]) -> frozenset[str]:
-    """Return those of the columns *names* that have a value in every row of *relation*; reads it whole."""
+    """Return the columns of *names* that have a value in every row of *relation*, which is read whole."""
     found = sql.SQL(", ").join(sql.SQL("count(*) = count({})").format(sql.Identifier(name)) for name in names)
     cursor.execute(sql.SQL("SELECT {} FROM {}").format(found, sql.Identifier(relation)))
     [row] = cursor.fetchall()
@@ -147,9 +150,9 @@ def complete_columns(cursor: Cursor[Any], relation: str, names: Sequence[str]) -
 
 
 def fitting_indexes(cursor: Cursor[Any], relation: str, indexes: Iterable[SQLIndex]) -> list[SQLIndex]:
-    """Return *indexes* as they pay for the rows that *relation* has, which are read: without NULLs where most are.
+    """Return *indexes* adapted to the rows of *relation*, which are read: without NULLs for columns that are rarely used.
 
-    An entry for a row without a value takes as much write-ahead log as another one, and hardly any search asks for it.
+    An index entry for NULL takes as much write-ahead log as any other, and hardly any search uses it.
     """
     indexes = list(indexes)
     names = sorted({index.column for index in indexes if index.column and not index.lists})
@@ -161,7 +164,7 @@ def fitting_indexes(cursor: Cursor[Any], relation: str, indexes: Iterable[SQLInd
 
 
 def create_indexes(cursor: Cursor[Any], relation: str, indexes: Iterable[SQLIndex]) -> None:
-    """Create those of *indexes* that *relation* does not have yet."""
+    """Create the *indexes* that *relation* does not have yet."""
     for index in indexes:
         cursor.execute(
             sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} {}").format(
@@ -173,7 +176,7 @@ def create_indexes(cursor: Cursor[Any], relation: str, indexes: Iterable[SQLInde
 
 
 def advised_indexes(cursor: Cursor[Any], zoid: int, columns: Iterable[str]) -> list[SQLIndex]:
-    """Return the indexes made on advice for the catalog tool with oid *zoid*, which a relation with *columns* can have."""
+    """Return the indexes created on advice for the catalog tool with oid *zoid* that fit a relation with *columns*."""
     cursor.execute(
         "SELECT name, definition FROM pgcatalog_indexes WHERE catalog = %s AND columns <@ %s::text[] ORDER BY name",
         (zoid, ["rid", "path", "zoid", *columns]),
@@ -184,8 +187,8 @@ def advised_indexes(cursor: Cursor[Any], zoid: int, columns: Iterable[str]) -> l
 def create_advised_indexes(cursor: Cursor[Any], zoid: int, relation: str, columns: Iterable[str]) -> None:
     """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
 
-    One that the relation cannot have is left out, with a line in the log: neither a commit nor a rebuild may fail for it.
-    The server may have an extension no more, and a column may hold numbers of lists now.
+    An index that fails is left out and logged, because neither a commit nor a rebuild may fail for it: the server may have
+    lost an extension, or a column may hold numbers of lists now.
     """
     for index in advised_indexes(cursor, zoid, columns):
         cursor.execute("SAVEPOINT pgcatalog_index")

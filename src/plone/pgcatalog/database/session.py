@@ -1,7 +1,7 @@
-"""The catalog's place in one ZODB connection: its snapshot, and the way to run a statement there.
+"""The catalog's part of one ZODB connection: its snapshot, and the methods that run statements there.
 
-Reads go through the storage's own psycopg connection, so catalog and objects are one REPEATABLE READ
-snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
+Reads use the storage's own psycopg connection, so catalog and objects share one REPEATABLE READ snapshot.  One SAVEPOINT per
+snapshot limits an SQL error to its query.
 """
 
 from Acquisition import aq_base
@@ -32,7 +32,7 @@ from typing import Any
 from ZODB.utils import u64
 
 
-#: What a statement was the first one of: its process, its kind on its connection.
+#: Reasons why a statement runs cold: it is the first of its process, or the first of its kind on its connection.
 COLD_PROCESS = "process"
 COLD_CONNECTION = "connection"
 
@@ -48,34 +48,34 @@ def connection_of(obj: Any) -> Any:
 
 
 class Session:
-    """One per ZODB connection; ``Session.of(jar)`` finds or makes it."""
+    """The session of one ZODB connection; ``Session.of(jar)`` returns or creates it."""
 
     def __init__(self, jar: Any) -> None:
         self.jar = jar
-        #: catalog -> what the transaction has pending there, an ``indexing.pending.CatalogPending``
+        #: zoid of a catalog -> pending changes of the transaction there, an ``indexing.pending.CatalogPending``
         self.pending: dict[int, Any] = {}
-        #: what ties that to the transaction, an ``indexing.manager.PendingManager``; None before the first change
+        #: the data manager of the pending changes, an ``indexing.manager.PendingManager``; None before the first change
         self.manager: Any = None
-        #: the catalogs of this snapshot; None as long as nobody has asked
+        #: the catalogs of this snapshot; None before they are read
         self.known_states: States | None = None
         self.history = SnapshotHistory(jar)
         self.messages = Messages(jar)
         self._synchronized: Any = None
-        #: the snapshots of *jar* while a request ends, whose current one may outlast the transaction; else None
+        #: the snapshots of *jar* at the end of a request, if the current one may outlast the transaction; else None
         self._staying: Snapshots | None = None
-        #: catalog -> which table of chunks answers in this snapshot, a ``meaning.table.Vectors``; None for none
+        #: catalog -> the table of chunks used in this snapshot, a ``meaning.table.Vectors``; None if there is none
         self.vectors: dict[int, Any] = {}
-        #: questions, by catalog, that got no vector in this snapshot: all parts of a page are answered by words then
+        #: (catalog, question) without a vector in this snapshot: then all parts of a page search by words
         self.unanswered: set[tuple[int, str]] = set()
-        #: results that still have to read from this snapshot before it changes
+        #: results that still have to read rows before this snapshot changes
         self.open_results = OpenResults()
-        #: catalog -> rows that a page has announced, a ``results.announced.Announced``
+        #: catalog -> rows announced by a page, a ``results.announced.Announced``
         self.announced: dict[int, Any] = {}
-        #: catalog -> what this snapshot shows of it, a ``results.seen.Snapshot``
+        #: catalog -> its contents in this snapshot, a ``results.seen.Snapshot``
         self.snapshots: dict[int, Any] = {}
         #: catalog -> overlay that shows its pending rows
         self.overlays = self.messages.overlays
-        #: what waits for a message, each a ``results.view.RowsFetch``
+        #: reads that wait for a common message, each a ``results.view.RowsFetch``
         self.collected = Batch()
 
     @classmethod
@@ -90,7 +90,7 @@ class Session:
 
     @classmethod
     def begin(cls, jar: Any) -> None:
-        """Forget what *jar*, a ZODB connection, has loaded of a history that the database has lost.
+        """Discard objects of *jar*, a ZODB connection, that were loaded from a history that the database has lost.
 
         Called before a request reads objects; see ``SnapshotHistory.check``.
         """
@@ -122,7 +122,7 @@ class Session:
         self.materialize_results(ending=True)
         snapshots = storage.snapshots_of(self.jar)
         if snapshots is not None and self.messages.has_tables:
-            # They hold pending rows of the transaction that ends.
+            # The temporary tables hold pending rows of the transaction that ends.
             snapshots.end_with_transaction()
         self._staying = snapshots if snapshots is not None and snapshots.is_ending else None
 
@@ -135,7 +135,7 @@ class Session:
         self.forget_snapshot()
 
     def forget_snapshot(self) -> None:
-        """Called when the storage takes a new snapshot: nothing known about the old one holds."""
+        """Discard all data of the old snapshot; called when the storage takes a new one."""
         self.known_states = None
         self.snapshots.clear()
         self.vectors.clear()
@@ -147,7 +147,7 @@ class Session:
         self.collected.clear()
 
     def materialize_results(self, ending: bool = False) -> None:
-        """Let results read what they still need, before the pending rows change or the snapshot is *ending*.
+        """Make results read the rows that they still need, before the pending rows change or the snapshot is *ending*.
 
         After a HistoryChanged the transaction can only be aborted.
         """
@@ -159,7 +159,7 @@ class Session:
             self._synchronized.get().join(RefusedCommit(error))
 
     def batch(self) -> AbstractContextManager[None]:
-        """Return the context in which what is to be read is collected: see ``Batch``."""
+        """Return a context in which reads are collected and sent together; see ``Batch``."""
         return self.collected.open()
 
     # -- reading
@@ -171,18 +171,19 @@ class Session:
 
     @property
     def keeps_history(self) -> bool:
-        """True when the storage can undo."""
+        """True if the storage can undo."""
         return storage.keeps_history(self.jar)
 
     @property
     def generations(self) -> Generations:
-        """What the process knows of the database's catalogs."""
+        """The process's cache of the states of the database's catalogs."""
         return Generations.of(self.jar.db())
 
     def read_states(self) -> States:
         """Return the catalogs of this snapshot by tool zoid.  Raises HistoryChanged.
 
-        A message reads them if the process does not know them: most snapshots begin with them (``history.read_changes``).
+        They are read if the process has not cached them; most snapshots have read them at their begin
+        (``history.read_changes``).
         """
         if self.known_states is None and self.history.is_newest:
             self.known_states = self.generations.states_at(self.history.tid)
@@ -197,7 +198,7 @@ class Session:
         return self.known_states
 
     def known_sets(self) -> KnownSets:
-        """Return the lists of the process, those of this snapshot included; they are read if some are new."""
+        """Return the process's cached lists, after reading the lists of this snapshot that are new."""
         sets, newest = self.generations.sets, newest_set(self.read_states())
         if sets.newest < newest:
             unread = sets.unread()
@@ -205,7 +206,7 @@ class Session:
         return sets
 
     def look_up(self, part: Predicate) -> None:
-        """Have the process know the lists that *part* of a condition is about, where its column has many."""
+        """Load the numbers of the lists that *part*, a predicate, refers to, if its column has many lists."""
         sets = self.known_sets()
         elements = sets.unread_elements(part)
         if elements:
@@ -221,16 +222,19 @@ class Session:
     def ask(self, statement: Statement, seconds: float | None = None) -> Rows:
         """Run *statement* on the snapshot and return its rows.
 
-        *seconds* is how long it may take, None for as long as the server lets it.  Raises psycopg.Error, QueryCanceled
-        when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
-        *seconds* that are not more than 0.
+        *seconds* is the time limit; None for the server's own limit.  Raises:
+
+        - psycopg.Error, such as QueryCanceled at the time limit; the transaction stays usable, except after
+          ServiceUnavailable
+        - ValueError for *seconds* that are not more than 0
         """
         return self.ask_all([(statement, seconds)])[0]
 
     def ask_all(self, questions: Sequence[tuple[Statement, float | None]]) -> list[Rows]:
-        """Run statements, each with its seconds, in one message: the way of all statements that read.  See ``ask``.
+        """Run statements, each with its time limit in seconds, in one message; return the rows of each.  See ``ask``.
 
-        First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the time limit.
+        All statements that read are sent from here.  The first message of a snapshot begins with planner settings and
+        savepoint; a time limit precedes its statement.
         """
         statements: list[Statement] = []
         places = []
@@ -247,11 +251,11 @@ class Session:
         return [results[place] for place in places]
 
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
-        """Return what runs *statement*, and at which place of it the statement itself is."""
+        """Return *statement* with its planner settings, if there is no overlay, and its own place among these statements."""
         return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.generations.is_small())
 
     def _own_limit(self) -> int:
-        """Return how many milliseconds a statement may take by what the server says; 0 for any time."""
+        """Return the server's statement_timeout in milliseconds; 0 for no limit."""
         if self.generations.own_limit is None:
             self.read_states()
         return self.generations.own_limit or 0

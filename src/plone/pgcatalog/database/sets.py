@@ -1,7 +1,7 @@
-"""Interned sets: the lists that catalogs keep by number, written once, and known to each process.
+"""Interned sets: lists of keywords that rows refer to by number, written once and cached in each process.
 
-``pgcatalog_sets`` only grows, but for what a rebuild removes.  ``added`` ascends in the order of commits, so the newest one in
-a snapshot tells whether a process knows all lists that the snapshot has.
+``pgcatalog_sets`` only grows, except that a rebuild removes unused lists.  ``added`` ascends in the order of commits, so the
+newest value in a snapshot shows whether a process has cached all lists of the snapshot.
 """
 
 from collections.abc import Callable
@@ -24,20 +24,21 @@ import orjson
 import threading
 
 
-#: A process keeps no more lists of a column: where each user has one of their own, it asks for those of single elements.
+#: A process caches no more lists of a column than this.  For a column with more, as when each user has a list, it reads only
+#: the numbers of the lists that contain single elements.
 MANY_LISTS = 500
-#: Numbers that a process keeps for single elements; it begins anew when there are more.
+#: Numbers of lists that a process caches for single elements; it empties this cache when there are more.
 MOST_NUMBERS = 50_000
 
 NEWEST = "coalesce((SELECT max(added) FROM pgcatalog_sets), 0)"
-#: The lists behind the newest one known; of columns with many those that have an element somebody has asked for.
+#: The lists behind the newest cached one; of columns with many lists, only those that contain a cached element.
 READ = (
     "SELECT number, name, vals FROM ("
     " SELECT number, name, vals, row_number() OVER (PARTITION BY name ORDER BY added) AS place"
     " FROM pgcatalog_sets WHERE added > %s AND (name <> ALL(%s::text[]) OR vals && %s::text[])"
     ") AS lists WHERE place <= %s"
 )
-#: The lists of a column that have an element, for each of some elements.
+#: For each of some elements, the lists of a column that contain it.
 READ_ELEMENTS = (
     "SELECT element, ARRAY(SELECT number FROM pgcatalog_sets WHERE name = %s AND vals @> ARRAY[element] LIMIT %s)"
     " FROM unnest(%s::text[]) AS asked (element)"
@@ -48,17 +49,17 @@ SAVE = (
     " SELECT number, name, ARRAY(SELECT jsonb_array_elements_text(vals)) FROM"
     " unnest(%s::bigint[], %s::text[], %s::text[]::jsonb[]) AS lists (number, name, vals) ON CONFLICT DO NOTHING"
 )
-#: The numbers of lists that nobody has saved.
+#: The numbers of lists that are not saved.
 UNSAVED = (
     "SELECT number FROM unnest({numbers}::bigint[]) AS asked (number)"
     " WHERE NOT EXISTS (SELECT FROM pgcatalog_sets s WHERE s.number = asked.number)"
 )
-#: Lists of the column {name} that no row of the relations of all catalogs has.
+#: Lists of the column {name} that no row of any catalog's relation uses.
 FORGET = "DELETE FROM pgcatalog_sets s WHERE s.name = {name} AND {unused}"
 UNUSED = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} = s.number)"
-#: A column that does not keep them by number has single keywords there.
+#: The same for a column that is not interned; its lists have one element.
 UNUSED_KEYWORDS = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} @> s.vals AND cardinality(s.vals) = 1)"
-#: Lists of columns that no catalog has any there.
+#: Lists of columns for which no catalog uses lists.
 FORGET_OTHERS = "DELETE FROM pgcatalog_sets WHERE name <> ALL(%s::text[])"
 
 OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
@@ -73,9 +74,9 @@ Sets = Mapping[int, tuple[str, Any]]
 
 
 class KnownSets:
-    """The lists a process has read, by column; safe for threads.  Or those of a transaction, which are not bounded.
+    """The cached lists of a process, by column, safe for threads; or the lists of a transaction, which are not bounded.
 
-    It may know more lists than a snapshot has: no row of that has their numbers.
+    It may contain more lists than a snapshot: no row of the snapshot has their numbers.
     """
 
     def __init__(self, is_bounded: bool = True) -> None:
@@ -85,24 +86,24 @@ class KnownSets:
         self.newest = 0
         #: columns with more than MANY_LISTS lists
         self.partly_known: frozenset[str] = frozenset()
-        #: column -> element -> numbers of the lists that have it
+        #: column -> element -> numbers of the lists that contain it
         self._numbers: dict[str, dict[str, set[int]]] = {}
         #: column -> numbers of its lists
         self._all: dict[str, set[int]] = {}
-        #: columns with many lists -> element somebody has asked for -> numbers of the lists that have it, None for many
+        #: column with many lists -> cached element -> numbers of the lists that contain it, None for too many
         self._by_element: dict[str, dict[str, set[int] | None]] = {}
 
     def unread(self) -> Statement:
-        """Return the statement for the lists that are not known yet, to give to ``learn``."""
+        """Return the statement for the lists that are not cached yet; ``learn`` stores its rows."""
         elements_read = {element for elements in list(self._by_element.values()) for element in list(elements)}
         return Statement(READ, (self.newest, sorted(self.partly_known), sorted(elements_read), MANY_LISTS + 1))
 
     def learn(
         self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0, read: Statement | None = None
     ) -> None:
-        """Note the lists *rows*, of which *newest* is ``added`` of the newest one.
+        """Cache *rows* of (number, column, elements), one per list; *newest* is ``added`` of the newest one.
 
-        *read* is the statement that has read them, None for lists that nobody has committed.
+        *read* is the statement that has read them, None for lists that are not committed.
         """
         rows = list(rows)
         with self._lock:
@@ -113,7 +114,7 @@ class KnownSets:
                 self._all.setdefault(name, set()).add(number)
                 numbers = self._numbers.setdefault(name, {})
                 for value in values:
-                    # A set that another thread may be looking at only grows.
+                    # Another thread may be reading the set, so it only grows.
                     numbers.setdefault(value, set()).add(number)
             most = MANY_LISTS if self._is_bounded else math.inf
             for name in [name for name, numbers in self._all.items() if len(numbers) > most]:
@@ -122,9 +123,9 @@ class KnownSets:
             self.newest = max(self.newest, newest)
 
     def _learn_by_element(self, rows: Sequence[tuple[int, str, Iterable[str]]], read: Statement | None) -> None:
-        """Note which of *rows*, lists of columns with many, have an element that is asked for."""
+        """Add the numbers of *rows*, lists of columns with many lists, to the cached elements that they contain."""
         if read is not None:
-            # What somebody else has asked for since then may have lists that the statement has not read.
+            # Elements cached by other threads since then may be in lists that the statement has not read.
             for elements in self._by_element.values():
                 for element in elements.keys() - set(read.params[2]):
                     del elements[element]
@@ -138,20 +139,23 @@ class KnownSets:
                     numbers.add(number)
 
     def unread_elements(self, part: Predicate) -> list[str]:
-        """Return the elements in *part* of which nobody has asked in which of the many lists of its column they are."""
+        """Return the elements in *part* that are not cached, if its column has many lists."""
         if part.column.name not in self.partly_known or not names_elements(part):
             return []
         numbers_of = self._by_element.get(part.column.name, {})
         return sorted({value for value in part.values[0] if value not in numbers_of})
 
     def read_elements(self, name: str, elements: Sequence[str]) -> Statement:
-        """Return the statement for the lists of the column *name* that have one of *elements*, for ``learn_elements``."""
+        """Return the statement for the lists of column *name* that contain each of *elements*; see ``learn_elements``."""
         return Statement(READ_ELEMENTS, (name, MANY_LISTS + 1, list(elements)))
 
     def learn_elements(self, name: str, rows: Iterable[tuple[str, list[int]]], newest: int) -> None:
-        """Note in which lists of the column *name* elements are, read where *newest* is the newest list."""
+        """Cache *rows* of (element, numbers of the lists that contain it) for the column *name*.
+
+        *newest* is ``added`` of the newest list in the snapshot that they were read from.
+        """
         with self._lock:
-            # Another thread may have met a newer one meanwhile, with such an element.
+            # Another thread may have read a newer list with such an element meanwhile.
             if newest != self.newest or name not in self.partly_known:
                 return
             if (
@@ -164,7 +168,7 @@ class KnownSets:
                 elements[element] = set(numbers) if len(numbers) <= MANY_LISTS else None
 
     def numbers_by_element(self, part: Predicate) -> set[int] | None:
-        """Return the numbers of the lists that *part* is true of, a predicate on a column with many; None if unknown."""
+        """Return the numbers of the lists that satisfy *part*, on a column with many lists; None if they are not cached."""
         if not names_elements(part):
             return None
         numbers_of = self._by_element.get(part.column.name, {})
@@ -177,11 +181,11 @@ class KnownSets:
         return any(number in numbers for numbers in list(self._all.values()))
 
     def elements(self, name: str) -> list[str] | None:
-        """Return what is in the lists of the column *name*, in no order; None if there are too many lists to know."""
+        """Return the elements in the lists of the column *name*, unsorted; None if there are too many lists to cache."""
         return None if name in self.partly_known else list(self._numbers.get(name, ()))
 
     def numbers_of(self, part: Predicate) -> set[int]:
-        """Return the numbers of the lists that *part* is true of, a predicate on an array."""
+        """Return the numbers of the lists that satisfy *part*, a predicate on an array."""
         numbers = self._numbers.get(part.column.name, {})
         if isinstance(part, ElementBetween):
             ends = [(OPERATORS[name], end) for name, end in part.ends]
@@ -195,7 +199,7 @@ class KnownSets:
 
 
 def save(cursor: Cursor[Any], sets: Sets) -> None:
-    """Save the lists *sets* that are not there yet."""
+    """Save the lists *sets*, except lists that exist already."""
     if sets:
         names = [name for name, _ in sets.values()]
         cursor.execute(locks.ADD_SETS)
@@ -203,7 +207,7 @@ def save(cursor: Cursor[Any], sets: Sets) -> None:
 
 
 def forget_unused(cursor: Cursor[Any]) -> None:
-    """Remove the lists that no row of any catalog has, in a commit; not while a rebuild fills a relation."""
+    """Delete the lists that no row of any catalog uses, in a commit; not while a rebuild fills a relation."""
     cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild)")
     [(is_filling,)] = cursor.fetchall()
     if is_filling:

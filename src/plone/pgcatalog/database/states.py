@@ -1,4 +1,4 @@
-"""Reads the states of a database's catalogs, and the lists and shares that a process does not know, in one message."""
+"""Reads the states of a database's catalogs, and lists and shares that the process has not cached, in one message."""
 
 from collections.abc import Sequence
 from plone.pgcatalog.database.errors import OWN_LIMIT
@@ -15,26 +15,26 @@ from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 
-#: Whether a transaction is part of the history.  A pack removes those from the log that stored no object; the catalog
-#: that such a one has changed names it until the next change.
+#: SQL condition: a transaction is part of the history.  A pack removes transactions without stored objects from the log; a
+#: catalog that such a transaction has changed names it in its state until the next change.
 IS_THERE = "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
-#: The quoted schema of pg_trgm, if it and its index are there.
+#: SQL expression: the quoted schema of pg_trgm, if the extension and its index exist; else NULL.
 TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
-#: One row at least, for what it says of the history.
+#: At least one row, because its first columns describe the history and the server.
 READ_STATE = f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, {COLUMNS} {OF_CATALOGS}"
 
 Rows = Sequence[tuple[Any, ...]]
 
 
 class StatesRead:
-    """The *statements* that read the states of all catalogs of a snapshot, and what of *generations* is not known or old.
+    """The *statements* that read the states of all catalogs of a snapshot, and the missing or old parts of *generations*.
 
     The first value of the first row is whether the transaction *expected* is in the history of the snapshot.
     """
 
     def __init__(self, generations: Generations, expected: int) -> None:
         self._generations = generations
-        # A process begins with all lists.
+        # A new process reads all lists.
         self._lists = None if generations.sets.newest else generations.sets.unread()
         with_shares = generations.selectivity.is_old and not generations.is_small()
         shares = FREQUENCIES if with_shares else None
@@ -44,7 +44,7 @@ class StatesRead:
         ]
 
     def learn(self, results: Sequence[Rows]) -> States:
-        """Give the rows of each of the statements to the process; return the states."""
+        """Store the rows of each statement in the process's Generations; return the states."""
         generations = self._generations
         rows, *others = results
         _, own_limit, has_memory, trigrams, *_ = rows[0]

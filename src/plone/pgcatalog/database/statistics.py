@@ -1,6 +1,6 @@
-"""What PostgreSQL knows about the catalogs of a database: sizes, use, shares of rows per value, what is going on.
+"""PostgreSQL's statistics about the catalogs of a database: sizes, use, shares of rows per value, current activity.
 
-Reads only; a connection is one of psycopg whose rows are dicts.
+Reads only; connections are psycopg's, with dicts as rows.
 """
 
 from collections.abc import Callable
@@ -26,16 +26,16 @@ from typing import Any
 import math
 
 
-#: A search is slow for its site from so many milliseconds on.
+#: A search counts as slow for its site from this many milliseconds on,
 LONG_MS = 100.0
-#: Or from so many times the median of its shape.
+#: or from this multiple of the median of its shape on.
 TIMES_MEDIAN = 10.0
-#: A statement reads too much when it reads so many times the rows that it returns, and at least so many.
+#: A statement reads too much if it reads this many times the rows that it returns, and at least FEW rows.
 WASTEFUL = 10
 FEW = 1000
-#: Seconds that a session waits for a lock until the one that holds it is named.
+#: Seconds that a session waits for a lock until the session that holds it is reported.
 BLOCKING_SECONDS = 5.0
-#: Rows whose metadata are nowhere, and objects with metadata that no catalog has: 0 in a sound database.
+#: The number of rows without metadata, and of objects with metadata but without a row; both are 0 in a sound database.
 ROWS_WITHOUT_IDX = (
     "SELECT count(*) AS n FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid"
     " WHERE c.idx IS NULL AND o.idx IS NULL"
@@ -44,11 +44,16 @@ STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {n
 
 
 def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
-    """Return what PostgreSQL knows of the database without looking at rows of catalogs; one message, two to a standby.
+    """Return statistics of the database without reading rows of catalogs; one message, two on a standby.
 
-    The keys are ``catalogs``, a list with all of them, or the one with tool oid *catalog*; ``retired``, ``counts_bytes``,
-    ``connections``, ``oldest`` (transaction), ``replicas``, and ``standby`` (see there; None for a server that takes writes).
-    Times are texts as ISO 8601 has them.
+    Keys:
+
+    - ``catalogs``: a list with a dict for each catalog, or only for the one with tool oid *catalog*
+    - ``retired``, ``counts_bytes``, ``connections``, ``oldest`` (transaction), ``blockers``, ``replicas``: see
+      statistics.sql
+    - ``standby``: the result of ``standby``; None for a server that accepts writes
+
+    Times are ISO 8601 texts.
     """
     return overview_of(execute, execute(*overview_statement(catalog)))
 
@@ -70,7 +75,7 @@ def overview_statement(catalog: int | None = None) -> NamedStatement:
 
 
 def overview_of(execute: Execute, rows: list[Any]) -> dict[str, Any]:
-    """Return ``overview`` for the *rows* of ``overview_statement``; *execute* asks a standby how far it is."""
+    """Return ``overview`` for the *rows* of ``overview_statement``; *execute* reads the lag of a standby."""
     [row] = rows
     [found] = row.values() if isinstance(row, dict) else row
     for catalog_found in found["catalogs"]:
@@ -80,14 +85,14 @@ def overview_of(execute: Execute, rows: list[Any]) -> dict[str, Any]:
 
 
 def has_catalogs(connection: Connection[Any]) -> bool:
-    """True when the database has the tables that all catalogs share, with their columns."""
+    """Return whether the database has the tables that all catalogs share, with their columns."""
     return can_be_read(shared_faults(executing(connection)))
 
 
 def standby(execute: Execute) -> dict[str, Any] | None:
-    """Return how far a standby is: whether it is ``streaming``, and ``lag_seconds``; None for a server that takes writes.
+    """Return ``streaming`` and ``lag_seconds`` of a standby; None for a server that accepts writes.
 
-    The lag is how old the state may be that it shows; None when nobody can tell.
+    The lag is the greatest possible age of the state that it shows; None if it is unknown.
     """
     for row in execute(load_sql("replay"), {}):
         streaming, lag_seconds = row.values() if isinstance(row, dict) else row
@@ -96,10 +101,10 @@ def standby(execute: Execute) -> dict[str, Any] | None:
 
 
 def catalogs(connection: Connection[Any], found: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
-    """Return the catalogs *found* by ``overview``, all if None, each with its number of ``rows`` and its ``site``.
+    """Return the catalogs *found* by ``overview`` (default: all), each with its number of ``rows`` and its ``site``.
 
-    That is the first path, None when it is empty; ``unfilled`` says that it has only what was saved since the site was
-    copied or imported.
+    ``site`` is the first path, None for an empty catalog.  ``unfilled`` is true for a catalog that only has objects saved
+    since the site was copied or imported.
     """
     found = overview(executing(connection))["catalogs"] if found is None else found
     for catalog in found:
@@ -112,17 +117,17 @@ def catalogs(connection: Connection[Any], found: list[dict[str, Any]] | None = N
 
 
 def lost_columns(catalog: dict[str, Any]) -> list[str]:
-    """Return the columns that the relation of *catalog* should have, and has not."""
+    """Return the names of the columns that the relation of *catalog* has lost."""
     return [part["name"] for part in catalog["missing"] if part["kind"] == "column"]
 
 
 def executing(connection: Connection[Any]) -> Execute:
-    """Return what runs a statement on *connection* and returns its rows."""
+    """Return a function that runs a statement on *connection* and returns its rows."""
     return lambda query, values: connection.execute(query, values).fetchall()
 
 
 def saved_at(tid: int) -> datetime | None:
-    """Return when the transaction *tid* was made; None for 0."""
+    """Return the time of the transaction *tid*; None for 0."""
     return datetime.fromtimestamp(TimeStamp(tid.to_bytes(8, "big")).timeTime(), UTC) if tid else None
 
 
@@ -136,40 +141,40 @@ def retired(connection: Connection[Any]) -> list[dict[str, Any]]:
 
 
 def rows_without_idx(connection: Connection[Any], relation: str) -> int:
-    """Return how many rows of *relation* have no metadata at all."""
+    """Return the number of rows of *relation* without metadata."""
     query = sql.SQL(ROWS_WITHOUT_IDX).format(relation=sql.Identifier(relation))
     [row] = connection.execute(query).fetchall()
     return int(row["n"])
 
 
 def stale_objects(connection: Connection[Any], relations: list[str]) -> int:
-    """Return how many objects have an idx and no row in any of *relations*, which are all of the database."""
+    """Return the number of objects with an idx and without a row in *relations*, which are all relations of the database."""
     query = sql.SQL(STALE).format(nowhere=nowhere(relations))
     [row] = connection.execute(query).fetchall()
     return int(row["n"])
 
 
 def nowhere(relations: list[str]) -> sql.Composable:
-    """Return the condition that no row of *relations* keeps its idx in ``o``, an alias of object_state."""
+    """Return the condition that no row of *relations* has its idx in ``o``, an alias of object_state."""
     exists = "NOT EXISTS (SELECT FROM {} c WHERE c.rid = o.zoid AND c.idx IS NULL)"
     conditions = [sql.SQL(exists).format(sql.Identifier(name)) for name in relations]
     return sql.SQL(" AND ").join(conditions) if conditions else sql.SQL("true")
 
 
-#: An estimate is read again with the states of catalogs after so many seconds, and by itself after twice as many.
+#: Seconds after which shares are read again together with the states; after twice as many they are read on their own.
 SECONDS = 600.0
-#: Of all catalogs: which share of the rows has a value in each column.  And the values that columns of few different
-#: values have, and in which share of the rows each is.
+#: For all catalogs: the share of the rows with a value in each column; for a column with few different values also these
+#: values, and the share of the rows with each.
 FREQUENCIES = Statement(load_sql("frequencies"))
 
-#: Column -> share of the rows with a value; and with each of the values known.
+#: Column -> share of the rows with a value; column -> value -> share of the rows with it.
 Shares = tuple[dict[str, float], dict[str, dict[str, float]]]
 
 
 class Selectivity:
-    """The shares of the rows of a database's catalogs, for all threads of a process.
+    """The shares of rows by column and value in a database's catalogs, for all threads of a process.
 
-    They are kept for some time: reading them takes 0.7 ms, nearly as long as a page (300 documents, 2026-11).
+    They are cached, because reading them takes 0.7 ms, nearly as long as a page (300 documents, 2026-11).
     """
 
     def __init__(self) -> None:
@@ -178,23 +183,24 @@ class Selectivity:
 
     @property
     def is_old(self) -> bool:
-        """True if it is time to read the shares when something is read anyway."""
+        """True if the shares should be read together with the next statements."""
         return monotonic() > self._read + SECONDS
 
     def learn(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Take the *rows* of FREQUENCIES."""
+        """Store the *rows* of FREQUENCIES."""
         shares: dict[str, Shares] = {}
         for relation, name, share, common, frequencies in rows:
             filled, values = shares.setdefault(relation, ({}, {}))
             filled[name] = share
             values[name] = dict(zip(common or (), frequencies or (), strict=False))
-        self._shares = shares  # only now: other threads look at it meanwhile
+        self._shares = shares  # assigned last: other threads read it meanwhile
         self._read = monotonic()
 
     def shares(self, ask: Callable[[Statement], list[Any]], relation: str) -> Shares:
-        """Return what is known of *relation*: what the planner takes for likely.
+        """Return the shares of *relation*, as PostgreSQL's planner estimates them.
 
-        Now and then *ask*, which returns the rows of a statement, is called.
+        If they are missing or old, they are read by the function of the first argument, which returns the rows of a
+        statement.
         """
         if relation not in self._shares or monotonic() > self._read + 2 * SECONDS:
             self.learn(ask(FREQUENCIES))

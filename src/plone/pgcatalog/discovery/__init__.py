@@ -1,1 +1,1 @@
-"""What helps to find: facets, snippets, suggestions, similar pages."""
+"""Aids to searching: facets, snippets, suggestions, similar pages."""

@@ -1,4 +1,4 @@
-"""Also about this: pages that are near to the question of a search and do not have its words, each with its nearest passage."""
+"""Also about this: pages near to the question of a search that do not match its words, each with its nearest passage."""
 
 from array import array
 from dataclasses import dataclass
@@ -28,23 +28,23 @@ from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 
-#: Pages that are shown at most.
+#: Most pages that are shown.
 MOST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class AlsoAbout:
-    """The page of *brain*; *passage* is the part of its text that is nearest to the question, as HTML with ``<mark>`` only."""
+    """The page of *brain*; *passage* is the part of its text nearest to the question, as HTML with ``<mark>`` only."""
 
     brain: Any
     passage: str
 
 
 def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[AlsoAbout]]:
-    """Return a fetch of the pages that are near to the question of *results* and are not among them, the nearest first.
+    """Return a fetch of up to *most* pages near to the question of *results* that do not match its words, the nearest first.
 
-    *results* are those of a search by words; all other criteria of it apply.  There are *most* pages at most, and none where
-    the site does not search by meaning, no embedder answers in time, or the statement takes too long.  One statement.
+    *results* are of a search by words, whose other criteria apply.  The list is empty if the site does not search by
+    meaning, the embedder does not respond in time, or the statement takes too long.  One statement.
     """
     near = _near(results) if search_by_meaning(results.catalog.tool) else None
     if near is None:
@@ -59,7 +59,7 @@ def also_about(results: CatalogSearchResults, most: int = MOST) -> Fetch[list[Al
 
 
 def _near(results: CatalogSearchResults) -> Near | None:
-    """Return the condition of the rows near to the question of *results*; None without one, without a vector, or for a hybrid search."""
+    """Return the condition of rows near to the question of *results*; None without a question, or for a hybrid search."""
     context, criteria = results.context, results.criteria
     if SOURCE_INDEX not in criteria or SOURCE_INDEX not in context.indexes or near_in(results.condition) is not None:
         return None
@@ -72,7 +72,7 @@ def _near(results: CatalogSearchResults) -> Near | None:
 def _statement(
     results: CatalogSearchResults, near: Near, words: Any, stored: Stored, most: int, with_metadata: bool
 ) -> Statement:
-    """Return the statement for (start, passage, is_last, rid) and, *with_metadata*, path, score and text of a page's row."""
+    """Return the statement for (start, passage, is_last, rid) of each page, *with_metadata* (path, score, metadata), too."""
     relation, values = stored.source
     chunks = near.question.near_chunks(stored.source, bind.condition(near.among, stored))
     rid, start, stop = CHUNK_COLUMNS

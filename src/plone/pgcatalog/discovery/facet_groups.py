@@ -1,8 +1,7 @@
-"""What facets are asked for, who may be told which, and what each groups rows by.
+"""The parts of a facet query: its arguments, the facets that a user may see, and the groups that rows are counted in.
 
-That is the keys of an index, the children of a path, or steps between dates.
-
-All groups of a statement are counted in one pass (GROUPING SETS).
+Groups are the keys of an index, the children of a path, or the steps between dates.  One pass counts all groups of a
+statement (GROUPING SETS).
 """
 
 from collections.abc import Callable
@@ -31,12 +30,12 @@ from zope.component import getMultiAdapter
 from zope.component import getUtility
 
 
-#: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
+#: Most ranges of all facets: each is a column of a subquery, and PostgreSQL allows about 1,600 columns.
 MAX_BUCKETS = 500
-#: Buckets of an index: label -> (from, up to but without); None is an open end.
+#: Ranges of an index: label -> (start, end), the end exclusive; None is an open end.
 Buckets = Mapping[str, tuple[Any, Any]]
 
-#: Counted by value, by year and month, and by the folders below the one that is searched.
+#: Kinds of facets on a search page: by value; by year and month; by the folders below the searched folder.
 VALUES, DATES, PLACES = "values", "dates", "places"
 
 KINDS = {
@@ -52,26 +51,26 @@ AUTHORS = "Creator"
 
 
 def kind_of(index: Any) -> str | None:
-    """Return how *index*, an index object, is counted; None for one that is no facet of a search page."""
+    """Return the kind of facet of *index*, an index object; None if it is no facet of a search page."""
     name = index.getId()
     kind = KINDS.get(index.meta_type)
-    # Other indexes of paths hold what is no place in the site.
+    # The values of other path indexes are no places in the site.
     if name in RESTRICTIONS or (kind == PLACES and name != "path"):
         return None
     return kind
 
 
 def may_know_authors(context: Any, request: Any) -> bool:
-    """Return whether the user is told authors and dates: not without a log-in, unless the site shows them to everybody.
+    """Return whether the user may see authors and dates: if logged in, or if the site shows them to anonymous users.
 
-    This is Plone's rule for by-lines, which holds for counts of authors as well.
+    This is Plone's rule for by-lines, applied to counts of authors as well.
     """
     state = getMultiAdapter((context, request), name="plone_portal_state")
     return not state.anonymous() or bool(getUtility(IRegistry).get("plone.allow_anon_views_about"))
 
 
 def told_facets(names: Iterable[str], context: Any, request: Any) -> list[str]:
-    """Return those of the indexes *names* whose values the user may be told."""
+    """Return *names*, of indexes, without those whose values the user may not see."""
     names = list(names)
     if AUTHORS in names and not may_know_authors(context, request):
         return [name for name in names if name != AUTHORS]
@@ -79,21 +78,21 @@ def told_facets(names: Iterable[str], context: Any, request: Any) -> list[str]:
 
 
 def may_sort_by(name: str, context: Any, request: Any) -> bool:
-    """Return whether the user may have results in the order of the index *name*, which says something about its values."""
+    """Return whether the user may sort by the index *name*; an order reveals values."""
     return name not in RESTRICTIONS and bool(told_facets([name], context, request))
 
 
 class Facet(dict[Any, int]):
-    """Value -> number of rows, most frequent first; ``truncated`` when there are more values than the limit."""
+    """Value -> number of rows, the most frequent first; ``truncated`` is True if there are more values than the limit."""
 
-    # For untrusted code, such as a Script (Python), which may use other dicts without that.
+    # Untrusted code, such as a Script (Python), may use plain dicts without this, but not subclasses.
     __allow_access_to_unprotected_subobjects__ = True
 
     truncated: bool = False
 
 
 class Facets(dict[str, Facet]):
-    """Index name -> Facet; ``total`` is the number of rows that fulfil all criteria, None if it was not counted."""
+    """Index name -> Facet; ``total`` is the number of rows that match all criteria, None if it was not counted."""
 
     __allow_access_to_unprotected_subobjects__ = True
 
@@ -102,12 +101,15 @@ class Facets(dict[str, Facet]):
 
 @dataclass(frozen=True)
 class FacetQuery:
-    """What is to be counted.
+    """The facets to be counted.
 
-    ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names``,
-    ``ranges`` and ``children`` the facets.  With ``exclude_own`` each ignores the criterion for its own index;
-    ``chosen`` are further criteria, index name -> query object, of which each facet ignores the one under its own name.
-    ``children`` has a path or several for an index; they are folders if ``only_folders``.
+    - ``criteria``: a whole query dict, restrictions included; ``sort``: its (index name, reverse) pairs.
+    - ``names``: the indexes whose values are counted.
+    - ``ranges``: index name -> ranges that are counted.
+    - ``children``: path index -> a path or several, whose children are counted; only folders with ``only_folders``.
+    - ``exclude_own``: each facet ignores the criterion for its own index.
+    - ``chosen``: further criteria, index name -> query object; each facet ignores the one under its own name.
+    - ``limit``: most values of a facet; None: unlimited.
     """
 
     criteria: Mapping[str, Any]
@@ -140,23 +142,24 @@ class FacetQuery:
 
     @property
     def facets(self) -> tuple[str, ...]:
-        """The names of all facets."""
+        """The index names of all facets."""
         return (*self.names, *self.ranges, *self.children)
 
     @property
     def places(self) -> list[tuple[str, str]]:
-        """Index and path of all children that are counted."""
+        """The (index name, path) pairs whose children are counted."""
         given = ((name, [paths] if isinstance(paths, str) else paths) for name, paths in self.children.items())
         return [(name, path) for name, paths in given for path in paths]
 
 
 @dataclass(frozen=True)
 class Group:
-    """A facet of the index *name*.
+    """The grouping of rows for a facet of the index *name*.
 
-    ``columns`` are what is read of a found row, each an SQL expression and its name, ``key`` is an SQL expression of these
-    names that gives one key or several, and ``value`` makes a Python value of a key.  ``is_single`` says that it gives one, of
-    a column whose values are counted.
+    - ``columns``: (SQL expression, name) pairs that are read from a row.
+    - ``key``: an SQL expression over these names that returns one key or a set of keys.
+    - ``value``: a function from a key to its Python value.
+    - ``is_single``: True if ``key`` is just the one column.
     """
 
     name: str
@@ -167,7 +170,7 @@ class Group:
 
 
 def values_of(translator: IndexTranslator) -> Group:
-    """Return the group of the keys of an index; raises QueryError for an index without."""
+    """Return the group of the keys of an index.  Raises QueryError for an index without keys."""
     key = translator.key_expression()
     if key is None:
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
@@ -177,9 +180,9 @@ def values_of(translator: IndexTranslator) -> Group:
 
 
 def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
-    """Return the group of the paths one level below *path*, each for itself and all that is in it.
+    """Return the group of the paths one level below *path*; a row counts for the child that it is or is in.
 
-    Raises QueryError for an index that is not one of paths.
+    Raises QueryError if the index is no path index.
     """
     column, start = _paths(translator)[0].quoted, _inside(path)
     name = f"child{number}"
@@ -189,9 +192,9 @@ def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
 
 
 def folders_of(translator: IndexTranslator, path: str, folders: Column) -> Group:
-    """Return the group of ``children_of`` that are folders; *folders* is the column that says so.
+    """Return the group of ``children_of``, limited to folders; *folders* is the boolean column of folders.
 
-    Rows are counted by the folder that they are in, or are, once for all places; there are fewer folders than rows.
+    Rows are first grouped by the folder that they are or are in, once for all paths: there are fewer folders than rows.
     """
     own_path, parent, _ = _paths(translator)
     holder = Fragment(f"CASE WHEN {folders.quoted} THEN {own_path.quoted} ELSE {parent.quoted} END")
@@ -205,7 +208,7 @@ _CHILD = "split_part(substr({path}, %s), '/', 1)"
 
 
 def _inside(path: str) -> str:
-    """Return what the paths of all that is in *path* begin with."""
+    """Return the prefix of all paths inside *path*."""
     return path.rstrip("/") + "/"
 
 
@@ -217,7 +220,7 @@ def _paths(translator: IndexTranslator) -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Steps:
-    """Buckets of a date index, counted by the steps between all of their ends, however many buckets there are."""
+    """The ranges of a date index, counted by the steps between all of their ends: one group for any number of ranges."""
 
     name: str
     ends: tuple[datetime, ...]
@@ -227,13 +230,13 @@ class Steps:
 
     @property
     def group(self) -> Group:
-        """The group whose key is the number of ends up to a row's date; -1 without a date."""
+        """The group whose key is the number of ends up to the date of a row; -1 without a date."""
         name = f"step{self.number}"
         ends = Fragment(f"coalesce(width_bucket({self.column}, %s::timestamptz[]), -1)", (list(self.ends),))
         return Group(self.name, ((ends, name),), Fragment(name), int)
 
     def counts(self, steps: Mapping[int, int]) -> dict[str, int]:
-        """Return label -> number of rows, *steps* being key -> number of rows."""
+        """Return label -> number of rows; *steps* is key -> number of rows."""
         return {
             label: sum(count for step, count in steps.items() if low <= step < high)
             for label, (low, high) in self.buckets.items()
@@ -241,7 +244,7 @@ class Steps:
 
 
 def steps_of(translator: IndexTranslator, buckets: Buckets, number: int) -> Steps | None:
-    """Return the steps for *buckets*; None for an index whose values are not single dates, or ends that are none."""
+    """Return the steps for *buckets*; None if the index is no plain date index, an end is no date, or there are no ends."""
     if type(translator) is not DateIndexTranslator:
         return None
     instants: dict[str, tuple[datetime | None, ...]] = {}
@@ -252,7 +255,7 @@ def steps_of(translator: IndexTranslator, buckets: Buckets, number: int) -> Step
         instants[label] = tuple(None if key is None else from_minutes(key) for key in keys)
     steps = sorted({end for pair in instants.values() for end in pair if end is not None})
     place = {end: number for number, end in enumerate(steps, 1)}
-    # Without any end all rows count, those without a date as well.
+    # A range without ends includes rows without a date.
     limits = {
         label: (
             place[low] if low is not None else (0 if high is not None else -1),

@@ -1,4 +1,4 @@
-"""Facets: how many of the rows a search found have which value, for many indexes in one statement."""
+"""Facets: the number of matching rows per value, for many indexes in one statement."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -55,11 +55,11 @@ from typing import Self
 from weakref import finalize
 
 
-#: Values of one facet, unless the caller says otherwise.
+#: Most values of one facet, by default.
 LIMIT = 100
-#: Seconds that counting for a page may take; a page without facets is better than none.
+#: Time limit in seconds for the facets of a page; after it the page is shown without them.
 FACET_SECONDS = 3.0
-#: Statements of a process that count facets for pages at once, and seconds that another one waits for its turn.
+#: Most concurrent statements of a process that count facets for pages, and seconds that a further one waits for a slot.
 AT_ONCE, PATIENCE = 2, 1.0
 slots = BoundedSemaphore(AT_ONCE)
 
@@ -75,15 +75,17 @@ def facets(
     limit: int | None = LIMIT,
     timeout: float | None = None,
 ) -> Fetch[Facets]:
-    """Return a fetch of the counted values of the indexes *names* in all rows that match *results*, limits aside.
+    """Return a fetch of the facets of all rows that match the search of *results*, whatever its limit or batch is.
 
-    Its value is {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.  Its
-    ``total`` is the number of rows that fulfil all criteria, or None if only ranges were counted, which can be.
-    *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path
-    or several: for each path one level below, the rows there and in it.
-    With *exclude_own* a facet does not heed the query's own criterion for its index, so that several values can be
-    chosen; *chosen* are further criteria, index name -> query object, of which a facet does not heed the one under its
-    name.  One statement; *timeout* is its limit in seconds, None for the site's own.
+    The value is a Facets: index name -> Facet, a Facet being value -> number of rows.  Its ``total`` is the number of rows
+    that match all criteria; it may be None if only ranges were counted.  One statement.
+
+    - *names*: the indexes whose values are counted, up to *limit* values each; None: unlimited.
+    - *ranges*: index name -> {label: (start, end)}; the end is exclusive.
+    - *children*: path index -> a path or several; counts, for each child of a path, the rows at it and below it.
+    - *chosen*: further criteria, index name -> query object; a facet ignores the one under its own name.
+    - *exclude_own*: a facet ignores the criterion of the query for its index, so that several values can be chosen.
+    - *timeout*: time limit in seconds; None for the site's own.
 
     Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout.
     """
@@ -92,9 +94,10 @@ def facets(
 
 
 class FacetCounting(Fetch[Facets]):
-    """The counts of *query* for the search of *results*, in *seconds* at most, as one of AT_ONCE; without *seconds* at once.
+    """A fetch of the facets of *query* for the search of *results*, from the cache or by a statement.
 
-    From the cache, or read; in an open batch the statement goes in the message of the batch.
+    With a time limit of *seconds* it needs one of AT_ONCE slots; without, none.  In an open batch the statement is sent with
+    the batch.
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
@@ -102,7 +105,7 @@ class FacetCounting(Fetch[Facets]):
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
         self._rows: RowsFetch | None = None
-        #: releases the slot of this object, which is released in any case when the object goes; None without one
+        #: releases the slot, which otherwise is released when this object is garbage-collected; None without a slot
         self._slot: Callable[[], object] | None = None
         self._is_refused = False
         if not self._facets.is_empty and self._cached() is None:
@@ -113,12 +116,12 @@ class FacetCounting(Fetch[Facets]):
                 self._rows = self._fetch(seconds)
 
     def release(self) -> None:
-        """Let another search be counted: the statement of this one has been run."""
+        """Release the slot, if there is one: the statement has been run."""
         if self._slot is not None:
             self._slot()
 
     def value(self) -> Facets:
-        """Return the counts.  Raises SearchTimeout, also if too many others are counted."""
+        """Return the facets.  Raises SearchTimeout, also if no slot was free in time."""
         if self._is_refused:
             raise SearchTimeout("the facets of other searches are being counted")
         try:
@@ -133,19 +136,19 @@ class FacetCounting(Fetch[Facets]):
             row = next(iter(rows.value()), ())
             key = self._key()
             if row and key is not None:
-                # About how many bytes the row and its key take.
+                # An estimate of the bytes that the row and its key take in the cache.
                 size = 2000 + sum(60 + len(str(value)) for values in row for value in values or ())
                 result_cache().put(key, row, size)
         return row
 
     def _cached(self) -> Sequence[Any] | None:
-        """Return the row that the cache has for this snapshot."""
+        """Return the cached row for this snapshot; None if there is none."""
         key = self._key()
         row: Sequence[Any] | None = None if key is None else result_cache().get(key)
         return row
 
     def _key(self) -> Key | None:
-        """Return the key of the row in the result cache, None for one that cannot be kept."""
+        """Return the key of the row in the result cache; None if it cannot be cached."""
         self._keyed = self._keyed or self._view.statement(self._bound, *self._facets.conditions)
         stamp = self._view.stamp()
         if self._keyed is None or stamp is None:
@@ -167,14 +170,14 @@ class FacetCounting(Fetch[Facets]):
 
 
 def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:
-    """Return what ``facet_counts`` of *results* is."""
+    """Return the value of ``facet_counts`` of *results*: {"facet_fields": …}, with fields that are counted on access."""
     catalog = results.catalog
     names = [n for n in catalog.indexes if n not in RESTRICTIONS and catalog.translator(n).key_expression() is not None]
     return {"facet_fields": FacetFields(results, tuple(names))}
 
 
 class FacetFields(Mapping[str, dict[str, int]]):
-    """Index name -> {value as text: count}, counted when it is asked for."""
+    """Index name -> {value as text: count}, counted on first access."""
 
     __allow_access_to_unprotected_subobjects__ = True
 
@@ -198,14 +201,14 @@ class FacetFields(Mapping[str, dict[str, int]]):
         return len(self._names)
 
 
-#: GROUPING() takes no more arguments.
+#: Most arguments of GROUPING().
 MAX_COLUMNS = 31
 #: The index that says whether an object is a folder.
 FOLDERS = "is_folderish"
 
 
 class FacetStatement:
-    """Makes the statement for a FacetQuery, and facets of its only row; *compiled* has the conditions of earlier searches."""
+    """Builds the statement for a FacetQuery, and the facets from its only row; *compiled* caches compiled queries."""
 
     def __init__(self, context: SearchContext, query: FacetQuery, compiled: CompiledQueries) -> None:
         self.query = query
@@ -223,12 +226,13 @@ class FacetStatement:
             *(self._place(name, path, number) for number, (name, path) in enumerate(query.places)),
             *(steps.group for steps in self.steps),
         ]
-        #: facet -> the condition that it may ignore: only the other facets heed it
+        #: facet -> the condition that it ignores; it applies to the other facets only
         self.ignorable = self._ignorable()
-        #: the counts that are read instead of rows, None for rows only
+        #: the stored counts that are read instead of rows; None to count rows only
         self.kept: Kept | None = None
         chosen = all_of(self.ignorable.values())
-        # What is near of the rows with all criteria is found by the search, whatever else is near without those of a facet.
+        # The nearest rows depend on the criteria.  So a row is near if it is near with all criteria, as in the search, or
+        # near without the criteria of the facets.
         self.where = self._base().changed(
             lambda part: any_of((part.within(chosen), part)) if self.ignorable and isinstance(part, Near) else part
         )
@@ -242,7 +246,7 @@ class FacetStatement:
         return children_of(self._translator(name), path, number)
 
     def _ignorable(self) -> dict[str, Condition]:
-        """Return the conditions that one facet ignores, each by its name."""
+        """Return facet -> the condition that it ignores, for facets with such a condition."""
         ignorable = {}
         for name in dict.fromkeys(self.query.facets):
             conditions = []
@@ -255,23 +259,23 @@ class FacetStatement:
         return ignorable
 
     def _base(self) -> Condition:
-        """Return the condition that all facets heed."""
+        """Return the condition that applies to all facets."""
         criteria, facets = self.query.criteria, self.query.facets
         names = set(self._context.indexes)
         expression = expression_in(criteria)
         if expression is None and names.isdisjoint(criteria):
             return NOTHING
-        # What is chosen in no facet of these holds for all of them.
+        # Chosen criteria under other names than those of the facets apply to all facets.
         held = [expression or And(), *(e for name, e in self.query.chosen.items() if name not in facets)]
         ignored = facets if self.query.exclude_own else ()
-        # And() finds all: without own conditions there may be no other.
+        # And() matches all rows: without the ignored criteria there may be no other.
         rest = {k: v for k, v in criteria.items() if k not in ignored} | {WHERE: And(*held)}
         return self._compiled.find_or_compile(rest, self._context, self.query.sort, None).where
 
     def _bucket(self, name: str, low: Any, high: Any) -> Condition:
         parts: list[Expression] = []
         if low is not None and high is not None and self._translator(name).column.is_array:
-            # One of many values has to be in it, whatever the others are.
+            # Of several values of a row, one has to be in the range.
             parts.append(Range(name, low, high))
         elif low is not None or high is not None:
             parts += [Range(name, low, high)]
@@ -280,18 +284,18 @@ class FacetStatement:
 
     @property
     def is_empty(self) -> bool:
-        """True when there is nothing to count, whatever the catalog holds."""
+        """True if the result is empty whatever the rows of the catalog are."""
         return self.where is NOTHING or not (self.groups or self.buckets)
 
     # -- SQL
 
     @property
     def conditions(self) -> list[Condition]:
-        """Everything that rows are compared with."""
+        """All conditions of the statement."""
         return [self.where, *self.ignorable.values(), *(condition for _, _, condition in self.buckets)]
 
     def changed(self, change: Callable[[Condition], Condition]) -> Self:
-        """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
+        """Return a copy with each condition replaced by the result of *change*, which binds it to the stored rows."""
         changed = copy(self)
         changed.where = change(self.where)
         changed.ignorable = {name: change(condition) for name, condition in self.ignorable.items()}
@@ -301,10 +305,13 @@ class FacetStatement:
     def statement(
         self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})
     ) -> Statement:
-        """Return the statement over *relation*, with *source_params*; *lists* the SQL of lists for columns that are interned."""
+        """Return the statement over *relation*, whose placeholders have the values *source_params*.
+
+        *lists*: name of an interned column -> SQL of the list that its number stands for.
+        """
         flags = [(c, f"own{i}") for i, c in enumerate(self.ignorable.values())]
         flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
-        # Several groups may be made of the same columns.
+        # Several groups may use the same columns.
         columns = list({name: (column, name) for group in self._live for column, name in group.columns}.values())
         names = [name for _, name in columns]
         if len({name for group in self.groups for _, name in group.columns}) > MAX_COLUMNS:
@@ -326,7 +333,7 @@ class FacetStatement:
         if fields:
             parts.append(f"(SELECT ARRAY[coalesce((SELECT n FROM kept WHERE field = '{ROWS}'), 0)] AS total) AS whole")
         elif names:
-            # Of the grouping set without columns, whose every bit is set.
+            # The total is in the grouping set without columns, for which GROUPING() has all bits set.
             total, grouped = "total" if self.ignorable else "n", (1 << len(names)) - 1
             parts.append(f"(SELECT ARRAY[{total}] AS total FROM counted WHERE grouped = {grouped}) AS whole")
         if self.buckets:
@@ -343,7 +350,7 @@ class FacetStatement:
 
     @property
     def _fields(self) -> list[str | None]:
-        """The name under which the values of each group are counted; None for those that are counted in the rows."""
+        """For each group the name of its field in the stored counts; None if it is counted in the rows."""
         kept = self.kept
         if kept is None:
             return [None] * len(self.groups)
@@ -355,17 +362,17 @@ class FacetStatement:
         return [group for group, field in zip(self.groups, self._fields, strict=True) if field is None]
 
     def _kept_keys(self, field: str) -> str:
-        """Return the SELECT of the keys of the kept counts *field*, and their counts."""
+        """Return the SELECT of (key, n) of *field* from the stored counts."""
         assert self.kept is not None
         return f"SELECT value::{self.kept.type(field)} AS key, n FROM kept WHERE field = '{field}'"
 
     def _others(self, name: str) -> list[str]:
-        """Return the flags of the conditions that the facet *name* heeds."""
+        """Return the flags of the ignorable conditions that apply to the facet *name*."""
         return [f"own{i}" for i, facet in enumerate(self.ignorable) if facet != name]
 
     @cached_property
     def _together(self) -> tuple[str, ...]:
-        """The columns of values, one to a row, that are grouped together: their groups are few, and summed up afterwards."""
+        """The single columns that form one grouping set: their combinations are few, and are summed up per column later."""
         groups = [group for group in self._live if group.is_single]
         return tuple(dict.fromkeys(name for group in groups for _, name in group.columns)) if len(groups) > 1 else ()
 
@@ -394,10 +401,10 @@ class FacetStatement:
         )
 
     def _keys_of(self, number: int, names: list[str], values: Mapping[str, str]) -> str:
-        """Return the SELECT of the keys of a group, in the index's own type, and their counts in the rows."""
+        """Return the SELECT of (key, n) of a group from the rows; keys have the type of the index."""
         group = self.groups[number]
         mine = self._set_of(group)
-        # A bit is set for each column that does not belong to the grouping set.
+        # GROUPING() sets a bit for each column that is not in the grouping set.
         mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
         count = f"n{number}" if self.ignorable else "n"
         columns = ", ".join(values.get(name, name) for _, name in group.columns)
@@ -419,13 +426,13 @@ class FacetStatement:
 
     @property
     def _limited(self) -> int:
-        """How many of the groups may be cut: all but steps, of which none may be missing."""
+        """The number of groups that are subject to the limit: all but the steps, which come last."""
         return len(self.groups) - len(self.steps)
 
-    # -- answers
+    # -- results
 
     def facets(self, row: Sequence[Any]) -> Facets:
-        """Return the facets in the result *row*; empty ones for an empty row."""
+        """Return the facets in *row*, the result of the statement; all counts are 0 if *row* is empty."""
         empty: list[Any] = [None] * (2 * len(self.groups))
         row = row or [*empty, [0], [0] * len(self.buckets)]
         answer = Facets()
@@ -444,6 +451,6 @@ class FacetStatement:
         return answer
 
     def _pairs(self, row: Sequence[Any], number: int) -> list[tuple[Any, int]]:
-        """Return the keys, as Python values, and the counts of a group."""
+        """Return the (key, count) pairs of a group, with keys as Python values."""
         keys, counts = row[2 * number] or [], row[2 * number + 1] or []
         return list(zip(map(self.groups[number].value, keys), counts, strict=True))

@@ -1,7 +1,7 @@
-"""Marks the words of a query in texts, and finds the part where they stand: as safe HTML.
+"""Marked words and snippets of texts for a query, as safe HTML.
 
-Words are compared as the site's lexicon sees them, so what found a page is what is marked in it: ``cafe`` in "Café",
-``数据`` inside a sentence without spaces.
+Words are compared in the form that the site's lexicon gives them, so the words that a search has found are the marked ones:
+``cafe`` marks "Café", and ``数据`` is marked inside a sentence without spaces.
 """
 
 from collections.abc import Container
@@ -48,30 +48,30 @@ from typing import Any
 import re
 
 
-#: Characters of a snippet, about; marks and escapes come on top.
+#: Approximate number of characters in a snippet, without marks and escapes.
 LENGTH = 200
-#: Characters in front of the first marked word.
+#: Most characters in front of the first marked word.
 LEAD = 40
-#: Matches of one text that are looked at to find its best part.
+#: Most matches of a text that are used to find its best part.
 MAX_MATCHES = 200
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
 _TOKEN = re.compile(r"\w+")
-#: Elements whose word for a token of ASCII letters and digits is the token in lower case.
+#: Elements of a lexicon's pipeline that turn a token of ASCII letters and digits into the token in lower case.
 _PLAIN_ELEMENTS = {
     ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter"),
     ("Products.CMFPlone.UnicodeSplitter.splitter", "CaseNormalizer"),
     ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer"),
 }
 
-#: A marked part of a text: where it starts and ends, and the word it stands for.
+#: (start, end, word) of a marked part of a text; the word is the lexicon's form.
 Span = tuple[int, int, str]
 
 
 @dataclass
 class QueryTerms:
-    """What search texts want: words, beginnings, patterns with wildcards elsewhere than at the end, words with other forms."""
+    """The terms of search texts: words, prefixes, patterns with wildcards inside, and words that match in other forms."""
 
     words: set[str] = field(default_factory=set)
     prefixes: set[str] = field(default_factory=set)
@@ -79,7 +79,7 @@ class QueryTerms:
     stemmed: set[str] = field(default_factory=set)
 
     def add(self, lexicon: Any, text: str) -> None:
-        """Add the terms of *text*, a search text, without what it excludes (NOT)."""
+        """Add the terms of *text*, a search text, that are not excluded (NOT)."""
         tree = parse(lexicon, text)
         for node in wanted_terms(tree) if tree is not None else ():
             value = node.getValue()
@@ -92,7 +92,7 @@ class QueryTerms:
             self.stemmed.update(words_with_forms(lexicon, node))
 
     def without(self, stop_words: Container[Words]) -> "QueryTerms":
-        """Return the terms without *stop_words*; all of them where there are no others."""
+        """Return the terms without *stop_words*; unchanged if no other terms are left."""
         words, prefixes, stemmed = (
             {word for word in each if (word,) not in stop_words} for each in (self.words, self.prefixes, self.stemmed)
         )
@@ -100,13 +100,15 @@ class QueryTerms:
 
 
 class Highlighter:
-    """Marks what *queries* search for, pairs of a lexicon and a text; *alternatives* stand for words of them.
+    """Marks the words of search texts in other texts; false if there are no words.
 
-    *stop_words* are not marked, unless nothing else is searched for.
-    Other forms are marked, too, where *stemming* finds them.
+    - *queries*: (lexicon, search text) pairs.
+    - *stemming*: with it, other forms of the words are marked as well.
+    - *alternatives*: synonyms of the words, which are marked as well.
+    - *stop_words*: words that are marked only if the search texts have no others.
     """
 
-    # For untrusted code, such as a Script (Python): it works on texts that its caller has already.
+    # Safe for untrusted code, such as a Script (Python): it returns nothing but the caller's own texts.
     __allow_access_to_unprotected_subobjects__ = True
 
     def __init__(
@@ -132,10 +134,10 @@ class Highlighter:
         self._stems: set[str] = set()
         if stemming is not None:
             self._stems.update(*map(stemming.marks, filter(is_plain, terms.stemmed)))
-        # Other forms of a word begin as its stem does, so few words need be looked at.
+        # Other forms of a word begin with the first letters of its stem, so few words need to be stemmed.
         self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
         self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
-        #: tokens that have been looked at, and what is to be marked in some of them
+        #: tokens that have been compared, and token -> its marked parts if there are any
         self._seen: set[str] = set()
         self._matches_of: dict[str, list[Span]] = {}
 
@@ -143,9 +145,9 @@ class Highlighter:
         return bool(self._words or self._prefixes or self._patterns)
 
     def snippet(self, text: str, length: int = LENGTH) -> str:
-        """Return the part of *text*, about *length* characters, with the most of the words, marked, as HTML.
+        """Return the part of *text*, about *length* characters, with the most different words, as HTML with marks.
 
-        Without any of them it is the beginning.
+        If *text* has none of the words, it is the beginning.
         """
         spans = self.spans(text)
         lead = min(LEAD, length // 4)
@@ -156,7 +158,7 @@ class Highlighter:
         return GAP * (start > 0) + marked(text, start, end, inside) + GAP * (end < len(text))
 
     def of_whole_words(self) -> "Highlighter":
-        """Return what marks the same words, but none that only begins like one of them."""
+        """Return a copy that marks whole words only: prefixes count as words, and patterns are dropped."""
         found = copy(self)
         found._words = self._words | self._prefixes
         found._prefixes, found._prefix_lengths, found._patterns = set(), [], []
@@ -164,17 +166,17 @@ class Highlighter:
         return found
 
     def mark(self, text: str) -> str:
-        """Return all of *text* as HTML, its words marked."""
+        """Return all of *text* as HTML, with the words marked."""
         return marked(text, 0, len(text), self.spans(text))
 
     def has_match(self, text: str) -> bool:
-        """Return whether one of the words stands in *text*."""
+        """Return whether *text* contains one of the words."""
         return bool(self.spans(text))
 
     def spans(self, text: str) -> list[Span]:
-        """Return the first matches in *text*, in order and without overlap."""
+        """Return the first matches in *text*, about MAX_MATCHES at most, in order and without overlap."""
         tokens = set(_TOKEN.findall(text))
-        # Each distinct token is looked at once; texts repeat most of them.
+        # Each distinct token is compared once; texts repeat most of them.
         for token in tokens.difference(self._seen):
             if matches := self._matches(token):
                 self._matches_of[token] = matches
@@ -190,7 +192,7 @@ class Highlighter:
         return spans
 
     def _matches(self, token: str) -> list[Span]:
-        """Return what is to be marked in *token*, a run of letters and digits."""
+        """Return the parts of *token*, a run of letters and digits, that are to be marked."""
         normal = self._normal_words(token)
         wanted = [word for word in normal if self._is_wanted(word)]
         if len(normal) == 1:
@@ -207,13 +209,13 @@ class Highlighter:
         return not self._stems.isdisjoint(self._stemming.marks(word))
 
     def _normal_words(self, token: str) -> list[str]:
-        """Return the words that the lexicons make of *token*."""
+        """Return the words that the lexicons make of *token*, without duplicates."""
         if self._is_plain and token.isascii():
             return [token.lower()]
         return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
 
     def _best(self, spans: Sequence[Span], length: int) -> Span:
-        """Return the match from which on *length* characters have the most different words."""
+        """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""
         best, most = (0, 0, ""), 0
         for i, span in enumerate(spans):
             different = len({word for _, end, word in spans[i : i + 30] if end <= span[0] + length})
@@ -229,8 +231,8 @@ def _kind(element: Any) -> tuple[str, str]:
 def glob_regex(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of *pattern*, a word with ``*`` and ``?``, for ``fullmatch``.
 
-    It never takes more steps than the word has letters times the pattern's: what stands between two ``*`` is taken at its
-    first place and for good (an atomic group), because a later one could not match more.
+    Its time is bounded by the length of the word times that of the pattern: a part between two ``*`` is an atomic group
+    that matches at the first possible place, since a later place could not match more.
     """
     first, *parts = ["".join("." if char == "?" else re.escape(char) for char in part) for part in pattern.split("*")]
     if not parts:
@@ -240,7 +242,7 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
 
 
 def _inside(token: str, wanted: Sequence[str]) -> list[Span]:
-    """Return where in *token*, which stands for several words, *wanted* ones are; overlaps are joined."""
+    """Return the spans of the words *wanted* in *token*, which the lexicon splits into several; overlaps are joined."""
     lower = token.lower()
     places = sorted((m.start(), m.end(), word) for word in wanted for m in re.finditer(re.escape(word), lower))
     if not places or len(lower) != len(token):
@@ -256,7 +258,7 @@ def _inside(token: str, wanted: Sequence[str]) -> list[Span]:
 
 
 def _whole_words(text: str, start: int, end: int, keep: tuple[int, int]) -> tuple[int, int]:
-    """Return *start* and *end* moved to where words begin and end, if that is not far, and outside of *keep*."""
+    """Return *start* and *end* moved to nearby ends of words, without cutting into the span in the last argument."""
     end = min(end, len(text))
     if start:
         space = text.find(" ", start, keep[0])
@@ -268,7 +270,7 @@ def _whole_words(text: str, start: int, end: int, keep: tuple[int, int]) -> tupl
 
 
 def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
-    """Return *text* from *start* to *end* as HTML in which *spans* are marked and everything else is text."""
+    """Return *text* from *start* to *end* as HTML, escaped, with *spans* marked."""
     parts = []
     for first, last, _ in spans:
         parts += [escape(text[start:first]), MARK, escape(text[first:last]), END_MARK]
@@ -277,7 +279,7 @@ def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
 
 
 def highlighter(results: CatalogSearchResults) -> Highlighter:
-    """Return what marks the words of the search of *results* in any text; false when it asks for none."""
+    """Return the Highlighter for the search of *results*; false if it searches for no words."""
     context = results.context
     lexicons = {
         name: t.index.getLexicon()
@@ -295,11 +297,14 @@ def highlighter(results: CatalogSearchResults) -> Highlighter:
 
 
 def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> Fetch[dict[int, str]]:
-    """Return a fetch of record id -> HTML for *brains* of *results*: about *length* characters of each text.
+    """Return a fetch of rid -> snippet for *brains* of *results*: about *length* characters of each text, as HTML.
 
-    The words that were searched for are in ``<mark>``, and there is no other markup.  Without such words it is the
-    beginning of the text; a page that was found by its meaning has the chunk that is nearest to the question.  What the
-    search does not find is left out.  One statement.
+    - The words of the search are in ``<mark>``; there is no other markup.
+    - Without such words, the snippet is the beginning of the text.
+    - The snippet of a page found by meaning only is from the chunk nearest to the question.
+    - Brains that the search does not find are left out.
+
+    One statement.
     """
     wanted = [] if results.query.is_empty else list(brains)
     if not wanted:
@@ -312,7 +317,7 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
 
 
 def _texts_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> Statement:
-    """Return the statement for (rid, text), in a search by meaning with (has the words, start, stop of the nearest chunk)."""
+    """Return the statement for (rid, text), in a search by meaning (rid, text, has words, start and stop of a chunk)."""
     source = source_column(results.catalog)
     near = near_in(where)
     if near is None:
@@ -348,9 +353,10 @@ def _snippet(marks: Highlighter, brain: Any, source: str | None, chunk: Sequence
 
 
 def chunk_snippet(marks: Highlighter, brain: Any, text: str, start: int, is_last: bool, length: int = LENGTH) -> str:
-    """Return a snippet, as HTML, of *text*, a chunk from *start* on of the kept text of *brain*; *is_last*: up to its end.
+    """Return a snippet, as HTML, of *text*, a chunk that begins at *start* in the stored text of *brain*.
 
-    Only whole words are marked: the words have not found the page, so that *off** stands in "office" says nothing about it.
+    *is_last*: the chunk is the end of that text.  Only whole words are marked: the page was not found by its words, so a
+    match of ``off*`` in "office" means nothing.
     """
     if is_last:
         text = _without_tags(brain, text)
@@ -362,12 +368,12 @@ def chunk_snippet(marks: Highlighter, brain: Any, text: str, start: int, is_last
 
 
 def plain_text(html: str) -> str:
-    """Return a snippet, *html*, as plain text without its marks."""
+    """Return the snippet *html* as plain text, without marks."""
     return unescape(html.replace(MARK, "").replace(END_MARK, ""))
 
 
 def source_column(catalog: Catalog) -> str:
-    """Return the SQL of the text that snippets are taken from."""
+    """Return the SQL of the text that snippets are cut from."""
     if SOURCE_INDEX in catalog.indexes:
         column = catalog.translator(SOURCE_INDEX).source
         if column is not None:
@@ -376,16 +382,19 @@ def source_column(catalog: Catalog) -> str:
 
 
 def _text(brain: Any, source: str | None) -> str:
-    """Return the description and text of the row: its searchable text without id, title, tags and the address of a link."""
+    """Return description and body of the row: *source*, its searchable text, without id, title, tags and the URL of a link.
+
+    The description alone if there is no *source*.
+    """
     if source is None:
         return _column(brain, "Description")
     return _without_tags(brain, body_of(source, (_column(brain, "getId"), _column(brain, "Title"))))
 
 
 def _without_tags(brain: Any, text: str) -> str:
-    """Return *text*, the end of Plone's searchable text of *brain*, without tags and the address of a link.
+    """Return *text*, the end of Plone's searchable text of *brain*, without tags and the URL of a link.
 
-    Tags stand behind the text of a page, or behind the description of a file, which has a text behind them.
+    Tags come after the body of a page.  In a file they come after the description, and are followed by the text of the file.
     """
     if _column(brain, "getRemoteUrl"):
         text = text.rpartition(" ")[0]
@@ -402,12 +411,12 @@ def _without_tags(brain: Any, text: str) -> str:
 
 
 def _column(brain: Any, name: str) -> str:
-    """Return a column of *brain* in one line; empty without the column, or a value in it that is no text."""
+    """Return the metadata *name* of *brain* in one line; "" if it is missing or no string."""
     value = getattr(brain, name, "")
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def _alternatives(context: SearchContext, lexicon: Any, text: str) -> list[Words]:
-    """Return the words that a search for *text* in *context* finds besides those of *text*."""
+    """Return the expansions of *text* in *context*: words that contain its words, and synonyms."""
     containing = [(word,) for words in context.word_parts.values() for word in words]
     return [*containing, *(context.tuning.synonyms(lexicon, text) if context.tuning is not None else ())]

@@ -1,4 +1,4 @@
-"""Passages: the chunks of texts that say most about a question, of what the user may see; and those of single hits."""
+"""Passages: the chunks of texts that are nearest to a question, among the pages that the user may see."""
 
 from array import array
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 
-#: Characters of a passage that is found by words; one that is found by its meaning is a chunk, of about 200 words.
+#: Characters of a passage found by words; a passage found by meaning is a chunk, of about 200 words.
 LENGTH = 1200
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of the *text* of the page of *brain*; *similarity* to what was asked, None for one that is found by words."""
+    """A part of the text of the page of *brain*; *similarity* to the question, None if it was found by words."""
 
     brain: Any
     text: str
@@ -31,9 +31,9 @@ class Passage:
 
 
 def passages(results: CatalogSearchResults, count: int) -> list[Passage]:
-    """Return up to *count* passages about what *results* search for, the best first; several may be of one page.
+    """Return up to *count* passages for the search of *results*, the best first; several may be of one page.
 
-    Where nothing answers by meaning, or none is similar enough, they are those of the first hits with the words.
+    If the search is by words, or no chunk is similar enough, they are snippets of the first results.
     """
     near = near_in(results.condition)
     found = [] if near is None else _nearest(results, near, count)
@@ -68,14 +68,14 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
 
 
 def _summary(brain: Any) -> str:
-    """Return what there is of a page without a text."""
+    """Return title and description, the text of a passage of a page without a text."""
     return ". ".join(
         text for name in ("Title", "Description") if isinstance(text := getattr(brain, name, ""), str) and text
     )
 
 
 def headings(catalog: Any, found: Iterable[Passage], root: str) -> dict[str, list[str]]:
-    """Return path -> titles of the folders of a page below *root* and its own, those that the user may see.  One statement."""
+    """Return path of a page -> titles of its folders below *root* that the user may see, and its own.  One statement."""
     paths = {passage.brain.getPath(): passage.brain.Title for passage in found}
     above = {path: _folders(path, root) for path in paths}
     wanted = sorted({folder for folders in above.values() for folder in folders})

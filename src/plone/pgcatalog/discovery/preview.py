@@ -1,4 +1,4 @@
-"""A search tried with settings that are not saved: its order before and after, and why each page is where it is."""
+"""Preview of a search with settings that are not saved: its order before and after, and the reasons for each place."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,18 +23,21 @@ from plone.pgcatalog.sql.predicate import any_value
 from typing import Any
 
 
-#: Pages that are explained, and pages whose place before is known.
+#: Number of pages that are explained, and of pages whose place before the change is looked up.
 SHOWN, COMPARED = 10, 50
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A page and its places, from 1, after and before the change; None for not among the first COMPARED.
+    """A page in the preview, and the reasons for its place.
 
-    ``shares`` says of title, description, keywords and body which part of its relevance each has, from 0 to 1; empty if none
-    of them has what was searched for.  ``boost`` is the factor of its type.  In a search by meaning ``by_words`` and ``by_meaning``
-    are its places in both rankings, and ``similarity`` is that to the question; None where it has none.  What is found by its
-    meaning alone has no ``shares``: some of the words may stand in it, but they have not found it.
+    - ``place``: its place, from 1, with the changed settings.
+    - ``place_before``: its place without them; None if it is not among the first COMPARED.
+    - ``boost``: the factor of its type.
+    - ``shares``: part of the page (title, description, keywords, body) -> its share of the relevance, from 0 to 1.  Empty if
+      no part matches, or the page was found by meaning only.
+    - ``by_words``, ``by_meaning``, ``similarity``: in a search by meaning, its places in both rankings and its similarity to
+      the question; None where it has none.
     """
 
     brain: Any
@@ -53,9 +56,10 @@ class Hit:
 
 
 def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
-    """Return the first SHOWN hits of ``searchResults(**query)`` of *tool* as they are with *settings*, those of its site by name.
+    """Return the first SHOWN hits of ``searchResults(**query)`` of the catalog *tool*, as they are with *settings*.
 
-    Nothing is changed.  The query must search in SearchableText, and have no ``sort_on``.  Three statements, four by meaning.
+    *settings*, name -> value, replace those of its site and are not saved.  *query* must search SearchableText, without
+    ``sort_on``.  Three statements, four by meaning.
     """
     query = {name: value for name, value in query.items() if name not in ("b_start", "b_size")}
     before = tool.searchResults(**query)
@@ -84,7 +88,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
 def _searched_with(
     tool: Any, query: Mapping[str, Any], results: CatalogSearchResults, settings: Mapping[str, Any]
 ) -> CatalogSearchResults:
-    """Return the results of *query* with *settings*, whose *results* without them are given."""
+    """Return the results of *query* with *settings*; *results* are its results without them."""
     catalog, context = results.catalog, results.context
     changed = {**site_settings(tool), **settings}
     tuning = site_tuning(changed, lambda: site_path(tool))
@@ -102,7 +106,7 @@ def _searched_with(
 def _places(
     results: CatalogSearchResults, rids: Sequence[int]
 ) -> dict[int, tuple[int | None, int | None, float | None]]:
-    """Return for each of *rids* its places by words and by meaning, and its similarity; nothing for a search for words."""
+    """Return rid -> (place by words, place by meaning, similarity) for *rids*; empty for a search by words."""
     fusion = results.query.score
     if not isinstance(fusion, Fusion) or not rids:
         return {}
@@ -112,7 +116,7 @@ def _places(
 
 
 def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dict[str, float]]:
-    """Return for each of *rids* which part of its relevance its parts have.  One statement."""
+    """Return rid -> part of the page -> its share of the relevance, for *rids*.  One statement."""
     text = results.context.indexes[SOURCE_INDEX]
     assert isinstance(text, ZCTextIndexTranslator)
     scores = text.scores_of_parts(results.criteria, results.context)

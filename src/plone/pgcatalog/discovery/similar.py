@@ -1,4 +1,4 @@
-"""More like this: rows whose text means the same as another row's, or shares its characteristic words where there are no vectors."""
+"""More like this: rows whose text is near to another row's in meaning or, without vectors, in characteristic words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,24 +35,24 @@ from plone.pgcatalog.sql.values import whole
 from typing import Any
 
 
-#: How many words of a text are searched for, and among how many of its most frequent ones they are chosen.
+#: The number of characteristic words of a text, and the number of its most frequent words that they are chosen from.
 WORDS, CANDIDATES = 25, 500
-#: The part of all documents, and the number of them, that a characteristic word may stand in; the most rows looked at
-#: for each word, when the words have not been counted yet.
+#: A characteristic word is in at most this share of all documents, or this number of them if that is more; and the most rows
+#: that are read for each word.
 COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 
-#: A word weighs (1 + ln tf) idf^2, tf being how often it stands in the text, and idf how rare it is in all: what it
-#: contributes to the product of two tf-idf vectors, if it stands in the other text once.  Longer texts count less.
-#: A word of one text alone finds nothing.  Until words have been counted all are equally rare.  Stems are no words.
+#: The weight of a word is (1 + ln tf) idf², with tf its occurrences in the text: its contribution to the product of two
+#: tf-idf vectors, if it is in the other text once.  Scores of longer texts are reduced.  Words in only one document, and
+#: stems, are left out.  Until words have been counted, the idf of all words is 1.
 SIMILAR = load_sql("similar")
 
 
 def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Fetch[Any]:
-    """Return a fetch of the *limit* results of *query* that are most like *what* by their text, ranked by likeness.
+    """Return a fetch of up to *limit* results of *query* on the catalog *tool*, those with the text most similar to *what*.
 
-    *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
-    is not catalogued, or hidden from the user, or has no text, is like nothing.  Raises TypeError for another *what*, and
-    QueryError for a catalog without a text index.
+    *what* is a brain, an object or a UID.  The results are ranked by similarity, and restricted to rows that the user may
+    see.  They are empty if *what* is not catalogued, hidden from the user, or without a text.  Raises TypeError for another
+    *what*, and QueryError for a catalog without a text index.
     """
     limit = whole("limit", limit, LARGEST_WINDOW)
     as_results = partial(_results, tool, query)
@@ -61,12 +61,12 @@ def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -
     near = _near_rows(tool, what, limit, query)
     if near is None:
         return _similar_rows(tool, what, limit, query).then(as_results)
-    # A page may have no vectors.
+    # The page itself may have no vectors yet.
     return near.then(lambda rows: as_results(rows or _similar_rows(tool, what, limit, query).value()))
 
 
 def _results(tool: Any, query: Mapping[str, Any], rows: Rows) -> Any:
-    """Return the results of *query* that *rows* name, (record id, score) each, ranked by the scores."""
+    """Return the results of *query* among *rows*, (rid, score) pairs, ranked by the scores."""
     if not rows:
         return tool.searchResults(where=Or())
     like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
@@ -75,9 +75,9 @@ def _results(tool: Any, query: Mapping[str, Any], rows: Rows) -> Any:
 
 
 def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch | None:
-    """Return a fetch of (record id, score) of the rows that mean the same; None for a site without vectors.
+    """Return a fetch of (rid, score) of the rows nearest in meaning; None for a site without vectors.
 
-    The meaning of a page is the mean of its chunks.
+    The vector of *what* is the mean of the vectors of its chunks.
     """
     vectors = vectors_of(tool._core)
     if vectors is None:
@@ -103,8 +103,8 @@ def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Ro
 
 
 def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch:
-    """Return a fetch of (record id, score) of the rows with the same characteristic words."""
-    # An expired page, too, may be looked at by who may view it.
+    """Return a fetch of (rid, score) of the rows with the same characteristic words."""
+    # An expired page is no search result, but users may still view it.
     itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
     given = {WHERE: And()} | dict(query)
     results = tool.searchResults(**given)
@@ -137,7 +137,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
 
 
 def _itself(what: Any) -> Combinable:
-    """Return what finds *what* itself."""
+    """Return the query object that finds *what* itself.  Raises TypeError if it is no brain, object or UID."""
     if isinstance(what, str):
         return Eq("UID", what)
     if hasattr(what, "getPath") and hasattr(what, "getRID"):
@@ -149,7 +149,7 @@ def _itself(what: Any) -> Combinable:
 
 @dataclass(frozen=True)
 class RowPath(Combinable):
-    """The row that is catalogued under *path*."""
+    """Query object for the row with the path *path*."""
 
     path: str
 
@@ -162,7 +162,7 @@ class RowPath(Combinable):
 
 @dataclass(frozen=True)
 class RankedRows(Combinable):
-    """The rows *rids*, ranked by their *scores*."""
+    """Query object for the rows *rids*, ranked by *scores*, in the same order."""
 
     rids: tuple[int, ...]
     scores: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
+"""Suggestions from the site's own words: completions of a word that is being typed, and corrections of a mistyped text."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -45,40 +45,41 @@ import psycopg
 import re
 
 
+#: Most suggestions, by default.
 LIMIT = 10
-#: Characters of a text that are looked at, and words of it; longer words are taken as they are.
+#: Most characters of a text that are read, most words of it, and most letters of a word that is completed or corrected.
 MAX_TEXT, MAX_WORDS, MAX_LENGTH = 1000, 10, 40
-#: Letters by which a word of the lexicon may be longer than it is written: ``strasse`` for ``Straße``.
+#: Most letters by which a word of the lexicon is longer than its spelling: ``strasse`` for ``Straße``.
 LONGER = 3
-#: With fewer suggestions than these the word that is being typed may have a typo.
+#: With fewer suggestions than these, words that begin with the typed letters but for one edit are suggested as well.
 FEW_SUGGESTIONS = 3
 
-#: Words that are looked at to find as many as are wanted, and rows that each is looked for in: a word that stands in
-#: more rows, the first of which are all hidden, is left out.
+#: Most words that are examined for suggestions, and most rows that are read for each of them: a word whose first rows are
+#: all hidden is left out.
 CANDIDATES, ROWS = 50, 1000
-#: Words that are compared with all that may be mistyped.
+#: Most neighbours in total that are compared with the words of a text.
 NEIGHBOURS = 200
 
 #: The SQL of a word as tsquery; see ``lexicon.quoted``.
 LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
-#: A word is frequent that stands in more than the FREQUENT-th part of the texts; it is looked for in SAMPLE rows first.
+#: A word in more than 1/FREQUENT of the texts is frequent; it is looked up in SAMPLE rows first.
 FREQUENT, SAMPLE = 20, 200
-#: Whether a *candidate*, a word with its number of documents, stands in what the user may see.
-#: Frequent words stand in some of the first rows that there are: no need for the list of all theirs.
-#: Others are looked up in two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until
-#: one is visible.
+#: SQL condition: *candidate*, a word with its number of documents, is in a row that the user may see.
+#: - A frequent word is in some of the first rows, so the list of all its rows is not needed.
+#: - Other words are looked up in two steps: the MATERIALIZED part is planned for all its rows, by the GIN index, but only
+#:   read until one is visible.
 SEEN = load_sql("word_seen")
-#: By their first letter there is an index in this order.
+#: There is an SQL index by first letter, in this order.
 LIKE = """
 SELECT word, documents FROM pgcatalog_words
 WHERE catalog = %s AND text_column = %s AND left(word, 1) = %s AND word LIKE %s {more}
 ORDER BY documents DESC, word LIMIT {candidates}
 """
-#: Up to *limit* of the words that begin so.
+#: Up to *limit* words with the prefix.
 BEGINNING = """
 WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents, 0 FROM candidate WHERE {seen} LIMIT {limit}
 """
-#: The same, and words that nearly begin so, if there are fewer than *few*.
+#: The same, followed by words that nearly begin with the prefix, if there are fewer than *few* words.
 BEGINNING_OR_NEAR = """
 WITH begun (word, documents, nearness) AS MATERIALIZED ({beginning}),
 candidate AS MATERIALIZED ({candidates})
@@ -86,24 +87,24 @@ SELECT * FROM begun UNION ALL
 (SELECT word, documents, 1 FROM candidate WHERE word NOT IN (SELECT word FROM begun) AND ({seen}) LIMIT {limit})
 """
 NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few}"
-#: ascii(word) > 2: stems are no words.  First those whose end is near as well: an index finds by the beginnings.
+#: ``ascii(word) > 2`` excludes stems.  The SQL index finds words with near beginnings; those with near ends as well come
+#: first.
 NEAR = load_sql("words_near")
 DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
-#: Words that are seen, and those near to the others.  A word that is there has hundreds of neighbours as often as not:
-#: nobody asks for them.
+#: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
 THESE_OR_NEAR = load_sql("words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
 _RUN = re.compile(r"\w+")
-#: A word with what may make it more than a plain one: a sign of exclusion, wildcards.
+#: A word, with a sign of exclusion and wildcards if there are any.
 _TOKEN = re.compile(r"(?:\bNOT\s+|-)?[\w*?]+")
 
 
 def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> Fetch[list[str]]:
     """Return a fetch of up to *limit* words that begin with the last word of *text*, the most frequent first.
 
-    They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
-    When there are few, words follow that begin alike but for one letter.  One statement.
+    Each is in some result of ``searchResults(**query)`` of the catalog *tool*, together with the other words of *text*.  If
+    there are few, words that begin with the last word but for one edit follow.  One statement.
     """
     runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
     lexicon = lexicon_of(tool)
@@ -122,7 +123,7 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] |
 
 
 def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
-    """Return the words that a search of the catalog *tool* by *query* does not need."""
+    """Return the stop words that apply to a search of the catalog *tool* by *query*."""
     tuning = tool._core.configuration.tuning
     if AS_SITE in query:
         tuning = visitors_tuning(tuning, tool)
@@ -130,16 +131,16 @@ def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
 
 
 def _single(lexicon: Any, run: str) -> str | None:
-    """Return the one word that *lexicon* makes of *run*; None when it is no word, a long one, or several (Chinese, say)."""
+    """Return the word that *lexicon* makes of *run*; None unless it is a single word of at most MAX_LENGTH letters."""
     parts = words(lexicon, [run])
     return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
 
 
 def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> Fetch[str | None]:
-    """Return a fetch of *text* with words of the site in place of unknown ones, None when nothing better is known.
+    """Return a fetch of *text* with words of the site in place of unknown ones; None without a correction.
 
-    The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
-    Two statements, one when nothing is corrected.
+    The words are in results of ``searchResults(**query)`` of the catalog *tool*, and the corrected text finds some of these.
+    Two or three statements, one if nothing is corrected.
     """
 
     def with_hits(better: Correction | None) -> str | None:
@@ -150,9 +151,9 @@ def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -
 
 
 def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fetch[Correction | None]":
-    """Return a fetch of the correction of *text* in what ``searchResults(**query)`` finds, None when nothing better is known.
+    """Return a fetch of the correction of *text* by words in results of ``searchResults(**query)``; None without one.
 
-    The corrected text may find nothing: its words may stand in different pages.  One statement.
+    The corrected text may find nothing, since its words may be in different pages.  One statement.
     """
     text = storable_text(text)
     tokens = _plain_words(lexicon_of(tool), text)
@@ -170,10 +171,10 @@ def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fe
 
 @dataclass(frozen=True)
 class Correction:
-    """The text *typed* with words of the site in place of unknown ones.
+    """A correction of the text *typed*.
 
-    *tokens* are the words of the text and where they stand, *better* a word of the lexicon for each unknown one, which
-    stands in what ``searchResults(**query)`` of the catalog *tool* finds.
+    - *tokens*: (match in the text, word of the lexicon) pairs.
+    - *better*: unknown word -> a word of the lexicon in its place, from results of ``searchResults(**query)`` of *tool*.
     """
 
     tool: Any
@@ -188,9 +189,9 @@ class Correction:
         return self._with({})
 
     def spelled(self, texts: Iterable[str]) -> str:
-        """Return ``text`` with its new words as they are written in *texts*: ``Bücher`` for ``bucher``.
+        """Return ``text`` with its new words spelled as in *texts*: ``Bücher`` for ``bucher``.
 
-        Words that are not in *texts* are looked up in the texts of pages.  One statement, or none.
+        The spelling of words that are not in *texts* is looked up in texts of pages.  At most one statement.
         """
         words = set(self.better.values())
         forms = _forms(lexicon_of(self.tool), words, texts)
@@ -217,7 +218,7 @@ def titles_of(brains: Iterable[Any]) -> list[str]:
 
 
 def _forms(lexicon: Any, words: Collection[str], texts: Iterable[str]) -> dict[str, str]:
-    """Return for each of *words*, of *lexicon*, how it is written in *texts*, in small letters, if it stands there."""
+    """Return word -> its spelling in *texts*, in lower case, for *words* of *lexicon* that are in *texts*."""
     forms: dict[str, str] = {}
     lengths = {len(word) - less for word in words for less in range(LONGER + 1)}
     for run in dict.fromkeys(run.lower() for text in texts for run in _RUN.findall(text) if len(run) in lengths):
@@ -228,7 +229,7 @@ def _forms(lexicon: Any, words: Collection[str], texts: Iterable[str]) -> dict[s
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
-    """Return where in *text* its first words stand that are searched for as they are, and what *lexicon* makes of them."""
+    """Return (match, word of *lexicon*) for the first words of *text* that have no operators and may be corrected."""
     tokens = []
     for token in _TOKEN.finditer(text, 0, MAX_TEXT):
         if token[0].upper() not in KEYWORDS and _RUN.fullmatch(token[0]):
@@ -239,7 +240,7 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
 
 
 def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
-    """Return the best of the words that are *there* (``Vocabulary.near``) for each of *words* that is not."""
+    """Return the best correction in *there*, a result of ``Vocabulary.near``, for each of *words* that is not in it."""
     best = {}
     for word in set(words).difference(there):
         near = [
@@ -253,24 +254,24 @@ def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, st
 
 
 def _as_typed(word: str, token: str) -> str:
-    """Return *word* with capitals where *token*, in whose place it comes, has them."""
+    """Return *word* with the capitals of *token*, which it replaces: all letters, the first one, or none."""
     if len(token) > 1 and token.isupper():
         return word.upper()
     return word.capitalize() if token[0].isupper() else word
 
 
 def lexicon_of(tool: Any) -> Any:
-    """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
+    """Return the lexicon of SearchableText in the catalog *tool*.  Raises QueryError if there is no such index."""
     return find(tool._core.context, SOURCE_INDEX).index.getLexicon()
 
 
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
-    """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row by words.  One statement, without ranking."""
+    """Return whether ``searchResults(**query)`` of the catalog *tool* finds a row by words.  One statement, not ranked."""
     return bool(_found_texts(tool, query))
 
 
 def _found_texts(tool: Any, query: Mapping[str, Any], rows: int = 1) -> list[str]:
-    """Return the kept texts of up to *rows* rows that ``searchResults(**query)`` of the catalog *tool* finds by words.
+    """Return the stored texts of up to *rows* rows that ``searchResults(**query)`` of the catalog *tool* finds by words.
 
     One statement, without ranking.
     """
@@ -282,9 +283,9 @@ def _found_texts(tool: Any, query: Mapping[str, Any], rows: int = 1) -> list[str
 
 
 def by_meaning_alone(results: CatalogSearchResults) -> Fetch[bool]:
-    """Return a fetch of True if no row of *results* has the words of the search, so that they may be mistyped.
+    """Return a fetch of True if all rows of *results* are found by meaning only, so that its words may be mistyped.
 
-    One statement; none for a search that does not ask by meaning, whose value is False.
+    One statement; for a search by words none, and False.
     """
     where = without_near(results.condition)
     return Fetch.of(False) if where is results.condition else _some_rows(results, where).then(lambda rows: not rows)
@@ -294,25 +295,25 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
     view = results.catalog.search_view()
 
     def statement(stored: Stored) -> Statement:
-        # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
+        # With LIMIT 1, the planner would scan an unselective index and compare the text of each row.
         return bind.select(columns, bind.selective_condition(where, stored), stored, f"LIMIT {rows:d}")
 
     return view.fetch(statement, where)
 
 
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:
-    """Return the SQL of (asked, word, documents): up to *neighbours* words that are near to each of *asked*, SQL.
+    """Return the SQL of ``(asked, word, documents)``: up to *neighbours* words near to each word of ``asked``, an SQL set.
 
-    All that are one edit away are among them, if there are not too many, and many that are two; more with *trigrams*,
-    the quoted schema of pg_trgm.  Its values are those of *asked* (the words), the catalog's zoid, the column, and by how
-    many letters they may differ.
+    - They include all words one edit away, unless there are too many, and many that are two edits away.
+    - With *trigrams*, the quoted schema of pg_trgm, they include more.
+    - Placeholders: those of ``asked``, the zoid of the catalog, the column, and the most difference in length.
     """
     close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) asked.word"
     return NEAR.format(asked=asked, close=close, neighbours=neighbours)
 
 
 class Vocabulary:
-    """The words of what ``searchResults(**query)`` of the catalog *tool*, which has the text index, finds."""
+    """The words in the results of ``searchResults(**query)`` of the catalog *tool*, which must have SearchableText."""
 
     def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
         results = tool.searchResults(**query)
@@ -324,7 +325,7 @@ class Vocabulary:
     def beginning_with(self, text: str, limit: int) -> Fetch[list[str]]:
         """Return a fetch of up to *limit* words that begin with *text*, the most frequent first.
 
-        When there are few, words follow that begin with *text* but for one letter.  One statement.
+        If there are few, words that begin with *text* but for one edit follow.  One statement.
         """
         column, candidates = (self._catalog.zoid, self._column.name, text[:1]), max(CANDIDATES, limit)
         near = near_beginnings(text) if len(text) > EXACT_PREFIX + 1 else ()
@@ -346,11 +347,11 @@ class Vocabulary:
         )
 
     def near(self, words: Sequence[str], edits: int) -> Fetch[dict[str, int]]:
-        """Return a fetch of word -> its documents: *words* that are there, and neighbours of the others that are.
+        """Return a fetch of word -> number of documents: those of *words* that are found, and neighbours of the others.
 
-        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement.
+        *edits* is the most difference in length; some neighbours are more edits away.  One statement.
         """
-        self._view.session.read_states()  # tells whether pg_trgm is there
+        self._view.session.read_states()  # sets ``generations.trigrams``
         return Fetch(partial(self._near_words, self._words_or_near(words, edits), words, edits))
 
     def _near_words(self, rows: RowsFetch, words: Sequence[str], edits: int) -> dict[str, int]:
@@ -372,7 +373,7 @@ class Vocabulary:
         )
 
     def _fetch(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:
-        """Return a fetch of the rows of *sql* with *params*, both made of ``SEEN`` and its values."""
+        """Return a fetch of the rows of *sql* with *params*: functions of ``SEEN``, formatted, and of its values."""
         texts = (self._catalog.zoid, self._column.name)
 
         def statement(stored: Stored) -> Statement:
@@ -388,7 +389,7 @@ class Vocabulary:
                 where=where.sql,
             )
             restricted = (*source_params, *where.params)
-            # Not costly, even if the restriction is: a scan stops at the first row that has a word.
+            # Not costly, even if the restriction is, since a scan stops at the first row with the word.
             return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
 
         fetch: RowsFetch = self._view.fetch(statement, self._where)

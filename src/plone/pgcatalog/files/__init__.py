@@ -1,1 +1,1 @@
-"""The text of files: kept by their bytes, extracted after the save, in a process of its own."""
+"""The text of files: extracted after the save, in a process of its own, and stored by the digest of the bytes."""

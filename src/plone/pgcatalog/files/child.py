@@ -1,7 +1,12 @@
-"""Extracts the text of files, one after the other: run as a program of its own by ``extractor``, with no module of the site.
+"""Program that extracts the text of files, one after the other; run by ``extractor``, without modules of the site.
 
-Each line of the input is a request, {"path": ..., "kind": its content type, "longest": characters of the text, "seconds": after
-which the program ends even if nobody waits any more}; each line of the output its answer, {"text": ...} or {"error": ...}.
+Each line of the input is a request, a JSON object with
+
+- "path" and "kind", the content type of the file,
+- "longest", the most characters of the text,
+- "seconds", after which the program ends itself.
+
+Each line of the output is the response, {"text": ...} or {"error": ...}.
 """
 
 from contextlib import suppress
@@ -17,32 +22,30 @@ import signal
 import sys
 
 
-#: Bytes of memory: what a file may make of itself ends there.
+#: Most bytes of memory, whatever a file unpacks to.
 MEMORY = 3 << 30
-#: Added to its score when memory is short, of 1,000: the kernel ends this process before Zope and PostgreSQL.
+#: The value of oom_score_adj, the highest: if memory is short, the kernel kills this process before Zope and PostgreSQL.
 OOM_SCORE = 1000
-#: Added to its niceness: nobody waits for a text, and pages and PostgreSQL may be on the same processors.
+#: Added to the niceness: Zope and PostgreSQL may need the same processors, and a text is not urgent.
 NICENESS = 10
-#: Bytes of a file that the program may write: nothing but what a library keeps for a moment.
+#: Most bytes of a file that the program may write: only temporary files of libraries.
 FILE_SIZE = 64 << 20
 
 
 def confine() -> None:
-    """Give up what the work does not need: processors that others want, memory without bound, core dumps, a place among the
-    last processes that the kernel ends, and, where it allows, the network.
-    """
+    """Lower the priority of the process, limit its memory and files, and disable its network where the kernel allows it."""
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError):  # a kernel of another kind, or a container without /proc
+    with suppress(OSError):  # another kernel than Linux, or a container without /proc
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
-    with suppress(OSError, AttributeError):  # a container may forbid it; the library asks for no network
+    with suppress(OSError, AttributeError):  # a container may forbid it; the library needs no network
         os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
 
 
 def answer(request: dict[str, object]) -> dict[str, str]:
-    """Return the text of the file that *request* names, or why there is none."""
+    """Return {"text": …} of the file in *request*, or {"error": …} if it has none."""
     signal.alarm(int(str(request["seconds"])))
     config = ExtractionConfig(use_cache=False, enable_quality_processing=False)
     try:

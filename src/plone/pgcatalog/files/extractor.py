@@ -1,4 +1,4 @@
-"""What takes the text out of a file: a utility that a site can replace, and ours, kreuzberg in a process of its own."""
+"""Extraction of the text of a file: a utility that a site can replace; the default is kreuzberg in a process of its own."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,27 +21,27 @@ import subprocess
 import sys
 
 
-#: Seconds that a file may take.
+#: Time limit in seconds for a file.
 TIMEOUT = 60.0
-#: Seconds that a process takes to end at most.
+#: Seconds to wait for the end of a process.
 STOP_SECONDS = 5.0
-#: Files after which the process is replaced: what a library does not give back goes with it.
+#: Files after which the process is replaced, so that memory leaks of libraries end.
 FILES_OF_A_CHILD = 200
-#: Characters of a text that are kept.
+#: Most characters of a text that are stored.
 LONGEST_TEXT = 500_000
-#: Bytes of a file that is tried.
+#: Most bytes of a file whose text is extracted.
 LARGEST_FILE = 200 << 20
-#: Bytes of an answer: JSON takes six for a character at most.
+#: Most bytes of a response; JSON takes up to 12 for a character.
 LONGEST_ANSWER = 12 * LONGEST_TEXT + 1000
 
 
-#: Content types of files that kreuzberg reads, but for pictures, which have no text without OCR, and for text/plain and
-#: text/html: Plone's own transforms of those are a few lines of Python.  A list, because the library takes 25 MB of a Zope.
+#: Content types that kreuzberg reads, without images (no text without OCR), text/plain and text/html (Plone's own transforms
+#: are a few lines of Python).  Stored as a list, since importing the library would take 25 MB of memory in Zope.
 KINDS = frozenset(Path(__file__).with_name("kinds.txt").read_text().split())
 
 
 class ITextExtractor(Interface):
-    """Takes the text out of a file."""
+    """Utility that extracts the text of a file."""
 
     name = Attribute("Name and version; a text is kept with it")
     is_ready = Attribute("False if something is not installed: files are catalogued as Plone does then")
@@ -54,7 +54,7 @@ class ITextExtractor(Interface):
 
 
 class ExtractionError(Exception):
-    """A file has no text that can be had; the message says why.  *for_good* if trying again is in vain."""
+    """The text of a file cannot be extracted; the message is the reason.  *for_good*: another attempt would fail, too."""
 
     def __init__(self, reason: str, for_good: bool = True) -> None:
         super().__init__(reason)
@@ -63,10 +63,10 @@ class ExtractionError(Exception):
 
 @implementer(ITextExtractor)
 class Kreuzberg:
-    """Extracts in child processes, one for each thread that asks at the same time."""
+    """Extractor that uses child processes, one for each concurrent thread."""
 
     def __init__(self) -> None:
-        #: processes that nobody uses at the moment
+        #: idle processes
         self._idle: list[Child] = []
 
     @cached_property
@@ -105,18 +105,18 @@ class Kreuzberg:
         return str(answer["text"])
 
     def end(self) -> None:
-        """End the processes that nobody uses."""
+        """End the idle processes."""
         while self._idle:
             self._idle.pop().end()
 
 
 class Child:
-    """The process that runs ``child.py``; *files* is how many it was asked about."""
+    """A process that runs ``child.py``; *files* is the number of requests that it was sent."""
 
     def __init__(self) -> None:
         self.files = 0
         self._folder = TemporaryDirectory(prefix="pgcatalog-files-")
-        # Nothing of the environment, which may have the password of the database.
+        # A new environment, since that of Zope may contain the password of the database.
         environment = {"PATH": os.defpath, "HOME": self._folder.name, "TMPDIR": self._folder.name}
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(Path(__file__).with_name("child.py"))],
@@ -128,7 +128,7 @@ class Child:
         )
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to *request*.  Raises ExtractionError if none comes in time, or a process that has ended."""
+        """Return the response to *request*.  Raises ExtractionError if none arrives in time, or the process has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.files += 1
@@ -138,7 +138,7 @@ class Child:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError as error:
-            # That says nothing about the file.
+            # The file is not the reason.
             raise ExtractionError("the extracting process had ended before", for_good=False) from error
         while not received.endswith(b"\n"):
             if not select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))[0]:
@@ -153,16 +153,16 @@ class Child:
         return answer
 
     def _ended(self) -> ExtractionError:
-        """Return what it means that the process has ended in the middle of a file."""
+        """Return the error for a process that has ended while it was working on a file."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_SECONDS)
         if self._process.returncode == -signal.SIGKILL:
-            # By the kernel, when memory was short, or by somebody: the file need not be the reason.
+            # By the kernel, when memory was short, or by an administrator: the file need not be the reason.
             return ExtractionError("the extracting process was killed", for_good=False)
         return ExtractionError("the extracting process has ended: the file takes too much memory, or is broken")
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process and delete its folder."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):

@@ -1,4 +1,4 @@
-"""The job that finds the text of a file, and catalogues the object with it."""
+"""The job that extracts the text of a file, and catalogues the object with it."""
 
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import NeededJobs
@@ -25,7 +25,7 @@ from zope.interface import implementer
 import transaction
 
 
-#: Times that cataloguing an object is tried at once when others change it meanwhile.
+#: Most attempts to catalogue an object after conflicts with other transactions.
 ATTEMPTS = 3
 
 # The objects of a catalog that refer to a file in a blob.
@@ -34,21 +34,21 @@ SELECT DISTINCT rows.zoid FROM {relation} AS rows JOIN object_state AS objects U
 CROSS JOIN unnest(objects.refs) AS ref JOIN object_state AS files ON files.zoid = ref
 WHERE (files.class_mod, files.class_name) = ('plone.namedfile.file', 'NamedBlobFile')
 """)
-# What another version of the extractor, or another one, may read.
+# Failures, which another extractor or another version of it may not have.
 FORGET_ERRORS = "DELETE FROM pgcatalog_file_texts WHERE error <> ''"
 RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 
 
 @implementer(IJobKind)
 class TextOfFile:
-    """Finds the text of the primary file of an object, and catalogues its SearchableText anew."""
+    """The kind of jobs that extract the text of an object's primary file, and reindex its SearchableText."""
 
     @property
     def is_ready(self) -> bool:
         return texts.ready_extractor() is not None
 
     def work(self, database: Any, job: Job) -> None:
-        """Raises JobFailed for a file without a text, and what the database raises."""
+        """Do *job*.  Raises JobFailed if the text of the file cannot be extracted, and database errors."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 error = self._once(database, job)
@@ -61,21 +61,21 @@ class TextOfFile:
             raise JobFailed(error)
 
     def needed(self, jobs: NeededJobs) -> list[int]:
-        """Return the zoids of the objects whose file has no text; none if nothing here reads files."""
+        """Return the zoids of the objects with a file whose text is not stored; empty without an extractor."""
         extractor = texts.ready_extractor()
         if extractor is None:
             return []
         return jobs.files(lambda kind: texts.is_content_type(kind) and extractor.kinds(kind))
 
     def _once(self, database: Any, job: Job) -> str:
-        """Do *job*; return why the file has no text, "" if it has one, or is gone."""
+        """Do *job* once; return the reason why the file has no text, "" if it has one or does not exist any more."""
         path = tool_path(database, job.catalog)
         if path is None:
             return ""
         with opened_at(database, path) as tool:
             text = self._text(tool, job)
             if text is not None:
-                # The snapshot of what follows has the text.
+                # A new snapshot, which includes the text.
                 transaction.begin()
                 obj = object_of(tool, job.zoid)
                 if obj is not None:
@@ -84,9 +84,9 @@ class TextOfFile:
         return text.error if text is not None else ""
 
     def _text(self, tool: Any, job: Job) -> Text | None:
-        """Return the text of the file of the object of *job*, None if one of them is gone.
+        """Return the text of the file of the object of *job*; None if object or file do not exist any more.
 
-        Further files of the object, and one that is gone, count as known, without a text.
+        Other files of the object are recorded as files without a text.  Raises JobFailed.
         """
         extractor = texts.ready_extractor()
         obj = object_of(tool, job.zoid)
@@ -103,7 +103,7 @@ class TextOfFile:
 
 
 def object_of(tool: Any, zoid: int) -> Any:
-    """Return the object with oid *zoid* that the catalog *tool* has a row of; None without one."""
+    """Return the object with the oid *zoid* in the catalog *tool*; None without a row, or if it cannot be traversed to."""
     for (path,) in tool._core.view().select("path", Condition("zoid = %s", (zoid,))).value():
         try:
             return tool.unrestrictedTraverse(path)
@@ -113,13 +113,16 @@ def object_of(tool: Any, zoid: int) -> Any:
 
 
 def repeat_failed(connection: Connection[Any], catalog: int) -> int:
-    """Have the files of *catalog* that have no text tried anew, on the autocommit *connection*; return how many there are."""
+    """Delete stored failures, of all catalogs, and retry the failed jobs of *catalog*; return the number of jobs.
+
+    *connection* is an autocommit connection.
+    """
     connection.execute(FORGET_ERRORS)
     return table.repeat(connection, catalog, texts.KIND)
 
 
 def put_all(connection: Connection[Any], catalog: int) -> int:
-    """Put a job for each object of *catalog* that has a file in a blob; return how many."""
+    """Queue a job for each object of *catalog* that has a file in a blob; return the number of jobs."""
     rows = connection.execute(RELATION, (catalog,)).fetchall()
     if not rows:
         return 0

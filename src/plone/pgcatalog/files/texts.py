@@ -1,7 +1,7 @@
-"""Texts of files, kept once for the bytes of a file: what stands in one is found without anybody converting it in a save.
+"""Texts of files, stored once per content, so that no save has to convert a file.
 
-The text is known by the digest of the bytes, and the digest by the blob that has them, so a changed title, a copy, another
-version with the same file, a rebuild, or another site of the database extracts nothing.
+The key of a text is the digest of the file's bytes, and the key of a digest is the blob (zoid, tid).  So a changed title, a
+copy, another version with the same file, a rebuild, or another site in the database needs no further extraction.
 """
 
 from collections.abc import Iterator
@@ -36,9 +36,9 @@ import logging
 
 logger = logging.getLogger(__name__)
 
-#: Name of the kind of jobs that find the text of a file.
+#: Name of the kind of jobs that extract the text of a file.
 KIND = "text"
-#: Characters of a content type.
+#: Most characters of a content type.
 LONGEST_KIND = 255
 
 KNOWN = """
@@ -56,7 +56,7 @@ KEEP_BLOB = """
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) VALUES (%s, %s, %s)
 ON CONFLICT (zoid, tid) DO UPDATE SET digest = EXCLUDED.digest
 """
-# The blobs of the files of an object of which nothing is known.
+# Records the blobs of an object's files that have no digest yet.
 KEEP_OTHERS = """
 WITH others AS MATERIALIZED (
     SELECT blob.zoid, blob.tid
@@ -71,16 +71,16 @@ WITH others AS MATERIALIZED (
 )
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) SELECT zoid, tid, %(digest)s FROM others ON CONFLICT DO NOTHING
 """
-#: The digest of no bytes: that of files whose text is not asked for.
+#: The digest of the empty string, recorded for files whose text is not needed.
 NO_BYTES = hashlib.sha256(b"").digest()
 
-#: The content type that Plone's own transforms are not asked for, while the text of an object is taken that has such a file.
+#: The content type without Plone's transforms, while the SearchableText of an object with such a file is computed.
 _hidden: ContextVar[str | None] = ContextVar("hidden", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of a file, empty with an *error* that says why there is none."""
+    """The text of a file, or "" and an *error*, the reason why there is none."""
 
     text: str
     error: str
@@ -88,14 +88,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The file of an object: its content type, and the ZODB's *blob*."""
+    """The file of an object: its content type *kind*, and its ZODB *blob*."""
 
     kind: str
     blob: Any
 
     @property
     def version(self) -> tuple[int, int] | None:
-        """Return (zoid, tid) of the blob, None for one that is not committed as it is, or gone."""
+        """(zoid, tid) of the blob; None if it has uncommitted changes or does not exist any more."""
         if self.blob._p_oid is None or self.blob._p_changed:
             return None
         try:
@@ -106,13 +106,13 @@ class File:
 
 
 def ready_extractor() -> Any:
-    """Return the utility that extracts texts, None if there is none that is ready."""
+    """Return the utility that extracts texts; None if there is none, or it is not ready."""
     extractor = queryUtility(ITextExtractor)
     return extractor if extractor is not None and extractor.is_ready else None
 
 
 def file_of(obj: Any, extractor: Any) -> File | None:
-    """Return the primary file of *obj*, an object or what stands before it for indexing; None without one *extractor* reads."""
+    """Return the primary file of *obj*, an object or its indexable wrapper; None without a file that *extractor* reads."""
     if IIndexableObjectWrapper.providedBy(obj):
         obj = obj._getWrappedObject()
     value = primary_value(obj)
@@ -124,26 +124,26 @@ def file_of(obj: Any, extractor: Any) -> File | None:
 
 
 def primary_value(obj: Any) -> Any:
-    """Return the value of the primary field of *obj*; None if there is none, or its adapter fails."""
+    """Return the value of the primary field of *obj*; None if there is none, or its adapter raises."""
     try:
         return getattr(IPrimaryFieldInfo(obj, None), "value", None)
     except TransientError:
         raise
-    except Exception:  # an add-on's adapter: an object that ZCatalog catalogues without it is saved
+    except Exception:  # an add-on's adapter: ZCatalog does not call it, so its errors must not prevent the save
         logger.exception("the primary field of %r cannot be read", obj)
         return None
 
 
 def is_content_type(value: Any) -> bool:
-    """True for what can be one: objects keep whatever was put there."""
+    """True if *value* can be a content type; the attribute of an object may have any value."""
     return isinstance(value, str) and 0 < len(value) <= LONGEST_KIND and value.isascii() and value.isprintable()
 
 
 def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset[str]:
-    """Give *source*, which stands before *obj*, the SearchableText of an object with a file; return the kinds of jobs it needs.
+    """Put the stored text of the file of *obj* into *source*; return the kinds of jobs that are still needed.
 
-    That is what its indexer says without Plone's transform of the file, and the text of the file, if it is known.  Raises
-    what the indexer raises, AttributeError excepted.
+    *source* caches the attributes of *obj*.  Its SearchableText becomes the value of the indexer, without Plone's transform
+    of the file, plus the stored text.  Raises the errors of the indexer, except AttributeError.
     """
     extractor = ready_extractor()
     if extractor is None or not settings.text_of_files(catalog.tool):
@@ -157,15 +157,15 @@ def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozense
     if text is None:
         return frozenset({KIND})
     if text.text:
-        # As ZCTextIndex: an indexer may return several texts, and what is none of them has no words.  The text of the file
-        # stays by itself, as its words may be known.
+        # As in ZCTextIndex, an indexer may return several texts, and only strings have words.  The text of the file is an
+        # element of its own, so that its words may come from the cache.
         parts = words if isinstance(words, (list, tuple, set)) else [words]
         source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text.text]
     return frozenset()
 
 
 def known_text(session: Any, file: File) -> Text | None:
-    """Return the text of *file* as the snapshot of *session* knows it, else None."""
+    """Return the stored text of *file* in the snapshot of *session*; None without one."""
     version = file.version
     rows = [] if version is None else session.execute(KNOWN, version)
     return Text(*rows[0]) if rows else None
@@ -173,7 +173,7 @@ def known_text(session: Any, file: File) -> Text | None:
 
 @contextmanager
 def without_transform(kind: str) -> Iterator[None]:
-    """Have Plone's transforms of the content type *kind* to text count as missing, in this thread."""
+    """Hide Plone's transforms of the content type *kind*, in this thread."""
     token = _hidden.set(kind)
     try:
         yield
@@ -189,22 +189,25 @@ def _findPath(self: Any, orig: str, target: str, required_transforms: Any = ()) 
 
 
 def hide_transforms() -> None:
-    """Let ``without_transform`` be heard: indexers ask the transform tool for a path before they read a file; idempotent."""
+    """Patch the transform tool for ``without_transform``: indexers look up a path of transforms before they read a file.
+
+    Idempotent.
+    """
     TransformTool._findPath = _findPath
 
 
 def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
-    """Return the text of the committed *file*; extracted, and kept, unless one of the same bytes is.
+    """Return the text of the committed *file*; unless a text of the same bytes is stored, extract and store it.
 
-    *connection* is an autocommit connection to the database.  Raises ExtractionError for a failure that may pass, and
-    what the storage raises for a blob that is gone.
+    *connection* is an autocommit connection to the database.  Raises ExtractionError for a temporary failure, and the error
+    of the storage (POSKeyError) for a blob that does not exist any more.
     """
     version = file.version
     if version is not None:
         fetch_blob(connection, file.blob._p_jar, version)
     with file.blob.open() as stream, connection.transaction():
         digest = hashlib.file_digest(stream, "sha256").digest()
-        # Of two workers with one file, the second one finds the text of the first.
+        # Of two workers with the same bytes, the second one waits here and finds the text of the first.
         connection.execute(LOCK_DIGEST, (digest.hex(),))
         row = connection.execute(BY_DIGEST, (digest,)).fetchone()
         text = Text(*row) if row is not None else extracted(stream.name, file.kind, extractor)
@@ -217,12 +220,12 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
 
 
 def keep_others(connection: Connection[Any], zoid: int) -> None:
-    """Note that the text of no further file of the object *zoid* is asked for: only its primary file has one."""
+    """Record all other files of the object *zoid* as files without a text: only the primary file's text is needed."""
     connection.execute(KEEP_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
 
 
 def extracted(path: str, kind: str, extractor: Any) -> Text:
-    """Return what *extractor* makes of the file at *path*, a failure for good included.  Raises ExtractionError for others."""
+    """Return the text of the file at *path*, or its permanent failure as the error.  Raises ExtractionError for others."""
     try:
         return Text(storable(extractor.extract(path, kind))[:LONGEST_TEXT], "")
     except ExtractionError as error:

@@ -1,1 +1,1 @@
-"""Texts: words, stems, queries, ranking, and the index type that stores them."""
+"""Full-text search: words, stems, queries, ranking, and the text index."""

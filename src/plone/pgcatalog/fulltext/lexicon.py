@@ -1,8 +1,8 @@
-"""The words of a ZCTextIndex lexicon, without writing a word into it.
+"""The words that a ZCTextIndex lexicon makes of a text, without writing them into the lexicon.
 
 ``Lexicon.sourceToWordIds`` stores every new word in the ZODB.  Here only the elements of its pipeline run (splitter,
-normalizer, stop words), so the words are the same, and PostgreSQL keeps them in a tsvector, with labels for those of a page's
-title, description and keywords.
+normalizer, stop words), so the words are the same.  PostgreSQL stores them in a tsvector, with labels for the words of a
+page's title, description and keywords.
 """
 
 from collections.abc import Callable
@@ -23,26 +23,25 @@ import re
 # -- words and tsvectors
 
 
-#: What stems in a tsvector begin with.
+#: First character of a stem in a tsvector.
 STEM = "\2"
-#: NUL and surrogates have no place in PostgreSQL's UTF-8, and Plone's splitter fails on the latter; stems are no words.
+#: PostgreSQL cannot store NUL and surrogates, and Plone's splitter fails on surrogates; STEM is reserved for stems.
 _UNSTORABLE = re.compile(f"[\0{STEM}\ud800-\udfff]")
 
 #: Limits of PostgreSQL's tsvector (src/include/tsearch/ts_type.h).
 MAX_LEXEME_BYTES = 2046
 MAX_POSITION = 16383
 MAX_POSITIONS = 255
-#: PostgreSQL's own limit for all lexemes and positions of a tsvector is 1 MB.
+#: Below PostgreSQL's limit of 1 MB for all lexemes and positions of a tsvector.
 MAX_TSVECTOR_BYTES = 900_000
 
-#: Most of the time of a long text goes into these two.  The splitter asks of each word whether it is in a script without
-#: spaces between words, and a text without a letter of those need not be asked word by word; the normalizer looks at each
-#: word by itself, so once per word is enough.
+#: The two elements that take most of the time for a long text.  The splitter checks each word for a script without spaces;
+#: one check of the whole text does instead.  The normalizer treats each word by itself, so distinct words are enough.
 _SLOW_SPLITTER = ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter")
 _SLOW_NORMALIZER = ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer")
 _PLONE_PIPELINE = [_SLOW_SPLITTER, _SLOW_NORMALIZER]
 
-#: Characters of a text whose words are remembered, and how many such texts are: one of a file takes 2 MB.
+#: Fewest and most characters of a text whose words are cached, and the number of cached texts; a file's text takes 2 MB.
 SHORTEST_REMEMBERED, LONGEST_REMEMBERED = 50_000, 1_000_000
 REMEMBERED = 2
 
@@ -52,7 +51,7 @@ _WEIGHTS = str.maketrans("", "", "ABCD")
 
 
 def storable_text(text: str) -> str:
-    """Return *text* with spaces for what cannot be stored: such characters part words, as in every splitter."""
+    """Return *text* with spaces for characters that cannot be stored; they separate words, as in every splitter."""
     return _UNSTORABLE.sub(" ", text)
 
 
@@ -72,13 +71,13 @@ def words(lexicon: Any, texts: Iterable[str]) -> list[str]:
 def _words_of_long(text: str) -> tuple[str, ...]:
     """Return the words that Plone's pipeline, which has no state, makes of *text*.
 
-    The text of a file is catalogued anew with each change of its object, and moves of an object follow each other.
+    Cached since each change and each move of an object indexes the text of its file again.
     """
     return tuple(_run((Splitter(), I18NNormalizer()), [text], "process"))
 
 
 def query_words(lexicon: Any, text: str) -> list[str]:
-    """Return the words of a search term, which may have ``*`` and ``?`` in them, as ``lexicon.parseTerms``."""
+    """Return the words of a search term, with their ``*`` and ``?``, as ``lexicon.parseTerms`` does."""
     return _run(lexicon._pipeline, [storable_text(text)], "processGlob")
 
 
@@ -93,9 +92,9 @@ def _name(element: Any) -> tuple[str, str]:
 
 
 def _run(pipeline: Iterable[Any], texts: list[Any], method: str) -> list[str]:
-    """Run the *pipeline* of a lexicon, with *method* of those elements that have it.
+    """Return the words after all elements of *pipeline*, called by *method* if they have it, else by ``process``.
 
-    Elements may return bytes.  Empty words are left out at once: Plone's normalizer fails on them.
+    Elements may return bytes.  Empty words are removed after each element, since Plone's normalizer fails on them.
     """
     for element in pipeline:
         process = getattr(element, method, element.process)
@@ -112,7 +111,7 @@ def _run(pipeline: Iterable[Any], texts: list[Any], method: str) -> list[str]:
 
 
 def _split(text: Any, process: Callable[[list[Any]], list[Any]]) -> list[Any]:
-    """Return the words of *text* as Plone's splitter does, whose *process* is asked if letters of its scripts are in it."""
+    """Return the words of *text* as Plone's splitter does; its *process* is called only for scripts without spaces."""
     if isinstance(text, str):
         normalized = normalize("NFKC", text)
         if rx_all.search(normalized) is None:
@@ -121,7 +120,7 @@ def _split(text: Any, process: Callable[[list[Any]], list[Any]]) -> list[Any]:
 
 
 def lexeme(word: str) -> str:
-    """Return *word* as tsvector and tsquery can hold it: the beginning of a very long one."""
+    """Return *word*, cut to the longest lexeme that tsvector and tsquery allow."""
     if len(word) * 4 <= MAX_LEXEME_BYTES:
         return word
     return word.encode()[:MAX_LEXEME_BYTES].decode(errors="ignore")
@@ -132,21 +131,22 @@ def quoted(word: str) -> str:
     return "'" + lexeme(word).replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-#: Where in a list of words a part begins and ends, and the label its words get (A, B, C).
+#: (start, end, label) of a part of a page in a list of words; the label is A, B or C.
 Part = tuple[int, int, str]
-#: Returns the marked stem of a word, None when it has none.
+#: Function from a word to its marked stem, or None.
 Stems = Callable[[str], str | None]
 
 
 def tsvector_literal(
     source: Sequence[str], parts: Iterable[Part] = (), stems: Stems | None = None
 ) -> tuple[str, str | None]:
-    """Return the words *source* in the text form of a tsvector, and a sentence on what had to be trimmed.
+    """Return the words *source* in the text form of a tsvector, and a message if they were trimmed, else None.
 
-    Positions count from 1; those of *parts* have labels.  *stems* stand where their words do, if there is room.  The
-    limits of PostgreSQL are kept: very long words are cut; of a very long text the first words are kept; words beyond
-    position 16,383 and occurrences of a word beyond the 255th have no position, so only phrases cannot be found there
-    (this is not reported).
+    Positions count from 1; words of *parts* have labels; *stems* get the positions of their words, if there is room.
+    Limits of PostgreSQL:
+
+    - Very long words are cut, and a very long text after its first words; the message reports both.
+    - Words behind position 16,383, and occurrences of a word behind its 255th, have no position: phrases do not find them.
     """
     positions: dict[str, list[int]] = {}
     size = cut = kept = 0
@@ -176,7 +176,7 @@ def _size(word: str) -> int:
 
 
 def _add_stems(positions: dict[str, list[int]], stems: Stems, size: int) -> None:
-    """Add to *positions*, which take *size* bytes, the stems of their words; no more than there is room for."""
+    """Add the stems of the words in *positions*, a tsvector of *size* bytes so far, up to MAX_TSVECTOR_BYTES."""
     stem_places: dict[str, list[int]] = {}
     for word, places in positions.items():
         mark = stems(word)
@@ -206,7 +206,7 @@ def _trimmed(total: int, kept: int, cut: int) -> str | None:
 def tsvector_words(text: str) -> list[str]:
     """Return the words of a tsvector's text form in the order of their positions, the inverse of tsvector_literal.
 
-    Stems are none.  A word stands once at each of its positions, and those without position once at the end.
+    A word is repeated for each of its positions; words without one come last.  Stems are left out.
     """
     placed: list[tuple[int, str]] = []
     for match in _ENTRY.finditer(text):
@@ -221,18 +221,18 @@ def tsvector_words(text: str) -> list[str]:
 # -- parts of a page
 
 
-#: Attributes and the labels that their words get in a tsvector.
+#: Attributes, and the labels of their words in a tsvector.
 LABELS = (("Title", "A"), ("Description", "B"), ("Subject", "C"))
-#: Places that are compared, and words that are: a text may repeat itself for megabytes.
+#: Most positions at which a part is compared, and most words that are compared: a text may repeat itself for megabytes.
 MAX_PLACES = 1000
 MAX_WORDS = 500
 
 
 def find_parts(obj: Any, source: Sequence[str], words: Callable[[list[str]], list[str]]) -> list[Part]:
-    """Return where in *source*, the words of a text of *obj*, its parts begin and end, and their labels.
+    """Return the parts (title, description, keywords) of *obj* in *source*, the words of its searchable text.
 
-    *words* makes words of texts.  A part is where all its words stand in a row for the first time, behind the part
-    before, or anywhere; one that is nowhere has no label: its words count as those of the body.
+    *words* converts texts to words.  A part is the first place with all its words in a row behind the parts before, else
+    anywhere.  A part that is not found gets no label, so its words count as words of the body.
     """
     labelled: list[Part] = []
     for name, label in LABELS:
@@ -246,7 +246,7 @@ def find_parts(obj: Any, source: Sequence[str], words: Callable[[list[str]], lis
 
 
 def texts_of(obj: Any, name: str) -> list[str]:
-    """Return the strings that the attribute *name* of *obj* is or gives."""
+    """Return the strings in the value of the attribute *name* of *obj*, which is called if it is callable."""
     value = getattr(obj, name, None)
     if value is not None and safe_callable(value):
         value = value()

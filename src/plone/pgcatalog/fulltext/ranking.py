@@ -1,17 +1,19 @@
-"""Ranking: the terms of a query, the weights of a site, and the backends that make a score of them.
+"""Ranking: the terms of a query, the weights of a site, and the backends that compute a score from them.
 
-The built-in one is Okapi BM25 on plain PostgreSQL, as ``Products.ZCTextIndex.OkapiIndex`` has it, and more for titles.
+The built-in backend is Okapi BM25 in plain SQL, as in ``Products.ZCTextIndex.OkapiIndex``, with weights for parts of a page.
 
-    score(D, Q) = sum over the terms t of Q: IDF(t) * (TF(D, t) + more where the words of a title ... stand)
+    score(D, Q) = sum over the terms t of Q: IDF(t) * (least * TF(D, t) + more * W(D, t))
 
     IDF(t)   = ln(1 + N / n)              N documents, n of them with t
     TF(D, t) = f * (K1 + 1) / (f + K)     f occurrences of t in D
     K        = K1 * (1 - B + B * words of D / average words)
+    W(D, t)  = 0 ... 1                    1 if t is in the heaviest part of D
+    least, more                           the lightest weight, and the heaviest minus the lightest
 
 PostgreSQL has no function that counts the occurrences of a word in a tsvector.  But ``ts_rank`` of one lexeme, with all
-weights 1, is (1 + 1/4 + 1/9 + ... + 1/f²) / (π²/6) (``calc_rank_or`` in src/backend/utils/adt/tsrank.c).  What is missing
-to π²/6 is the tail ψ₁(f + 1) of that series, t ≈ 1 / (f + 1/2) for large f, from which f ≈ 1/t - t/12 - 1/2 follows: 0.997 for
-one occurrence, 1.999 for two.
+weights 1, is (1 + 1/4 + 1/9 + ... + 1/f²) / (π²/6) (``calc_rank_or`` in src/backend/utils/adt/tsrank.c).  The difference of
+that series to π²/6 is its tail t = ψ₁(f + 1), t ≈ 1 / (f + 1/2) for large f, which gives f ≈ 1/t - t/12 - 1/2: 0.997 for one
+occurrence, 1.999 for two.
 """
 
 from abc import ABC
@@ -39,10 +41,10 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word that a query wants; with ``prefix`` all that begin with it.
+    """A word of a query that is not excluded; with ``prefix``, all words that begin with it.
 
-    ``related`` are groups of other lexemes that are about as good, such as stems; no position of a text has two lexemes
-    of a group.
+    ``related`` are groups of other lexemes that match as well, such as stems.  No position of a text has two lexemes of a
+    group.
     """
 
     word: str
@@ -55,17 +57,17 @@ class Term:
 
     @property
     def shape(self) -> "Shape":
-        """All of the term that the SQL of its score depends on."""
+        """The properties of the term that the SQL of its score depends on."""
         return self.prefix, tuple(map(len, self.related))
 
 
-#: Whether a term is a prefix, and the numbers of lexemes in its groups of related ones.
+#: Whether a term is a prefix, and the number of lexemes in each of its groups of related lexemes.
 Shape = tuple[bool, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What an occurrence of a word counts in each part of a page; only their proportions matter."""
+    """The weight of a word in each part of a page; only the proportions matter."""
 
     title: float = weight_title.default
     description: float = weight_description.default
@@ -74,7 +76,7 @@ class Weights:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Return those in the *settings* ``weight_title``, ``weight_description`` …, defaults for what is not there."""
+        """Return the weights in the *settings* ``weight_title``, ``weight_description`` …, defaults for missing ones."""
         weights = {field.name: settings.get(f"weight_{field.name}") for field in fields(cls)}
         return cls(**{name: max(0.0, float(value)) for name, value in weights.items() if value is not None})
 
@@ -84,12 +86,12 @@ class Weights:
 
     @property
     def more(self) -> float:
-        """How much the heaviest part counts more than the lightest."""
+        """The heaviest weight minus the lightest."""
         return max(self._parts) - min(self._parts)
 
     @property
     def labels(self) -> list[float]:
-        """Return how much more than the lightest the labels D, C, B, A of a tsvector count, 1 for the heaviest."""
+        """Return the weights of the labels D, C, B, A of a tsvector, scaled to 0 for the lightest, 1 for the heaviest."""
         least, more = self.least, self.more or 1.0
         return [(weight - least) / more for weight in self._parts]
 
@@ -98,15 +100,15 @@ class Weights:
         return self.body, self.keywords, self.description, self.title
 
 
-#: All parts count the same.
+#: The same weight for all parts.
 NEUTRAL = Weights(1.0, 1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class RankedText:
-    """A text index as SQL: quoted names of its tsvector and of the column with the number of its words.
+    """A text index as SQL: the quoted names of its tsvector column and of the column with the number of words.
 
-    ``catalog`` is the zoid of the tool and ``column`` the plain name of the tsvector, by which its words are counted.
+    ``catalog`` (zoid of the tool) and ``column`` (unquoted name of the tsvector column) identify its word counts.
     """
 
     vector: str
@@ -116,13 +118,13 @@ class RankedText:
 
 
 class SearchBackend(ABC):
-    """Ranks what a text search has found; it does not choose the rows."""
+    """Ranks the rows of a text search; it does not select them."""
 
     @abstractmethod
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:
-        """Return an SQL number, the higher the better, for a row of *text* that has *terms*; None for no ranking.
+        """Return an SQL number, the higher the better, that scores a row of *text* for *terms*; None if there is no ranking.
 
-        It is evaluated for every row that is found, committed or not, inside of the search's statement.
+        The statement of the search evaluates it for every row it finds, pending ones included.
         """
 
 
@@ -131,23 +133,23 @@ class SearchBackend(ABC):
 
 K1 = 1.2
 B = 0.75
-#: What an occurrence of a related word counts, such as another form of it.
+#: Weight of an occurrence of a related lexeme, such as another form of the word, relative to the word itself.
 RELATED = 0.5
-#: Words of a document, as long as nobody has counted.
+#: Average number of words in a document, until words have been counted.
 AVERAGE_WORDS = 100
-#: Scores whose SQL is stored, one for each sequence of shapes.
+#: Size of the cache of scores as SQL; an entry is for a text index, a sequence of shapes, and weights.
 SHAPES = 256
-#: π²/6, and the part of it that 255 occurrences, the most a tsvector has of a word, leave open.
+#: π²/6, and the tail of its series behind 255 terms: a tsvector stores at most 255 positions of a word.
 ZETA_2 = 1.644934
 TAIL_255 = 0.003914
 
 ONES = "ARRAY[1, 1, 1, 1]::real[]"
-#: A copy of the tsvector that is unpacked once, and not for each ts_rank; no lexeme gets another label.
+#: A copy of the tsvector: so it is decompressed once, and not for each ts_rank.  The empty array changes no label.
 UNPACKED = "setweight({}, 'D', ARRAY[]::text[])"
 
 
 class PlainBackend(SearchBackend):
-    """BM25 from the words table, for any server."""
+    """BM25 with the counts in pgcatalog_words; needs no extension of PostgreSQL."""
 
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:
         """See SearchBackend."""
@@ -157,13 +159,13 @@ class PlainBackend(SearchBackend):
         return Fragment(score.sql, tuple([each(terms) if callable(each) else each for each in score.params]))
 
 
-#: The value of a placeholder for terms of known shapes.
+#: Function from the terms to the value of a placeholder.
 Value = Callable[[Sequence[Term]], Any]
 
 
 @lru_cache(maxsize=SHAPES)
 def _score(text: RankedText, shapes: Sequence[Shape], weights: Weights) -> Fragment:
-    """Return the score for terms of these *shapes*; its params are constants, and a ``Value`` for each that depends on terms."""
+    """Return the score for terms of these *shapes*; its params are constants, or a ``Value`` if they depend on the terms."""
     parts = [_Part(text, place, shape, weights) for place, shape in enumerate(shapes)]
     average = _average(text)
     columns = [column for part in parts for column in part.columns]
@@ -180,7 +182,7 @@ def _score(text: RankedText, shapes: Sequence[Shape], weights: Weights) -> Fragm
 
 
 class _Part:
-    """The share of the term at *place*, which has a *shape*, in the score."""
+    """The summand of the score for the term at *place*, which has *shape*."""
 
     def __init__(self, text: RankedText, place: int, shape: Shape, weights: Weights) -> None:
         prefix, sizes = shape
@@ -206,21 +208,21 @@ class _Part:
 
 
 def _lexemes(place: int, group: int) -> Value:
-    """Return the value for the lexemes in a *group* of those related to the term at *place*, as alternatives."""
+    """Return the value for the related lexemes in *group* of the term at *place*, as a tsquery of alternatives."""
     return lambda terms: " | ".join(map(quoted, terms[place].related[group]))
 
 
 def _tail(size: int, name: str, lexemes: Value) -> Fragment:
-    """Return the column *name*: how much the occurrences of *lexemes*, *size* alternatives, leave open of ZETA_2.
+    """Return the column *name*: the tail of the series of ZETA_2 behind the occurrences of *lexemes*, *size* alternatives.
 
-    ``ts_rank`` of alternatives is the mean of theirs.
+    ``ts_rank`` of alternatives is the mean of their ranks, hence the factor *size*.
     """
     rank = f"ts_rank({ONES}, v, %s::tsquery)"
     return Fragment(f"greatest({ZETA_2} - {ZETA_2 * size:.6f} * {rank}, {TAIL_255}) AS {name}", (lexemes,))
 
 
 def _place(place: int, size: int, name: str, weights: Weights) -> Fragment:
-    """Return the column *name*: 1 if the term at *place* stands in the heaviest part of the page, less for lighter ones.
+    """Return the column *name*: W of the term at *place*, 1 if it is in the heaviest part of the page, else less.
 
     *size* is the number of lexemes related to the term.
     """
@@ -240,7 +242,7 @@ def _place(place: int, size: int, name: str, weights: Weights) -> Fragment:
 
 
 def _rarity(text: RankedText, place: int, prefix: bool) -> Fragment:
-    """Return IDF of the term at *place* as of the last count of words; that of a word in all documents when there was none."""
+    """Return the IDF of the term at *place* by the last count of words; without one ln 2, as for a word in all documents."""
     if text.catalog is None:
         return Fragment("ln(2.0::float8)")
 
@@ -253,7 +255,7 @@ def _rarity(text: RankedText, place: int, prefix: bool) -> Fragment:
     def lexemes(terms: Sequence[Term]) -> list[str]:
         return [lexeme(terms[place].word), *_flat(terms[place].related)]
 
-    # With a prefix all that begin with it: up to the last character that there is.
+    # All words with the prefix: the upper bound is the prefix with the last code point.
     words = (
         Fragment("word >= %s AND word < %s", (first, last))
         if prefix
@@ -273,7 +275,7 @@ def _rarity(text: RankedText, place: int, prefix: bool) -> Fragment:
 
 
 def _average(text: RankedText) -> Fragment:
-    """Return the number of words of an average document."""
+    """Return the SQL of the average number of words in a document."""
     if text.catalog is None:
         return Fragment(f"{AVERAGE_WORDS}::float8")
     return Fragment(

@@ -1,6 +1,6 @@
-"""What a site's settings make of its full-text search: what ranks, what words count, their stems, and its tuning.
+"""The settings of a site for its full-text search: ranking backend, weights, stemming and tuning.
 
-``SiteTuning`` says how that changes what a text search finds, and in which order.
+``SiteTuning`` applies the tuning (boosts, pins, synonyms, stop words) to the rows and the order of a text search.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from zope.component import queryUtility
 from zope.globalrequest import getRequest
 
 
-#: The score of the first pinned page; the second one has one less, and so on.
+#: The score of the first pinned page; each following one has one less.
 PINNED = HIGHEST_SCORE * 1000
 
 Lookup = Callable[[str], IndexTranslator]
@@ -43,16 +43,19 @@ Lookup = Callable[[str], IndexTranslator]
 
 @dataclass(frozen=True)
 class SiteTuning:
-    """The *tuning* of the site at the path *site*; *language* tells that of the request, None outside of one."""
+    """The *tuning* of the site at the path *site*; *language* returns the language code of the request, or None."""
 
     tuning: Tuning
     site: str
     language: Callable[[], str | None]
-    #: True for searches of visitors, see ``on_search_pages``.
+    #: True for searches of visitors; see ``on_search_pages``.
     is_visitors: bool = False
 
     def stop_languages(self, query: Mapping[str, Any]) -> list[str]:
-        """Return the languages whose stop words count: those the *query* asks for, else that of the request."""
+        """Return the codes of the languages whose stop words apply.
+
+        They come from the ``Language`` of *query*, else from the request, else they are all languages with stop words.
+        """
         if not self.tuning.stop_words:
             return []
         value = query.get("Language")
@@ -64,20 +67,20 @@ class SiteTuning:
         return codes or [language for language, _ in self.tuning.stop_words]
 
     def meaning(self, lexicon: Any, query: Mapping[str, Any]) -> Meaning | None:
-        """Return what words of *query* find besides themselves; None for nothing."""
+        """Return the synonyms and stop words that apply to *query*; None if the site has neither."""
         if not (self.tuning.synonyms or self.tuning.stop_words):
             return None
         meaning = words_in(self.tuning, lexicon).meaning(self.stop_languages(query))
         return replace(meaning, has_phrases=True) if self.is_visitors else meaning
 
     def stop_words(self, lexicon: Any, query: Mapping[str, Any]) -> frozenset[Words]:
-        """Return the stop words of *query*, in the words of *lexicon*."""
+        """Return the stop words that apply to *query*, each as a tuple of words of *lexicon*."""
         if not self.tuning.stop_words:
             return frozenset()
         return words_in(self.tuning, lexicon).stop_words(self.stop_languages(query))
 
     def synonyms(self, lexicon: Any, text: str) -> list[Words]:
-        """Return the synonyms of the words of *text*."""
+        """Return the distinct synonyms of the terms in the search text *text* that are neither quoted nor excluded."""
         meaning = self.meaning(lexicon, {}) if self.tuning.synonyms else None
         tree = tsquery.parse(lexicon, text)
         if meaning is None or tree is None:
@@ -87,7 +90,7 @@ class SiteTuning:
         )
 
     def pinned(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
-        """Return a condition for each page that is pinned to *text*, in their order."""
+        """Return one condition for each page that is pinned to the search text *text*, in the order of the pins."""
         if not self.tuning.pins:
             return []
         tree = tsquery.parse(lexicon, text)
@@ -105,11 +108,11 @@ class SiteTuning:
         return None if uid is None else uid.match_key(target.replace("-", "").lower())
 
     def ranked(self, score: Fragment, pins: Sequence[Condition], lookup: Lookup) -> Fragment:
-        """Return *score* with the boosts of portal types, and *pins* above all."""
+        """Return *score* multiplied by the boost of the row's portal type; rows of *pins* score above all others."""
         return pinned_first(self._boosted(score, lookup), pins)
 
     def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[tuple[Condition, ...]]:
-        """Return conditions of what may have a high score for other reasons than its text: *pins*, and types with a boost.
+        """Return conditions for rows that may score high whatever their text is: *pins*, and types with a boost above 1.
 
         See ``Score.preferred``.
         """
@@ -130,7 +133,7 @@ class SiteTuning:
 
 
 def pinned_first(score: Fragment, pins: Sequence[Condition]) -> Fragment:
-    """Return *score*, an SQL number, with rows of *pins* above all others, in their order."""
+    """Return *score*, an SQL number, changed so that rows of *pins* score above all others, in the order of *pins*."""
     if not pins:
         return score
     cases = " ".join(f"WHEN {pin.sql} THEN {PINNED - number:.0f}::float8" for number, pin in enumerate(pins))
@@ -149,9 +152,9 @@ PLAIN = PlainBackend()
 
 
 def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]) -> SiteTuning | None:
-    """Return how a site with *settings* tunes its search; None for not at all.
+    """Return the tuning in *settings*; None if there is none, or the catalog belongs to no site.
 
-    *find_site* returns the path of the site, None for a catalog that is no site's; it may have to load objects.
+    *find_site* returns the path of the site, or None.  It may load objects, so it is called only if there is a tuning.
     """
     tuning = tuning_in(settings)
     site = None if tuning is None else find_site()
@@ -159,34 +162,34 @@ def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]
 
 
 def visitors_tuning(tuning: SiteTuning | None, tool: Any) -> SiteTuning:
-    """Return *tuning*, that of the site of the catalog *tool*, for its search pages."""
+    """Return *tuning*, of the site of the catalog *tool*, with the defaults for search pages; see ``on_search_pages``."""
     tuning = tuning or SiteTuning(Tuning(), "", request_language)
     return replace(tuning, tuning=on_search_pages(tuning.tuning, site_languages(tool)), is_visitors=True)
 
 
 def request_language() -> str | None:
-    """Return the code of the language in which the current request is answered, None without request or language."""
+    """Return the language code of the current request; None without a request or a language."""
     request = getRequest()
     language = None if request is None else request.get("LANGUAGE")
     return language if isinstance(language, str) and language else None
 
 
 def search_weights(tool: Any) -> Weights:
-    """Return what words count in titles, descriptions, keywords and bodies in the site of the catalog *tool*."""
+    """Return the weights of titles, descriptions, keywords and bodies in the site of the catalog *tool*."""
     return Weights.of(site_settings(tool))
 
 
 def site_languages(tool: Any) -> tuple[str, ...]:
-    """Return the codes of the languages of the site of the catalog *tool*, its default first."""
+    """Return the language codes of the site of the catalog *tool*, the default language first."""
     return tuple(site_settings(tool).get(LANGUAGES, ()))
 
 
 def site_stemming(tool: Any) -> Stemming | None:
-    """Return the stemming of the site of the catalog *tool*; None when it is off, or there are no stemmers."""
+    """Return the stemming of the site of the catalog *tool*; None if it is off, or no language of the site has a stemmer."""
     return Stemming.of(site_languages(tool)) if stemming(tool) else None
 
 
 def search_backend() -> SearchBackend:
-    """Return what ranks results in the current site."""
+    """Return the ranking backend of the current site: the utility for IPGSearchBackend, else the built-in one."""
     utility: SearchBackend | None = queryUtility(IPGSearchBackend)
     return utility or PLAIN

@@ -1,8 +1,8 @@
-"""Stems of words: ``runs`` and ``running`` both have ``run``, so that a search for one finds the other.
+"""Stems of words: ``runs`` and ``running`` both have the stem ``run``, so that a search for one finds the other.
 
-The stemmers are Snowball's, in C (PyStemmer): no round trip, and the same on every server.  A tsvector has all words of a text
-as they are.  Beside each word whose stem is another one, at the same place, it has the stem, marked with the language: as
-``\\2en:run``, which no word can be.
+The stemmers are Snowball's, in C (PyStemmer), so they need no round trip and are the same on every server.  A tsvector
+stores all words of a text unchanged.  A word that differs from its stem has the stem at the same position, marked with the
+language so that it equals no word, as in ``\\2en:run``.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,15 @@ pl:polish pt:portuguese ro:romanian ru:russian sr:serbian sv:swedish ta:tamil tr
 """
 #: Languages that have a stemmer: ISO 639-1 code -> Snowball's name.
 STEMMERS = dict(entry.split(":") for entry in _STEMMERS.split())
-#: Words that are remembered with their stems.
+#: Size of the cache of stems.
 REMEMBERED = 100_000
+#: Fewest and most letters of a word that has a stem.
 SHORTEST = 3
 LONGEST = 60
 
 
 class _Stemmers(threading.local):
-    """The stemmers of a thread: they keep the word they are at work on."""
+    """The stemmers of a thread; not shared, since a stemmer stores the word that it is working on."""
 
     def __init__(self) -> None:
         self.stemmers: dict[str, Any] = {}
@@ -38,7 +39,7 @@ class _Stemmers(threading.local):
     def get(self, name: str) -> Any:
         if name not in self.stemmers:
             self.stemmers[name] = snowballstemmer.stemmer(name)
-            # ``stem`` caches, for all threads.
+            # The cache of ``stem`` serves all threads.
             self.stemmers[name].maxCacheSize = 0
         return self.stemmers[name]
 
@@ -47,25 +48,25 @@ _stemmers = _Stemmers()
 
 
 def has_stemmer(language: str) -> bool:
-    """True when words of *language*, a code such as ``de``, have stems; a Snowball of today may know more or fewer."""
+    """True if the installed Snowball has a stemmer for *language*, a code such as ``de``."""
     return STEMMERS.get(language) in snowballstemmer.algorithms()
 
 
 def is_plain(word: str) -> bool:
-    """True for words of letters of a usual length; others have no stems."""
+    """True for a word of SHORTEST to LONGEST letters only; other words have no stems."""
     return SHORTEST <= len(word) <= LONGEST and word.isalpha()
 
 
 @lru_cache(maxsize=REMEMBERED)
 def stem(language: str, word: str) -> str:
-    """Return the stem of *word*, as a lexicon makes it; the word itself for what is no word of letters."""
+    """Return the stem of *word*, a normalized word of a lexicon; the word itself if it is not plain (``is_plain``)."""
     if not is_plain(word):
         return word
     return _stemmers.get(STEMMERS[language]).stemWord(word) or word
 
 
 def mark(language: str, stem: str) -> str:
-    """Return the lexeme by which a tsvector has *stem* of *language*."""
+    """Return the lexeme that stands for *stem* of *language* in a tsvector."""
     return f"{STEM}{language}:{stem}"
 
 
@@ -76,7 +77,10 @@ def code(language: str) -> str:
 
 @dataclass(frozen=True)
 class Stemming:
-    """The stems of a site: of texts in *languages*, codes of those that have a stemmer; *default* is of texts in none."""
+    """The stemming of a site: *languages* are the codes of its languages with a stemmer.
+
+    *default* is the code for texts without a language.
+    """
 
     default: str
     languages: tuple[str, ...]
@@ -84,15 +88,15 @@ class Stemming:
     @classmethod
     @lru_cache(maxsize=64)
     def of(cls, languages: tuple[str, ...]) -> "Stemming | None":
-        """Return the one for a site with *languages*, its default first; None when none of them has a stemmer."""
+        """Return the stemming of a site with *languages*, the default first; None if no language has a stemmer."""
         codes = tuple(dict.fromkeys(map(code, languages)))
         languages_with_stems = tuple(filter(has_stemmer, codes))
         return cls(codes[0], languages_with_stems) if languages_with_stems else None
 
     def lexeme_of(self, language: str) -> Callable[[str], str | None] | None:
-        """Return what gives the marked stem of a word in a text in *language*, None for a word that is its stem.
+        """Return a function from a word to its marked stem (None if the word is its own stem), for texts in *language*.
 
-        None for a text without stems: in a language of the site without a stemmer, or in none of its languages.
+        The result is None if *language* has no stemmer or is no language of the site.
         """
         language = code(language) or self.default
 
@@ -103,7 +107,7 @@ class Stemming:
         return marked if language in self.languages else None
 
     def related(self, word: str) -> tuple[tuple[str, ...], ...]:
-        """Return what is found besides *word*: marked stems, one for each language, and words that are stems."""
+        """Return the groups of lexemes that match besides *word*: its marked stems, one per language; its stems as words."""
         if not is_plain(word):
             return ()
         stems = [(language, stem(language, word)) for language in self.languages]
@@ -111,5 +115,5 @@ class Stemming:
         return tuple(filter(None, (tuple(mark(language, each) for language, each in stems), tuple(bare))))
 
     def marks(self, word: str) -> set[str]:
-        """Return the marked stems of *word*; words with one in common are forms of each other."""
+        """Return the marked stems of *word* in all languages; words with a common one are forms of each other."""
         return {mark(language, stem(language, word)) for language in self.languages}

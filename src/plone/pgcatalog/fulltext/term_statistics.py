@@ -1,10 +1,10 @@
-"""Counts in how many documents each word stands: what ranking and suggestions go by.
+"""Document frequency of each word, for ranking and suggestions.
 
-The counts are a little old at most times, and that does no harm.  So they are no part of commits: they are taken on
-a connection of their own, in portions, and written in one short transaction that touches no table a commit writes.
+The counts may be a little old, so commits do not maintain them.  They are made on a connection of their own, in portions,
+and written in one short transaction that touches no table that a commit writes.
 
-A ranked search reports which generation of its catalog it has seen, which costs a look into a dictionary.  A
-background thread then asks how old the counts are, and counts; never more often than every ``PAUSE`` seconds.
+A ranked search passes on the generation of the catalog that it has seen, which costs one look-up in a dict.  A background
+thread then compares it with the generation of the counts and recounts if needed, at most every ``PAUSE`` seconds.
 """
 
 from plone.pgcatalog.database.background import BatchWorker
@@ -28,13 +28,13 @@ import threading
 # -- counting
 
 
-#: Rows that are counted in one transaction, so that nothing waits long for the relation.
+#: Rows that are counted in one transaction, so that no statement waits long for a lock on the relation.
 PORTION = 10_000
-#: The part of the documents that has to change before words are counted again.
+#: Share of the documents that has to change before words are counted again.
 CHANGED_PART = 0.1
 
 READ_STATE = "SELECT relation, generation FROM pgcatalog_state WHERE catalog = %s"
-#: What a transaction before this one has written is seen from now on.
+#: The oldest transaction that is still open: rows of older ones are visible to all later statements.
 OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
 NEXT_PORTION = "SELECT max(rid) FROM (SELECT rid FROM {} WHERE rid > %s ORDER BY rid LIMIT %s) AS portion"
 COUNT = "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s)"
@@ -43,34 +43,34 @@ FORGET = (
     "DELETE FROM pgcatalog_words WHERE catalog = %s AND text_column <> ALL(%s)",
     "DELETE FROM pgcatalog_texts WHERE catalog = %s AND text_column <> ALL(%s)",
 )
-#: Autovacuum comes a minute later, or not at all: until then a suggestion reads many times as many words.
+#: Autovacuum analyzes the tables a minute later, or never; without statistics a suggestion reads many times as many words.
 ANALYZE = "ANALYZE (SKIP_LOCKED) pgcatalog_words, pgcatalog_texts"
 
 
 def is_stale(generation: int, counted: int | None, documents: int) -> bool:
-    """Return whether the words should be counted again.
+    """Return whether the words of a catalog at *generation* should be counted again.
 
-    The catalog is at *generation*; they were counted in *documents* at the generation *counted* (None for never).
+    *counted* is the generation of the last count (None if there was none), *documents* the number of documents then.
     """
     return counted is None or generation < counted or generation - counted > documents * CHANGED_PART
 
 
 def last_count(connection: Connection[Any], catalog: int) -> tuple[int, int] | None:
-    """Return the generation at which *catalog* was counted, and the most documents of a text index; None for never."""
+    """Return (generation, most documents of a text index) of the last count of *catalog*; None if there was none."""
     row = _rows(connection, "SELECT min(generation), max(documents) FROM pgcatalog_texts WHERE catalog = %s", [catalog])
     return row[0] if row[0][0] is not None else None
 
 
 def generation_of(connection: Connection[Any], catalog: int) -> int | None:
-    """Return the generation of *catalog*, None when there is no such catalog."""
+    """Return the generation of *catalog*; None if there is no such catalog."""
     rows = _rows(connection, READ_STATE, [catalog])
     return rows[0][1] if rows else None
 
 
 def count_words(connection: Connection[Any], catalog: int) -> bool:
-    """Count the words of *catalog*, the zoid of its tool, on *connection*, an autocommit one with nothing open.
+    """Count the words of the catalog with the zoid *catalog*, on *connection*: autocommit, without an open transaction.
 
-    False when another process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts stay then.
+    Returns False if another process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts remain.
     """
     lock = locks.of_catalog(locks.COUNT_WORDS, catalog)
     if not _rows(connection, "SELECT pg_try_advisory_lock(%s, %s)", lock)[0][0]:
@@ -111,7 +111,7 @@ def _count_column(
         "generation": generation,
     }
     with connection.transaction():
-        # A commit that drops the catalog waits for this, or it is gone already; no other commit does.
+        # Only a commit that drops the catalog waits for this lock; without the row, the catalog has been dropped already.
         if _rows(connection, "SELECT FROM pgcatalog_state WHERE catalog = %s FOR KEY SHARE", [catalog]):
             connection.execute(load_sql("words_save"), values)
             connection.execute(load_sql("words_texts"), values)
@@ -119,11 +119,11 @@ def _count_column(
 
 
 def _count_portions(connection: Connection[Any], relation: str, name: str, has_length: bool) -> tuple[int, float]:
-    """Count into pgcatalog_counted; return the number of documents, and of words in them."""
+    """Count into the table pgcatalog_counted; return the numbers of documents and of words in them."""
     table, column = sql.Identifier(relation), sql.Identifier(name)
     length = sql.SQL("length({})").format(column)
     if has_length:
-        # Rows from before there was such a column: their different words.
+        # Rows older than that column: the number of their distinct words.
         length = sql.SQL("coalesce({}, {})").format(sql.Identifier(f"{name}_words"), length)
     measure = sql.SQL(MEASURE).format(column=column, length=length, relation=table)
     documents, words, last = 0, 0.0, -1
@@ -133,7 +133,7 @@ def _count_portions(connection: Connection[Any], relation: str, name: str, has_l
             return documents, words
         [(more_documents, more_words)] = _rows(connection, measure, [last, end])
         documents, words = documents + more_documents, words + float(more_words)
-        # ts_stat takes the text of a query, without parameters.
+        # ts_stat takes a query as a string, without placeholders.
         portion = sql.SQL("SELECT {} FROM {} WHERE rid > {} AND rid <= {}").format(column, table, last, end)
         connection.execute(COUNT, [portion.as_string(connection)])
         last = end
@@ -149,9 +149,9 @@ def _rows(connection: Connection[Any], query: Any, params: Any) -> list[tuple[An
 
 
 def create_trigram_index(connection: Connection[Any]) -> bool:
-    """Create the index of all words on *connection* if it is missing and pg_trgm is there; return whether it was created.
+    """Create the trigram index of all words if it is missing and pg_trgm is installed; return whether it was created.
 
-    Locks the table of words, which no commit writes, while it builds.
+    While it is built, the table of words is locked, which no commit writes.
     """
     with connection.cursor(row_factory=tuple_row) as cursor:
         row = cursor.execute(load_sql("trigram_schema")).fetchone()
@@ -166,12 +166,12 @@ def create_trigram_index(connection: Connection[Any]) -> bool:
 
 logger = logging.getLogger(__name__)
 
-#: Least number of seconds between two counts of a catalog by one process; 0: searches cause none.
+#: Fewest seconds between two counts of a catalog by one process; 0: searches request no counts.
 PAUSE = 60.0
 
 
 class Counting:
-    """The catalogs of the database *dsn* that wait for a count."""
+    """The queue of catalogs in the database *dsn* whose words are to be counted, and its background worker."""
 
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
@@ -183,9 +183,9 @@ class Counting:
         self._connection: psycopg.Connection[Any] | None = None
 
     def request_count(self, catalog: int, generation: int, seconds: float) -> None:
-        """Have *catalog*, which a search has ranked at *generation*, counted if that is due; at least *seconds* apart.
+        """Queue *catalog*, which a search has ranked at *generation*, if its counts are stale; at most every *seconds*.
 
-        Never waits, never fails.
+        Does not wait for the count.
         """
         last = self._counts.get(catalog)
         if last is not None and not is_stale(generation, *last):
@@ -198,11 +198,11 @@ class Counting:
         self._worker.put(catalog)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until nothing is left to count, *timeout* seconds at most; return whether that is so."""
+        """Wait until the queue is empty, *timeout* seconds at most; return whether it is."""
         return self._worker.flush(timeout)
 
     def stop(self) -> None:
-        """Give up the count that is running; what it has found is lost."""
+        """Empty the queue and cancel the running count, whose results are lost."""
         self._worker.clear()
         connection = self._connection
         if connection is not None:
@@ -220,7 +220,7 @@ class Counting:
             self._connection = None
 
     def _look(self, connection: psycopg.Connection[Any], catalog: int) -> None:
-        """Count the words of *catalog* if that has not been done, by whichever process, since enough has changed."""
+        """Count the words of *catalog* if the counts in the database are stale, and cache the state of the last count."""
         generation = generation_of(connection, catalog)
         last = last_count(connection, catalog)
         if generation is not None and (last is None or is_stale(generation, *last)):
@@ -234,13 +234,13 @@ countings = PerDatabase(Counting)
 
 
 def request_count(dsn: str, catalog: int, generation: int) -> None:
-    """Have the words of *catalog* in the database *dsn* counted soon if a search that has seen *generation* finds them stale."""
+    """Request a count of the words of *catalog* in the database *dsn* if the counts are stale at *generation*."""
     if PAUSE:
         countings[dsn].request_count(catalog, generation, PAUSE)
 
 
 def _end() -> None:
-    """The process ends: nobody waits for a count."""
+    """Cancel all counts: the process ends, and should not wait for them."""
     for counting in countings.all():
         counting.stop()
         counting.flush(EXIT_SECONDS)

@@ -1,6 +1,6 @@
-"""ZCTextIndex: one tsvector with the words of the index's lexicon.
+"""ZCTextIndex: a tsvector column with the words of the index's lexicon.
 
-PostgreSQL's own parsers and dictionaries take no part in it, so words and answers are the same on every server.
+PostgreSQL's own parsers and dictionaries are not used, so words and results are the same on every server.
 """
 
 from Acquisition import aq_base
@@ -50,21 +50,21 @@ from ZODB.utils import u64
 import re
 
 
-#: The indexes of what counts most in a page.
+#: The text indexes of the parts of a page with the highest weights.
 HEADINGS = ("Title", "Description")
-#: The labels in a tsvector of the parts that have weights; words of the body have none, which is d.
+#: Part of a page -> its label in a tsvector; words of the body have no label, which PostgreSQL reads as d.
 LABELS_OF_WEIGHTS = {"title": "a", "description": "b", "keywords": "c", "body": "d"}
-#: How many characters of a text are kept to take snippets from.
+#: Characters of a text that are stored for snippets.
 SOURCE_LENGTH = 20_000
-#: What may stand for a character in a text that was HTML: Plone's way from there knows the names of HTML 4 and decimal numbers.
+#: A character reference that may be left in a text that was HTML: Plone decodes only names of HTML 4 and decimal numbers.
 LEFT_REFERENCE = re.compile(r"&(#x[0-9a-f]+|[a-z][a-z0-9]*);", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """The compiled part of a query for a text index: the clause of its text, and how it is ranked.
+    """The compiled part of a query for a text index: the clause of the text, and its ranking.
 
-    *pins* are the conditions of the pages that are pinned to the text, in their order; *weights* None those of the site.
+    *pins* are the conditions of the pages pinned to the text, in order; *weights* None means the weights of the site.
     """
 
     clause: tsquery.Clause
@@ -80,11 +80,11 @@ class ZCTextIndexTranslator(IndexTranslator):
     in_idx = False
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
+        """Return the columns of the tsvector, the number of words, and for SearchableText the source of snippets.
 
-        varchar and not text, so that it goes out of line: rows stay narrow.
+        The source is varchar, not text, so that it is stored out of line and rows stay narrow.
         """
-        # A text is kept compressed, and most are kept apart from their rows.
+        # PostgreSQL compresses long tsvectors, and stores most of them out of line.
         vector = Column(self.base, "tsvector", is_long=True, is_last=True)
         count = Column(f"{self.base}_words", "integer", is_last=True)
         return (vector, count) if self.source is None else (vector, count, self.source)
@@ -94,11 +94,14 @@ class ZCTextIndexTranslator(IndexTranslator):
         return Column(f"{self.base}_source", "varchar", is_last=True) if self.id == SOURCE_INDEX else None
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
+        """Return the GIN index of the tsvector."""
         return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """Return the words, as ``index_object``: of all strings of all indexed attributes, together."""
+        """Return the values of the columns for *obj*; None if its indexed attributes have no strings.
+
+        As in ``index_object``, the words are those of all strings of all indexed attributes.
+        """
         texts: list[Any] = []
         for name in self.index._indexed_attrs:
             value = getattr(obj, name, None)
@@ -125,18 +128,18 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     @property
     def stemming(self) -> Stemming | None:
-        """The stems that texts of this index have; None for none."""
+        """The stemming of the texts of this index; None without stems."""
         return site.site_stemming(aq_parent(self.index)) if self.id == SOURCE_INDEX else None
 
     def _stems(self, obj: Any) -> Stems | None:
-        """Return what gives the stems of words in a text of *obj*: those of its language."""
+        """Return the function from a word to its stem for the language of *obj*; None without stems."""
         stemming = self.stemming
         if stemming is None:
             return None
         return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
 
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
-        """Return the condition for *query*.
+        """Return the condition for *query*; None if it does not name this index.
 
         Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
         """
@@ -152,7 +155,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         return search is None or search.clause.has_meaning
 
     def score(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Fragment | None:
-        """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
+        """Return the score of a row for *query*, by the site's ranking backend, pins and boosts; None without ranking."""
         search = self._search(query, context)
         if search is None or not search.clause.rank:
             return None
@@ -166,10 +169,13 @@ class ZCTextIndexTranslator(IndexTranslator):
         return Score.of(tuning.ranked(score, pins, self.other), [*headings, *tuning.preferred(pins, self.other)])
 
     def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
-        """Return the conditions for pages with one of *terms* in the title, and in the description."""
+        """Return a group of conditions for pages with one of *terms* in the title, and in the description.
+
+        It is empty unless this is SearchableText and the catalog has one of these indexes.
+        """
         if self.id != SOURCE_INDEX:
             return []
-        # The words themselves: no other index has marked stems.
+        # Without marked stems: the indexes of title and description have none.
         forms = [quoted(word) for t in terms for group in t.related for word in group if not word.startswith(STEM)]
         any_form = tsquery.operation(" | ", dict.fromkeys([*(term.tsquery for term in terms), *forms]))
         headings = [heading for name in HEADINGS if (heading := self._text_index(name)) is not None]
@@ -198,9 +204,9 @@ class ZCTextIndexTranslator(IndexTranslator):
         return search.weights or site.search_weights(aq_parent(self.index))
 
     def scores_of_parts(self, query: Mapping[str, Any], context: SearchContext) -> dict[str, Fragment]:
-        """Return for each part of a page an SQL number: the score that a page of this part alone would have.
+        """Return part of a page -> SQL of the score that a page of this part alone would have; empty without ranking.
 
-        By the built-in ranking, whatever ranks, without pins and boosts; nothing for a *query* that is not ranked.
+        Always by the built-in backend, without pins and boosts.
         """
         search = self._search(query, context)
         if search is None or not search.clause.rank:
@@ -215,11 +221,11 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     @property
     def is_stable(self) -> bool:
-        """False where an add-on ranks."""
+        """True with the built-in ranking backend, False with one of an add-on."""
         return site.search_backend() is site.PLAIN
 
     def _search(self, query: Mapping[str, Any], context: SearchContext | None) -> "TextSearch | None":
-        """Return the part of *query* for this index, compiled once in *context*; None if the query does not name it."""
+        """Return the part of *query* for this index, compiled once per *context*; None if *query* lacks the index."""
         record = parse(self.index, query)
         if record.keys is None:
             return None
@@ -246,29 +252,29 @@ class ZCTextIndexTranslator(IndexTranslator):
         return TextSearch(clause, tuning, tuple(pins), context.weights)
 
     def entry(self, values: Values) -> list[str]:
-        """Return the words in their order, as ``getEntryForObject``."""
+        """Return the words in order, as ``getEntryForObject`` does."""
         return tsvector_words(values[0])
 
     def key_expression(self) -> None:
-        """The real index's ``uniqueValues`` raises NotImplementedError."""
+        """Return None: ``uniqueValues`` of a ZCTextIndex raises NotImplementedError."""
         return None
 
 
 def source_text(texts: Iterable[str]) -> str:
-    """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
+    """Return the stored form of the searchable *texts* for snippets: one line of at most SOURCE_LENGTH characters."""
     joined = LEFT_REFERENCE.sub(_character, " ".join(texts)[: 2 * SOURCE_LENGTH])
     return " ".join(storable_text(joined).split())[:SOURCE_LENGTH]
 
 
 def _character(reference: re.Match[str]) -> str:
-    """Return the character of *reference*, or itself: one with a name that Plone knows was meant to be read like this."""
+    """Return the character of *reference*; or *reference* itself, as literal text, if it is of a kind that Plone decodes."""
     name = reference[1]
     is_left = name[0] == "#" or (f"{name};" in html5 and name not in name2codepoint)
     return unescape(reference[0]) if is_left else reference[0]
 
 
 def body_of(source: str, beginnings: Iterable[Any]) -> str:
-    """Return *source* without its *beginnings*, strings it may start with (Plone's id and title), one after another."""
+    """Return *source* without *beginnings*, strings that it may start with one after another (Plone's id and title)."""
     for beginning in beginnings:
         if isinstance(beginning, str) and beginning:
             beginning = " ".join(beginning.split())

@@ -1,18 +1,17 @@
 """Compiles a search text to tsquery and SQL.
 
-The text is parsed by ZCTextIndex's own QueryParser and its tree translated node by node; what a node finds is
-what ``executeQuery`` of the node (``Products.ZCTextIndex.ParseTree``) finds.  Where ZCTextIndex raises, this finds
-what a user may expect:
+The text is parsed by ZCTextIndex's own QueryParser, and its tree is translated node by node.  A node finds the same rows as
+its ``executeQuery`` (``Products.ZCTextIndex.ParseTree``).  Differences from ZCTextIndex:
 
-* a text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is taken as plain words and quoted phrases;
-* wildcards at the beginning of a word are ignored;
-* more than MAX_WORDS words, or MAX_PATTERNS of them with wildcards elsewhere than at their end, are refused;
-* a text without words (only stop words) finds nothing.
+* A text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is read as plain words and quoted phrases.
+* Wildcards at the beginning of a word are ignored.
+* More than MAX_WORDS words, or MAX_PATTERNS words with wildcards elsewhere than at the end, raise LimitExceeded.
+* A text without words (or, with a lexicon that removes stop words, of stop words only) finds nothing.
 
-Phrases, and single words in quotes, are taken to the letter: neither other forms nor synonyms of them are found.
+Phrases, and single words in quotes, are matched literally, without other forms and synonyms.
 
-A site's synonyms and stop words make a query find more, never less: they count for words that are wanted, not for
-those it excludes.
+Synonyms and stop words of a site add rows to those of a query, and do not apply to excluded words.  The exception is a query
+of stop words only on a search page (``Meaning.has_phrases``).
 """
 
 from collections.abc import Callable
@@ -44,35 +43,38 @@ from typing import Any
 import re
 
 
-#: Words of a search text.  Each is looked up, and compared with the rows that are found.
+#: Most words of a search text.  Each is looked up, and compared with the rows that are found.
 MAX_WORDS = 1000
 
-#: Words of a search text with wildcards elsewhere than at their end.  Those whose words are not known are compared with
-#: each word of each text that has one with their beginning.
+#: Most words of a search text with wildcards elsewhere than at the end.  Unless the words that match were looked up, each
+#: pattern is compared with all words of all texts that have a word with its prefix.
 MAX_PATTERNS = 10
 
-#: Lexemes of a tsquery.  Before GIN reads anything it evaluates the tsquery once for each of them: that grows with the
-#: square.  More are searched for by several ones.
+#: Most lexemes of a tsquery.  Before GIN reads anything it evaluates the tsquery once per lexeme, so the time grows with the
+#: square of their number; more lexemes become several tsqueries.
 MAX_LEXEMES = 64
 
-#: Words of a query that it is ranked by, the first ones: each is looked for in every row that is found.
+#: Most words of a query that are ranked by, the first ones: each is looked up in every row that is found.
 MAX_RANKED = 20
 
-#: Words that are operators, in any case, unless they are quoted.
+#: Words that are operators unless they are quoted, in upper and lower case.
 KEYWORDS = ("AND", "OR", "NOT")
 _WILDCARDS = "*?"
-#: What stands in quotes, or between blanks, parentheses and single quotation marks.
+#: A phrase in quotes; or a run of characters other than blanks, parentheses and quotation marks.
 _PLAIN = re.compile(r'-*"[^"]*"|[^\s()"]+')
 _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a query: what it finds as SQL, and if a tsquery can say the same, the tsquery.
+    """A part of a compiled query.
 
-    ``rank`` are the words the clause wants (not those it excludes); empty if there is nothing to rank by.  ``size`` is
-    the number of lexemes in the tsquery.  ``kept`` is the condition for rows without the words that the clause excludes.
-    ``has_meaning`` is False for stop words alone.
+    - ``condition``: the SQL condition of its rows.
+    - ``tsquery``: a tsquery that finds the same rows, None if there is none.
+    - ``rank``: the terms to rank by, without the excluded words; may be empty.
+    - ``size``: the number of lexemes in the tsquery.
+    - ``kept``: the condition of the rows without the excluded words.
+    - ``has_meaning``: False for a query of stop words only.
     """
 
     condition: Condition
@@ -83,12 +85,12 @@ class Clause:
     has_meaning: bool = True
 
 
-#: Word with wildcards -> all words of the catalog that are like it; None for one of which nobody knows them.
+#: Word with wildcards -> all words of the catalog that match it; None if they are unknown or too many.
 Globs = Mapping[str, tuple[str, ...] | None]
-#: Returns groups of lexemes: see ``Term.related``.
+#: Function from a word to groups of lexemes; see ``Term.related``.
 Related = Callable[[str], tuple[tuple[str, ...], ...]]
 
-#: What a search finds that can find nothing.
+#: The clause of a search that finds nothing.
 NO_CLAUSE = Clause(NOTHING)
 
 
@@ -100,10 +102,13 @@ def compile_text(
     related: Related | None = None,
     globs: Globs = MappingProxyType({}),
 ) -> Clause:
-    """Return what *text* finds in the tsvector *column* with the words of *lexicon*.
+    """Return the clause that searches for *text* in the tsvector *column*, with the words of *lexicon*.
 
-    *meaning* says what else its words find, and *related* which lexemes of other forms of a word do; None for nothing.
-    *globs* are the words that are like those with wildcards, as far as they are known.  Raises LimitExceeded.
+    - *meaning*: synonyms and stop words, or None.
+    - *related*: a function that returns the lexemes of other forms of a word, or None.
+    - *globs*: the words that match words with wildcards, as far as they were looked up.
+
+    Raises LimitExceeded.
     """
     tree = parse(lexicon, text)
     if meaning is None:
@@ -117,7 +122,7 @@ def compile_text(
 def parse(lexicon: Any, text: str) -> Any:
     """Return the parse tree of *text*, None if it has no words.  Never writes to *lexicon*.
 
-    Raises LimitExceeded for more than MAX_WORDS words, or MAX_PATTERNS with wildcards elsewhere than at their end.
+    Raises LimitExceeded for more than MAX_WORDS words, or more than MAX_PATTERNS with wildcards elsewhere than at the end.
     """
     for attempt in (str, plain_words):
         try:
@@ -128,31 +133,29 @@ def parse(lexicon: Any, text: str) -> Any:
 
 
 def plain_words(text: str) -> str:
-    """Return *text* without query syntax but quotes; the words AND, OR and NOT stay if there are no others."""
+    """Return *text* without query syntax other than quotes; if it has no words but AND, OR and NOT, these in quotes."""
     tokens = [token.lstrip("-") for token in _PLAIN.findall(text)]
     content = [token for token in tokens if token and token.upper() not in KEYWORDS]
     return " ".join(content or (f'"{token}"' for token in tokens))
 
 
 def is_quoted(node: Any) -> bool:
-    """Return whether a *node* of a parse tree, a single term, stood in quotes: it is taken to the letter."""
+    """Return whether *node*, a single term of a parse tree, was in quotes, so that it is matched literally."""
     return getattr(node, "is_quoted", False)
 
 
 def is_capital(node: Any) -> bool:
-    """Return whether a *node* of a parse tree, a single term, stood in capitals, such as IT or WHO: it is no stop word."""
+    """Return whether *node*, a single term of a parse tree, was in capitals (IT, WHO), so that it is no stop word."""
     return getattr(node, "is_capital", False)
 
 
 def as_word(word: str) -> str:
-    """Return *word* as a search text that finds it: an operator in quotes, others with their other forms."""
+    """Return the search text that finds *word*: an operator in quotes, any other word as it is."""
     return f'"{word}"' if word.upper() in KEYWORDS else word
 
 
 def split_glob(pattern: str) -> tuple[str, str]:
-    """Return what a word with wildcards begins with, and the rest from its first wildcard on; those at its beginning do
-    not count.
-    """
+    """Return (prefix, rest from the first wildcard on) of a word with wildcards, without wildcards at its beginning."""
     pattern = pattern.lstrip(_WILDCARDS)
     prefix = re.split(r"[*?]", pattern, maxsplit=1)[0]
     return prefix, pattern[len(prefix) :]
@@ -164,9 +167,7 @@ def like_pattern(pattern: str) -> str:
 
 
 def pattern_of(node: Any) -> str | None:
-    """Return a *node* of a parse tree without wildcards at its beginning, if it is a word with one elsewhere than at its
-    end, else None.
-    """
+    """Return the word of *node*, without wildcards at its beginning, if it has one elsewhere than at its end; else None."""
     if node.nodeType() != "GLOB":
         return None
     prefix, rest = split_glob(node.getValue())
@@ -174,7 +175,7 @@ def pattern_of(node: Any) -> str | None:
 
 
 class _Parser(QueryParser):
-    """Remembers which terms stood in quotes: the tree does not tell ``"egg"`` from ``egg``.  Counts words."""
+    """Parser that marks terms in quotes and in capitals, which the tree of its base class lacks, and limits words."""
 
     _words = _patterns = 0
 
@@ -195,7 +196,7 @@ class _Parser(QueryParser):
 
 
 class _ParserLexicon:
-    """What QueryParser wants of a lexicon, with words as str whatever the pipeline returns."""
+    """Lexicon for QueryParser, with words as str even if the pipeline returns bytes."""
 
     def __init__(self, lexicon: Any) -> None:
         self._lexicon = lexicon
@@ -208,7 +209,7 @@ class _ParserLexicon:
 
 
 class _Compiler:
-    """Makes clauses of the nodes of a parse tree; None for a node that counts as if it were not there."""
+    """Compiles the nodes of a parse tree to clauses; None for a node that is ignored."""
 
     def __init__(self, lexicon: Any, column: Column, related: Related | None, globs: Globs) -> None:
         self._lexicon = lexicon
@@ -241,7 +242,7 @@ class _Compiler:
         return Clause(matches(self._column, tsquery), tsquery, rank, size)
 
     def _joined(self, operator: str, clauses: Iterable[Clause]) -> list[Clause]:
-        """Return *clauses*, joined to as few as there may be: those that have one by a common tsquery."""
+        """Return *clauses*, those with a tsquery merged into as few tsqueries as MAX_LEXEMES allows."""
         clauses = list(clauses)
         packs: list[list[Clause]] = []
         for clause in (c for c in clauses if c.tsquery):
@@ -257,14 +258,14 @@ class _Compiler:
         return Clause(~clause.condition)
 
     def _word(self, word: str, related: Related | None, prefix: bool = False) -> Clause:
-        """A word, or all that begin with it; and what is *related* to it, such as other forms."""
+        """Return the clause of a word, or of all words that begin with it, and of its *related* lexemes."""
         term = Term(word, prefix, related(word) if related else ())
         lexemes = [term.tsquery, *(quoted(lexeme) for group in term.related for lexeme in group)]
         return self._simple(operation(" | ", lexemes), len(lexemes), (term,))
 
     def _and(self, nodes: Iterable[Any]) -> Clause:
         positive = self._clauses(self._wanted([n for n in nodes if n.nodeType() != "NOT"]))
-        # What is excluded is so to the letter.
+        # Excluded words are matched literally.
         literal = _Compiler(self._lexicon, self._column, None, self._globs)
         negative = literal._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
         negative = [c for c in negative if c is not NO_CLAUSE]
@@ -278,7 +279,7 @@ class _Compiler:
         return Clause(all_of(p.condition for p in parts), rank=rank, kept=kept)
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
-        """Return those of the positive *nodes* of an AND that a text has to match."""
+        """Return the positive *nodes* of an AND that a text must match."""
         return nodes
 
     def _or(self, clauses: Iterable[Clause]) -> Clause:
@@ -297,9 +298,9 @@ class _Compiler:
         return self._simple(operation(" <-> ", map(quoted, words)), len(words), tuple(map(Term, words[:MAX_RANKED])))
 
     def _glob(self, pattern: str, related: Related | None) -> Clause:
-        """A word with wildcards: the words that are like it, where they are known.
+        """Return the clause of a word with wildcards.
 
-        Else what begins as the pattern does is looked up, then compared with all of it.
+        It searches for the words that match if they were looked up, else for texts with the prefix that match the pattern.
         """
         prefix, rest = split_glob(pattern)
         if not prefix:
@@ -322,7 +323,7 @@ class _Compiler:
 
 
 class _TunedCompiler(_Compiler):
-    """Heeds synonyms and stop words."""
+    """Compiler that applies synonyms and stop words."""
 
     def __init__(self, lexicon: Any, column: Column, meaning: Meaning, related: Related | None, globs: Globs) -> None:
         super().__init__(lexicon, column, related, globs)
@@ -355,9 +356,9 @@ class _TunedCompiler(_Compiler):
 
 
 def plain_term(lexicon: Any, node: Any) -> Words | None:
-    """Return the words of a *node* that is a single term, if need be with one ``*`` at its end; None for others.
+    """Return the words of *node* if it is a single term, possibly with ``*`` at its end; else None.
 
-    That is how Plone's search page sends each word.  A term of several words is a phrase to the lexicon.
+    Plone's search page sends each word with ``*``.  A term that the lexicon splits into several words is a phrase.
     """
     kind, value = node.nodeType(), node.getValue()
     if kind == "PHRASE":
@@ -368,13 +369,13 @@ def plain_term(lexicon: Any, node: Any) -> Words | None:
 
 
 def plain_terms(lexicon: Any, node: Any) -> list[Words]:
-    """Return the words of each single term in the parse tree *node* that is neither excluded nor quoted."""
+    """Return the words of each single term below the parse tree *node* that is neither excluded nor quoted."""
     terms = (plain_term(lexicon, term) for term in wanted_terms(node) if not is_quoted(term))
     return [words for words in terms if words]
 
 
 def wanted_terms(node: Any) -> Iterator[Any]:
-    """Yield the single terms in the parse tree *node*, without those it excludes."""
+    """Yield the single terms below the parse tree *node* that are not excluded."""
     kind = node.nodeType()
     if kind in ("AND", "OR"):
         for part in node.getValue():
@@ -384,7 +385,7 @@ def wanted_terms(node: Any) -> Iterator[Any]:
 
 
 def words_with_forms(lexicon: Any, node: Any) -> list[str]:
-    """Return those words of a single term of a parse tree whose other forms it finds, too."""
+    """Return the words of *node*, a single term of a parse tree, that also match in other forms."""
     kind, value = node.nodeType(), node.getValue()
     if kind == "PHRASE" or is_quoted(node):
         return []
@@ -395,7 +396,7 @@ def words_with_forms(lexicon: Any, node: Any) -> list[str]:
 
 
 def wanted_words(lexicon: Any, node: Any) -> frozenset[str] | None:
-    """Return the words of a parse tree *node* that wants them all and nothing else; None for any other query."""
+    """Return the words of a parse tree *node* that requires all of them and nothing else; None for any other query."""
     if node.nodeType() != "AND":
         words = plain_term(lexicon, node)
         return None if words is None else frozenset(words)
@@ -404,11 +405,11 @@ def wanted_words(lexicon: Any, node: Any) -> frozenset[str] | None:
 
 
 def ranked(clauses: Iterable[Clause]) -> tuple[Term, ...]:
-    """Return what to rank by of several *clauses*: each word once, the first MAX_RANKED ones."""
+    """Return the first MAX_RANKED distinct terms to rank by of *clauses*."""
     return tuple(islice(dict.fromkeys(term for clause in clauses for term in clause.rank), MAX_RANKED))
 
 
 def operation(operator: str, operands: Iterable[str | None]) -> str:
-    """Join *operands* of a tsquery, with parentheses."""
+    """Return the non-empty *operands* of a tsquery joined by *operator*, in parentheses if there are several."""
     parts = [operand for operand in operands if operand]
     return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"

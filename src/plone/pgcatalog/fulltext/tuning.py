@@ -1,6 +1,6 @@
-"""What a site's editors want of its search: boosts, pinned pages, synonyms and stop words, read from lines of text.
+"""Tuning of a site's search by its editors: boosts, pinned pages, synonyms and stop words, read from lines of text.
 
-Everything counts when a search is made, in the words of a lexicon; nothing has to be reindexed for it.
+Tuning is applied to queries, in the words of a lexicon, so a change needs no reindexing.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ import re
 
 logger = logging.getLogger(__name__)
 
-#: Words of one line of synonyms or stop words.
+#: Most words in one line of synonyms or stop words.
 MAX_WORDS = 500
 
 _UID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -43,7 +43,7 @@ class LineError(MessageError, ValueError):
 
 @dataclass(frozen=True)
 class Synonyms:
-    """A search for one of *words* finds *alternatives*, too."""
+    """A line of synonyms: a search for one of *words* also finds *alternatives*."""
 
     words: tuple[str, ...]
     alternatives: tuple[str, ...]
@@ -51,7 +51,7 @@ class Synonyms:
 
 @dataclass(frozen=True)
 class Pin:
-    """A search for *words*, in any order, has the page *target* on top: a path in the site, or a UID."""
+    """A pinned page: a search for *words*, in any order, has the page *target* on top, a path in the site or a UID."""
 
     words: str
     target: str
@@ -59,7 +59,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Tuning:
-    """All of it; ``types`` are (portal type, factor) pairs, ``stop_words`` (language, words) pairs."""
+    """The tuning of a site; ``types`` are (portal type, factor) pairs, ``stop_words`` (language, words) pairs."""
 
     types: tuple[tuple[str, float], ...] = ()
     pins: tuple[Pin, ...] = ()
@@ -103,7 +103,7 @@ def read_pin(line: str) -> Pin:
 
 
 def read_synonyms(line: str) -> Synonyms:
-    """Return the Synonyms of ``car, automobile`` (each for the others), or of ``tv => television`` (one way)."""
+    """Return the Synonyms of a line such as ``car, automobile`` (in both directions) or ``tv => television`` (in one)."""
     left, arrow, right = line.partition("=>")
     words = _listed(left)
     alternatives = _listed(right) if arrow else words
@@ -113,7 +113,7 @@ def read_synonyms(line: str) -> Synonyms:
 
 
 def read_stop_words(line: str) -> tuple[str, tuple[str, ...]]:
-    """Return (language, words) of a line such as ``en: the, a, of``; a language may have none."""
+    """Return (language, words) of a line such as ``en: the, a, of``; the words may be missing."""
     language, colon, words = line.partition(":")
     code = language_code(language)
     if not colon or not _LANGUAGE.fullmatch(code):
@@ -122,7 +122,7 @@ def read_stop_words(line: str) -> tuple[str, tuple[str, ...]]:
 
 
 def language_code(text: str) -> str:
-    """Return the language code *text* as all are compared: ``pt-br`` for ``pt_BR``."""
+    """Return the language code *text* in the form that is compared: ``pt-br`` for ``pt_BR``."""
     return text.strip().lower().replace("_", "-")
 
 
@@ -142,9 +142,9 @@ READERS: dict[str, Callable[[str], Any]] = {
 
 
 def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
-    """Yield (value, None) for each line of *text*, the setting *name*; (None, what is wrong) for one that is.
+    """Yield (value, None) for each valid line of *text*, the setting *name*, and (None, message) for each invalid line.
 
-    Empty lines count, as editors see them, and mean nothing.
+    Empty lines are skipped, but count for the line numbers in messages.
     """
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -158,19 +158,19 @@ def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
 
 
 def problems(name: str, text: str) -> list[str]:
-    """Return what is wrong with *text* as the setting *name*, a message per line."""
+    """Return a message for each invalid line of *text*, the setting *name*."""
     return [problem for _value, problem in read_lines(name, text) if problem is not None]
 
 
 def tuning_in(settings: Mapping[str, Any]) -> Tuning | None:
-    """Return the Tuning in *settings*, those of a site by name; None when there is nothing in them."""
+    """Return the Tuning in *settings* (name -> value) of a site; None if they contain no tuning."""
     texts = tuple(settings.get(name) or "" for name in READERS)
     return _tuning(*texts) if any(texts) else None
 
 
 @lru_cache(maxsize=64)
 def _tuning(*texts: str) -> Tuning | None:
-    """Return the Tuning of *texts*, in the order of READERS; what cannot be read is left out, with one warning."""
+    """Return the Tuning of *texts*, in the order of READERS; lines that cannot be read are left out, each with a warning."""
     values: list[tuple[Any, ...]] = []
     for name, text in zip(READERS, texts, strict=True):
         lines = list(read_lines(name, text))
@@ -183,15 +183,18 @@ def _tuning(*texts: str) -> Tuning | None:
     return None if tuning == Tuning() else tuning
 
 
-#: Types whose hits come behind pages on search pages if their words are equally good, and what their relevance is multiplied by.
-#: With the default weights a word in a title counts 2 to 4.2 times its rarity, one in a text of usual length 1 to 1.6 times: half
-#: of the first is less than a page's title, and more than a page's text.
+#: Types and the factor of their relevance on search pages: with equally good words they rank behind pages.  With the default
+#: weights a word in a title scores 2 to 4.2 times its IDF, a word in a text of usual length 1 to 1.6 times.  So half of a
+#: title's score is less than a page's title and more than a page's text.
 LIGHT_TYPES = (("Link", 0.5), ("File", 0.5), ("Image", 0.5))
 
 
 @lru_cache(maxsize=64)
 def on_search_pages(tuning: Tuning, languages: tuple[str, ...]) -> Tuning:
-    """Return *tuning* for search pages: with LIGHT_TYPES and the listed stop words of *languages*, where it names none itself."""
+    """Return *tuning* for search pages: with the factors of LIGHT_TYPES and the default stop words of *languages*.
+
+    Types and languages that *tuning* has itself are left as they are.
+    """
     named = {name for name, _ in tuning.types}
     types = (*tuning.types, *((name, factor) for name, factor in LIGHT_TYPES if name not in named))
     with_words = {language for language, _ in tuning.stop_words}
@@ -204,19 +207,20 @@ def on_search_pages(tuning: Tuning, languages: tuple[str, ...]) -> Tuning:
 # -- in the words of a lexicon
 
 
-#: One or more words: several for what a lexicon takes apart (``e-mail``).
+#: The words of a term: several if the lexicon splits it (``e-mail``).
 Words = tuple[str, ...]
 
 _CACHE = "_v_pgcatalog_words"
-#: The tuning of a site, that of its search pages, and those that an editor tries.
+#: Tunings cached on a lexicon: one of the site, one of its search pages, and those that an editor tries in a preview.
 MOST_TUNINGS = 4
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What plain words of a query stand for: *synonyms*; *stop_words* can be missing.
+    """The expansion of plain words of a query: *synonyms* match as well, *stop_words* are not required.
 
-    With *has_phrases* a query of stop words alone finds them as a phrase, and a single one nothing; else it finds them as ever.
+    With *has_phrases* a query of stop words only is a phrase, and a single stop word finds nothing; without it, such a query
+    is compiled as any other.
     """
 
     synonyms: dict[Words, tuple[Words, ...]]
@@ -226,13 +230,13 @@ class Meaning:
     has_phrases: bool = False
 
     def alternatives(self, words: Words) -> tuple[Words, ...]:
-        """Return what else is found by a search for *words*."""
+        """Return the alternatives to *words*, the words of one term: its synonyms, and words that contain it."""
         containing = self.parts.get(words[0], ()) if len(words) == 1 else ()
         return (*self.synonyms.get(words, ()), *((word,) for word in containing))
 
 
 class QueryWords:
-    """*tuning* in the words of *lexicon*."""
+    """A *tuning* in the words of a *lexicon*."""
 
     def __init__(self, tuning: Tuning, lexicon: Any) -> None:
         self._synonyms: dict[Words, tuple[Words, ...]] = {}
@@ -252,16 +256,16 @@ class QueryWords:
                 self._pins[key] = tuple(dict.fromkeys((*self._pins.get(key, ()), pin.target)))
 
     def meaning(self, languages: Iterable[str]) -> Meaning:
-        """Return what words of a query in *languages* stand for."""
+        """Return the synonyms, and the stop words of *languages*."""
         return Meaning(self._synonyms, self.stop_words(languages))
 
     def stop_words(self, languages: Iterable[str]) -> frozenset[Words]:
-        """Return the stop words of *languages*; those of ``pt`` are for ``pt-br``, too."""
+        """Return the stop words of *languages*; ``pt-br`` has those of ``pt`` as well."""
         codes = {code for language in languages for code in (language_code(language), language_code(language)[:2])}
         return frozenset().union(*(words for code, words in self._stop_words.items() if code in codes))
 
     def pinned(self, words: frozenset[str], stop_words: frozenset[Words]) -> tuple[str, ...]:
-        """Return the targets that are pinned to a query of *words*, with or without its *stop_words*."""
+        """Return the targets pinned to *words*, and those pinned to *words* without *stop_words*."""
         with_words = self._pins.get(words, ())
         without = self._pins.get(frozenset(word for word in words if (word,) not in stop_words), ())
         return tuple(dict.fromkeys((*with_words, *without)))
@@ -273,7 +277,7 @@ def normal_words(lexicon: Any, text: str) -> Words:
 
 
 def words_in(tuning: Tuning, lexicon: Any) -> QueryWords:
-    """Return *tuning* in the words of *lexicon*, which remembers the last MOST_TUNINGS until it changes."""
+    """Return *tuning* in the words of *lexicon*; a few results are cached on the lexicon until its pipeline changes."""
     remembered: dict[Tuning, QueryWords]
     pipeline, remembered = getattr(lexicon, _CACHE, None) or (None, {})
     if pipeline is not lexicon._pipeline or len(remembered) > MOST_TUNINGS:
@@ -281,6 +285,6 @@ def words_in(tuning: Tuning, lexicon: Any) -> QueryWords:
     words = remembered.get(tuning)
     if words is None:
         words = QueryWords(tuning, lexicon)
-        # No dict that another thread iterates is changed.
+        # Other threads may iterate the dict, so it is replaced and not changed.
         setattr(lexicon, _CACHE, (lexicon._pipeline, {**remembered, tuning: words}))
     return words

@@ -1,7 +1,7 @@
-"""Texts that visitors type into a search page, as search texts of the catalog.
+"""Translation of texts that visitors type into a search page to search texts of the catalog.
 
-Visitors exclude a word by a minus in front of it (``garden -fence``), or by NOT in capitals (``garden NOT fence``); a phrase
-in quotes likewise.
+Visitors exclude a word, or a phrase in quotes, by a minus in front of it (``garden -fence``) or by NOT in capitals
+(``garden NOT fence``).
 """
 
 from itertools import pairwise
@@ -14,22 +14,24 @@ import re
 import unicodedata
 
 
-#: What stands in quotes, or between blanks and quotes; with a minus in front if there is one.
+#: A phrase in quotes, with a minus in front if there is one; or a run of characters other than blanks and quotes.
 _TOKEN = re.compile(r'-?"[^"]*"|[^\s"]+')
 _OPERATORS = ("AND", "OR", "NOT")
-#: What is no part of an excluded word.
+#: Characters that are removed from an excluded word.
 _NO_WORD = re.compile(r'[()"*?]+')
-#: A sign inside of a word, behind a letter of a script without spaces.
+#: Punctuation inside a word, behind a letter of a script without spaces.
 _INNER_SIGN = re.compile(rf'(?<={rx_all.pattern})[^\w\s"()*?]+(?=\w)')
-#: A search text without words: it finds nothing.
+#: A search text without words, which finds nothing.
 NO_WORDS = '""'
 
 
 def plain_signs(text: str) -> str:
     """Return *text* with spaces for full-width signs, such as ``：`` and ``？``, and for signs behind a Chinese letter.
 
-    Plone's splitter takes some for wildcards, and makes a phrase of what stands around others that no text has: it gives texts,
-    but not queries, the last letter of a run as a word.  Full-width quotation marks become those of ASCII.
+    - Plone's splitter reads some of these as wildcards.
+    - Of the words around others it makes a phrase that no text contains: in a text the last letter of a run is a word of its
+      own, in a query it is not.
+    - Full-width quotation marks become ASCII ones.
     """
     plain = "".join(char if char.isascii() or char.isalnum() else _plain_sign(char) for char in storable_text(text))
     return _INNER_SIGN.sub(" ", plain)
@@ -43,7 +45,7 @@ def _plain_sign(char: str) -> str:
 
 
 def _tokens(text: str) -> list[tuple[str, bool]]:
-    """Return the words and phrases of *text*, and whether each is excluded; ``NOT word`` is ``-word``."""
+    """Return (word or phrase, whether it is excluded) for each in *text*; ``NOT word`` becomes ``-word``."""
     found: list[tuple[str, bool]] = []
     is_excluded = False
     for token, following in pairwise([*_TOKEN.findall(text), ""]):
@@ -57,7 +59,7 @@ def _tokens(text: str) -> list[tuple[str, bool]]:
 
 
 def search_text(text: str) -> str:
-    """Return the query text of Plone's search page for *text*, without the words that it excludes."""
+    """Return the search text for *text*: as Plone's search page builds it, with ``AND NOT`` for each excluded word."""
     tokens = _tokens(plain_signs(text))
     wanted = " ".join(
         token
@@ -71,9 +73,10 @@ def search_text(text: str) -> str:
 
 
 def with_exclusions(text: Any, is_completed: bool = False) -> Any:
-    """Return *text*, which may have operators of ZCTextIndex, with ``-word`` for ``NOT word``; any other value as it is.
+    """Return *text*, which may have operators of ZCTextIndex, with ``-word`` for ``NOT word``.
 
-    With *is_completed* the asterisk at its end was added to what was typed: an excluded word is no beginning of others.
+    A value that is no string is returned as it is.  *is_completed*: the asterisk at the end was not typed but added; it is
+    removed from an excluded word.
     """
     if not isinstance(text, str):
         return text
@@ -85,7 +88,7 @@ def with_exclusions(text: Any, is_completed: bool = False) -> Any:
         return NO_WORDS
     words: list[str] = []
     for token, is_excluded in tokens:
-        # After an operator NOT is ZCTextIndex's own.
+        # Behind an operator or a parenthesis NOT is an operator of ZCTextIndex.
         is_own = is_excluded and words and (words[-1].upper() in _OPERATORS or words[-1].endswith("("))
         words.append(f"NOT {token[1:]}" if is_own else token)
     if is_completed and tokens[-1][1]:

@@ -1,7 +1,10 @@
-"""Words that a search is for besides its own, looked up in the catalog before it is compiled.
+"""Expansion of search words by words of the catalog, looked up before the search is compiled.
 
-Words with wildcards inside, as ``w*ter``, find the words that are like them; in sites that want it, ``haus`` finds
-``Baumhaus``, too.  The words of a catalog have been counted some time ago (``term_statistics``).
+- A word with wildcards inside, such as ``w*ter``, is expanded to the words that match it.
+- If the site has the setting, ``haus`` is expanded to words that contain it, such as ``Baumhaus``.
+
+The words are read from the counts of ``term_statistics``.  For wildcards, the words of rows written since the count are
+added.
 """
 
 from collections.abc import Iterable
@@ -30,24 +33,24 @@ if TYPE_CHECKING:
 # -- words with wildcards inside
 
 
-#: Words that are like one with wildcards; of one with more, texts are compared with the pattern.  Words that contain one of a
-#: search, the most frequent ones.
+#: Most words that a word with wildcards is expanded to (beyond, texts are compared with the pattern itself), and most words
+#: that contain a word of a search: the most frequent ones.
 MAX_FOUND = 200
 
-#: Words that begin so stand between this and LAST behind it: no letter of a word comes after it.
+#: The last code point: words that begin with a prefix are between the prefix and the prefix followed by LAST.
 LAST = "\U0010ffff"
 
 
 def find_globs(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> dict[str, tsquery.Globs]:
-    """Return the words that are like those with wildcards inside, by text index; *texts* are (index name, search text).
+    """Return index name -> pattern -> matching words, for the words with wildcards inside.
 
-    Text indexes whose text has none are left out.  One statement for each of the others.  Raises LimitExceeded, and what
-    the view of a catalog raises for a statement.
+    *texts* are (index name, search text).  Indexes without such words are left out; each other one costs one statement.
+    Raises LimitExceeded, and the errors of a statement.
     """
     lexicons = catalog.configuration.lexicons
     patterns_of: dict[str, list[str]] = {}
     for name, text in texts:
-        # Plone ends each word with a wildcard: such a text is not parsed for this.
+        # Plone appends a wildcard to each word: a text with these alone need not be parsed.
         if "?" in text or any("*" in word[:-1] for word in text.split()):
             patterns_of.setdefault(name, []).extend(_patterns(tsquery.parse(lexicons[name], text)))
     return {
@@ -58,7 +61,7 @@ def find_globs(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> dict[str
 
 
 def _patterns(node: Any) -> Iterator[str]:
-    """Yield the words of a parse tree *node*, None for no words, that have wildcards inside."""
+    """Yield the words with wildcards inside of a parse tree *node*, which may be None."""
     kind = None if node is None else node.nodeType()
     if kind in ("AND", "OR"):
         for part in node.getValue():
@@ -70,16 +73,17 @@ def _patterns(node: Any) -> Iterator[str]:
 
 
 def _words_like(catalog: "Catalog", translator: ZCTextIndexTranslator, patterns: Sequence[str]) -> tsquery.Globs:
-    """Return the words of the text index of *translator* that are like each of *patterns*; None where they are too many.
+    """Return pattern -> the words of the text index of *translator* that match it, sorted.
 
-    None for each as long as the transaction has changed the catalog, and where the words have never been counted.
+    The value is None for a pattern that more than MAX_FOUND words match, and for all patterns if the transaction has changed
+    the catalog, or its words have never been counted.
     """
     view = catalog.search_view()
 
     state = view.read_state()
     rows = []
     with suppress(psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-        # A Zope of an older release may have made the tables, and this one only read.
+        # The tables may have been created by a Zope of an older release, and this one may be read-only.
         if view.is_committed and state is not None and translator.column.name in state.columns:
             words = _statement(catalog.zoid, state.relation, translator.column, patterns)
             rows = view.fetch(lambda _: words, operation="words").value()
@@ -99,7 +103,7 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
     params: list[Any] = [*index, relation, list(patterns), likes, beginnings]
     for pattern, prefix, like in zip(patterns, prefixes, likes, strict=True):
         params += [pattern, *index, prefix, prefix + LAST, like]
-    # Each pattern has values by itself, so that the planner can see them.
+    # Each pattern has placeholders of its own, so that the planner sees its values.
     words = " UNION ALL ".join([load_sql("words_like_one").format(limit=MAX_FOUND + 1)] * len(patterns))
     sql = load_sql("words_like").format(relation=quote(relation), column=column.quoted, words=words)
     return Statement(sql, tuple(params))
@@ -108,18 +112,18 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
 # -- parts of words
 
 
-#: Shorter words are not looked for inside others.
+#: Fewest letters of a word that is looked up inside others.
 MIN_LETTERS = 3
-#: Words of a search that are looked for inside others, the first ones.
+#: Most words of a search that are looked up inside others: the first ones.
 MAX_WORDS = 10
-#: Part -> the words that contain it.
+#: Word of a search -> the words that contain it.
 Parts = dict[str, tuple[str, ...]]
 
 
 def find_word_parts(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> Parts:
-    """Return the words that contain those of *texts*, (index name, search text), in the text index SearchableText.
+    """Return word -> the words of SearchableText that contain it; *texts* are (index name, search text).
 
-    *catalog* has that index.  Raises psycopg.Error.
+    *catalog* must have that index.  One statement, or none without a suitable word.  Raises psycopg.Error.
     """
     translator = catalog.translator(SOURCE_INDEX)
     lexicon = translator.index.getLexicon()
@@ -138,7 +142,7 @@ def find_word_parts(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> Par
 
 
 def _wanted(lexicon: Any, text: str) -> list[str]:
-    """Return the single words of *text* that are to be found, and stand in no quotes."""
+    """Return the single words of *text*, of MIN_LETTERS or more, that are neither excluded nor quoted."""
     tree = tsquery.parse(lexicon, text)
     if tree is None:
         return []
@@ -146,22 +150,22 @@ def _wanted(lexicon: Any, text: str) -> list[str]:
     return [word for word in singles if len(word) >= MIN_LETTERS]
 
 
-# -- how far a word is from another, in edits: a letter more, a letter less, another letter, two letters exchanged
+# -- edit distance of words; an edit inserts, deletes or replaces a letter, or swaps two adjacent ones
 
 
-#: LIKE's own signs, to be taken literally.
+#: Escapes for the special characters of LIKE.
 _LIKE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
-#: Letters at the beginning of a word that nobody mistypes, as far as completing it is concerned: an index finds by them.
+#: Letters at the beginning of a word that are assumed to be right when it is completed: an SQL index finds words by them.
 EXACT_PREFIX = 2
 
 
 def allowed_edits(word: str) -> int:
-    """Return how many edits a word may be away from *word* to be meant by it: the shorter, the fewer."""
+    """Return the most edits between *word* and a correction of it: 0 below 3 letters, 1 below 6, else 2."""
     return 0 if len(word) < 3 else 1 if len(word) < 6 else 2
 
 
 def distance(one: str, other: str, most: int) -> int | None:
-    """Return the number of edits between two words (optimal string alignment), None when there are more than *most*."""
+    """Return the number of edits between two words (optimal string alignment), None if there are more than *most*."""
     if abs(len(one) - len(other)) > most:
         return None
     before: list[int] = []
@@ -179,24 +183,24 @@ def distance(one: str, other: str, most: int) -> int | None:
 
 
 def beginning(text: str) -> str:
-    """Return the LIKE pattern of what begins with *text*."""
+    """Return the LIKE pattern for strings that begin with *text*."""
     return text.translate(_LIKE) + "%"
 
 
 def containing(text: str) -> str:
-    """Return the LIKE pattern of what has *text* in it."""
+    """Return the LIKE pattern for strings that contain *text*."""
     return "%" + beginning(text)
 
 
 def near_beginnings(text: str) -> list[str]:
-    """Return the LIKE patterns of what begins with *text*, one edit behind its first EXACT_PREFIX letters aside.
+    """Return the LIKE patterns for words that begin with *text* but for one edit behind its first EXACT_PREFIX letters.
 
-    Its last letter is taken as it is: without it everything would fit that begins with the rest.
+    The last letter is never dropped or replaced: a pattern without it would match all words that begin with the others.
     """
     patterns: list[str] = []
     for i in range(EXACT_PREFIX, len(text)):
         head, letter, rest = text[:i], text[i], text[i + 1 :]
-        # A letter is missing; it is another one, there is one too many, or it stands on the wrong side of the next.
+        # In this order: a letter is missing in *text*; it is wrong; there is one too many; two letters are swapped.
         patterns.append(head.translate(_LIKE) + "_" + beginning(letter + rest))
         if rest:
             patterns.append(head.translate(_LIKE) + "_" + beginning(rest))

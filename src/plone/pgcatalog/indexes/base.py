@@ -1,9 +1,9 @@
-"""What an index type has to say about itself so that PostgreSQL can answer for it.
+"""The base class of translators, which express ZCatalog's index types in SQL.
 
-One subclass of :class:`IndexTranslator` per ZCatalog index type.  A translator is bound to one
-*index*: the real ZCatalog index object (``Products.PluginIndexes.FieldIndex.FieldIndex`` ...), of which
-only the settings count (id, indexed attributes, precision ...), never its BTrees.  It says which typed
-columns the index has, what an object puts into them, and how a query dict becomes SQL.
+There is one subclass of :class:`IndexTranslator` per ZCatalog index type.  A translator is bound to one *index*: the
+real ZCatalog index object (``Products.PluginIndexes.FieldIndex.FieldIndex`` ...), of which it uses only the settings
+(id, indexed attributes, precision ...), never the BTrees.  It defines the typed columns of the index, the values of an
+object in them, and the SQL condition for a query dict.
 
 Translators hold no connection and execute nothing.
 """
@@ -32,14 +32,14 @@ from typing import Any
 from typing import ClassVar
 
 
-#: Where the classes live whose instances are data of an index: trees, inner indexes, the catalog it belongs to.
+#: Modules of classes whose instances are data of an index: trees, inner indexes, the catalog that the index belongs to.
 DATA_MODULES = ("BTrees.", "Products.ZCTextIndex.", "Products.ZCatalog.")
 
 
 def strip_data(index: Any) -> Any:
     """Return a copy of the ZCatalog *index* with its settings only: no BTrees, no counters.
 
-    ``index.clear()`` makes it a working index again.
+    ``clear()`` makes the copy a working index.
     """
     index._p_activate()
     kind: Any = type(index)
@@ -51,7 +51,7 @@ def strip_data(index: Any) -> Any:
     return copy
 
 
-#: What add-ons import from here; SQL itself is a room of its own.
+#: The interface for add-ons; the SQL classes are defined in ``plone.pgcatalog.sql``.
 __all__ = [
     "EVERYTHING",
     "HIGHEST_SCORE",
@@ -72,11 +72,11 @@ __all__ = [
 #: Column values of one object, in the order of ``IndexTranslator.columns()``; psycopg can adapt each.
 Values = tuple[Any, ...]
 
-#: Takes one sentence saying what had to be trimmed or left out.
+#: Called with one sentence about a value that was trimmed or left out.
 Report = Callable[[str], None]
 
 
-#: No ranking gives a row more; a page that is pinned to the top has more than that.
+#: Highest score of any ranking; pages that are pinned to the top have higher ones.
 HIGHEST_SCORE = 1e12
 
 
@@ -85,13 +85,14 @@ class QueryError(ValueError):
 
 
 class LimitExceeded(QueryError):
-    """A query asks for more than is answered; the message names the limit.  Over the web it is a 400."""
+    """A query exceeds a limit, which the message names. Over the web, the status is 400."""
 
 
 def with_context(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return *method* of a translator, which takes a query alone, as one that takes the context of a search as well.
+    """Return *method* of a translator, which takes a query only, as a method that accepts a search context as well.
 
-    The translator that runs it has the context as its attribute, for the methods of its base class that *method* calls.
+    It runs on a copy of the translator with the context as attribute, for methods of the base class that *method*
+    calls.
     """
 
     @wraps(method)
@@ -105,21 +106,21 @@ def with_context(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class IndexTranslator(ABC):
-    """Binds an index's settings (*index*) to the columns of the catalog table named after *base*."""
+    """Binds the settings of an *index* to columns of the catalog table, whose names begin with *base*."""
 
     #: ``meta_type`` of the ZCatalog index class this translator stands for.
     meta_type: ClassVar[str]
-    #: False: the value is not repeated in the readable ``idx`` JSON (it has a typed column of its own).
+    #: False: the value is not repeated in the readable ``idx`` JSON, because it has a typed column of its own.
     in_idx: ClassVar[bool] = True
-    #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
+    #: The keys that the index always has, whatever the rows contain; empty for an index with the keys of its rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
-    #: Where the index is; None if its object knows that by acquisition.
+    #: Physical path of the index; None if the index object returns it by acquisition.
     physical_path: tuple[str, ...] | None = None
-    #: The context of the running search for an add-on's ``where`` or ``score`` without that argument; None for others.
+    #: The context of the running search, for an add-on's ``where`` or ``score`` without that argument; otherwise None.
     context: SearchContext | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let methods of add-ons that take a query alone be called with the context of a search as well."""
+        """Wrap the methods of add-ons that take a query only, so that they accept a search context as well."""
         super().__init_subclass__(**options)
         for name in ("where", "not_excluded", "has_meaning", "score"):
             method = getattr(cls, name)
@@ -141,9 +142,9 @@ class IndexTranslator(ABC):
 
     @classmethod
     def settings(cls, index: Any) -> Any:
-        """Return a copy of the ZCatalog *index* with its settings only, which is what the catalog tool keeps.
+        """Return a copy of the ZCatalog *index* with its settings only, which the catalog tool stores.
 
-        For an index type that keeps settings in a BTree, too, which ``strip_data`` takes for data.
+        To be overridden for an index type with settings in a BTree, which ``strip_data`` removes as data.
         """
         return strip_data(index)
 
@@ -153,20 +154,20 @@ class IndexTranslator(ABC):
         self.id: str = index.id
 
     def relate(self, translator: Callable[[str], "IndexTranslator"]) -> None:
-        """Take *translator*, which finds the translators of the same catalog's other indexes by name.
+        """Store *translator*, which returns the translator of another index of the same catalog by name.
 
-        For an index type that answers from other indexes.
+        For index types that answer from other indexes.
         """
         self.other = translator
 
     @property
     def is_stable(self) -> bool:
-        """False when what a query means depends on more than the settings of index and catalog."""
+        """False if the meaning of a query depends on more than the settings of index and catalog."""
         return True
 
     @property
     def has_ranking(self) -> bool:
-        """True for an index that ranks what a query finds."""
+        """True for an index that ranks the rows that a query finds."""
         return type(self).score is not IndexTranslator.score
 
     @property
@@ -176,7 +177,7 @@ class IndexTranslator(ABC):
 
     @property
     def source(self) -> Column | None:
-        """The column that keeps the text of an object, to take snippets from; None for none."""
+        """The column with the text of an object, for snippets; None if there is no such column."""
         return None
 
     @abstractmethod
@@ -184,37 +185,38 @@ class IndexTranslator(ABC):
         """Return the typed columns; may be empty for an index that stores nothing (GopipIndex)."""
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        """Return the SQL indexes that pay for this index type."""
+        """Return the SQL indexes that are worth their cost for this index type."""
         return ()
 
     @abstractmethod
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """Return what *obj* (an indexable object wrapper) puts into the columns, None for no value.
+        """Return the column values of *obj* (an indexable object wrapper), None if it has no value.
 
-        An AttributeError of an indexer means no value; every other exception propagates, as in
-        ZCatalog.  A value the columns cannot hold is trimmed or left out and *report*-ed, never raised.
+        An AttributeError of an indexer means no value; every other exception propagates, as in ZCatalog.  A value that
+        the columns cannot hold is trimmed or left out, and reported with *report*, but never raised.
         """
 
     @abstractmethod
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query* (a whole ZCatalog query), None if it does not name this index.
 
-        *context* is that of the search, None outside of one; an index type that needs none may leave the argument out.
-        Raises what ``Products.ZCatalog.query.IndexQuery`` and the real index raise for wrong options.
+        *context* is the context of the search, None outside of a search; an index type that does not need it may omit
+        the argument.  Raises the exceptions of ``Products.ZCatalog.query.IndexQuery`` and of the real index for wrong
+        options.
         """
 
     def not_excluded(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition:
-        """Return the condition for rows without what *query* excludes, whatever finds them."""
+        """Return the condition for rows that *query* does not exclude, to be applied to rows found in other ways, too."""
         return EVERYTHING
 
     def has_meaning(self, query: Mapping[str, Any], context: SearchContext | None = None) -> bool:
-        """Return whether *query* has other words than stop words, if these are not searched for alone."""
+        """Return whether *query* has words other than stop words, if stop words are not searched for alone."""
         return True
 
     def order_by(self) -> tuple[str, ...] | None:
-        """Return SQL expressions to sort by, none for an order that only Python has, None if ZCatalog refuses to sort by it.
+        """Return SQL expressions to sort by, () for an order computed in Python, None if ZCatalog refuses to sort.
 
-        Rows where the first expression is NULL have no value in the index and drop out of a sorted result.
+        Rows where the first expression is NULL have no value in the index and are left out of a sorted result.
         """
         return None
 
@@ -223,14 +225,11 @@ class IndexTranslator(ABC):
         return None
 
     def entry(self, values: Values) -> Any:
-        """Return for stored column *values* what the real index's ``getEntryForObject`` answers.
-
-        *values* are never all NULL.
-        """
+        """Return the result of the real index's ``getEntryForObject`` for column *values*, which are never all NULL."""
         return values[0]
 
     def key_expression(self) -> str | None:
-        """Return an SQL expression giving the index's keys one per row (it may be set-returning).
+        """Return an SQL expression, possibly set-returning, with one row for each key of the index in a catalog row.
 
         None for an index without unique values.
         """
@@ -241,12 +240,12 @@ class IndexTranslator(ABC):
         return self.where({self.id: {"query": [key]}}) or NOTHING
 
     def key(self, value: Any) -> Any:
-        """Return the Python value of a key that ``key_expression`` delivered."""
+        """Return the Python value of a key that ``key_expression`` has returned."""
         return value
 
 
 class StoresNothing(IndexTranslator):
-    """An index type without columns: what it finds or sorts by is read elsewhere."""
+    """An index type without columns, which finds and sorts by data that is stored elsewhere."""
 
     in_idx = False
 

@@ -1,4 +1,4 @@
-"""Each attribute of an object that is being indexed is computed once."""
+"""A wrapper that computes each attribute of an object once while the object is indexed."""
 
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Protocol
 
 
 class KnownToLack(Protocol):
-    """What is known of objects that were indexed before."""
+    """A cache of the attributes that objects lack."""
 
     def add(self, name: str) -> None:
-        """Note that an object has lacked the attribute *name*."""
+        """Record that an object lacks the attribute *name*."""
 
     def is_lacked(self, indexable: Any, name: str) -> bool:
-        """Return True if *indexable* is sure to raise AttributeError for *name*; False says nothing."""
+        """Return True if *indexable* is certain to raise AttributeError for *name*; False means that it is unknown."""
 
 
 class CachedAttributes:
-    """Stands before an indexable object: each attribute is fetched, called, and found to be missing once.
+    """Wraps an indexable object: each attribute is fetched and called, or found to be missing, once.
 
-    An index and a metadata column of the same name, or two indexes over one attribute, ask for the same value.
-    What cannot be called is handed on as it is: whether that is an error differs between the index types.
-    *lacking* may know what need not be looked for at all.
+    An index and a metadata column of the same name, or two indexes of one attribute, read the same value.  A value that
+    cannot be called is returned as it is: index types differ in whether that is an error.  *lacking* saves looking up
+    attributes that are certain to be missing.
     """
 
     def __init__(self, obj: Any, lacking: KnownToLack | None = None) -> None:
@@ -50,5 +50,5 @@ class CachedAttributes:
 
 
 def original(obj: Any) -> Any:
-    """Return the object behind a CachedAttributes, methods being methods; any other object as it is."""
+    """Return the object behind a CachedAttributes, with methods as methods; any other object as it is."""
     return obj.__dict__["_once_object"] if isinstance(obj, CachedAttributes) else obj

@@ -1,4 +1,4 @@
-"""The context of a search: what its query means besides its values."""
+"""The context of a search: settings that its query does not contain."""
 
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SearchContext:
-    """The settings of one search, the same for all parts of its query and for all that is read of its results.
+    """The settings of one search, the same for all parts of its query and for all reads of its results.
 
-    Only text indexes apply them; all but ``globs`` are those of the index SearchableText.
+    Only text indexes apply them; all but ``globs`` are for the index SearchableText.
     """
 
     #: name -> translator of all indexes of the catalog
@@ -31,25 +31,25 @@ class SearchContext:
     globs: Mapping[str, "Globs"] = field(default_factory=dict)
     #: word of the query -> words that contain it and are found as well
     word_parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: the question whose meaning finds rows besides the words; None for a search by words
+    #: the question whose meaning finds rows in addition to the words; None for a search by words only
     question: "Question | None" = None
-    #: synonyms, stop words, pinned pages and boosts; None for a site without any
+    #: synonyms, stop words, pinned pages and boosts; None if the site has none of these
     tuning: "SiteTuning | None" = None
-    #: weights of the parts of a page; None for those of the site
+    #: weights of the parts of a page; None for the weights of the site
     weights: "Weights | None" = None
-    #: True for results in the order of their relevance, which begin with the pinned pages
+    #: True for results ordered by relevance, which begin with the pinned pages
     is_ranked: bool = False
-    #: True for the part of a query that a search excludes: no word finds other forms of itself
+    #: True for the excluded part of a query: words do not find other forms of themselves
     is_exact: bool = False
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def is_plain(self) -> bool:
-        """True if words find what they find in any other search of the catalog."""
+        """True if words find the same rows as in any other search of the catalog."""
         return not (self.globs or self.word_parts) and self.question is None and self.tuning is None
 
     def exact(self) -> "SearchContext":
-        """Return the context of what the search excludes: the rows that ZCatalog finds, and no others."""
+        """Return the context of the excluded part of the search, which finds exactly the rows that ZCatalog finds."""
         return replace(self, word_parts={}, question=None, tuning=None, is_exact=True)
 
     def once[T](self, key: Hashable, make: Callable[[], T]) -> T:

@@ -1,8 +1,7 @@
 """DateIndex: one point in time per object.
 
-A date index of ZCatalog counts minutes in a calendar where every month has 31 days, in UTC
-(``DateIndex._convert``, ``plone.event.utils.dt2int``).  The integers are in order, but some stand for no
-point in time (31 February).
+A date index of ZCatalog counts minutes in a calendar where every month has 31 days, in UTC (``DateIndex._convert``,
+``plone.event.utils.dt2int``).  The integers are ordered, but some represent no point in time (31 February).
 """
 
 from datetime import date
@@ -30,21 +29,21 @@ import math
 # -- points in time
 
 
-#: A day off Python's own limits, so that psycopg can load them in every time zone.
+#: One day inside of Python's own limits, so that psycopg can load the values in every time zone.
 FLOOR = datetime(1, 1, 2, tzinfo=UTC)
 CEILING = datetime(9999, 12, 30, tzinfo=UTC)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: What ``DateTime`` raises for text and numbers that are no date.
+#: Exceptions that ``DateTime`` raises for text and numbers that are no date.
 PARSE_ERRORS = (DateTimeError, ValueError, TypeError, LookupError, ArithmeticError)
 
 
 def to_instant(value: Any, naive_as_local: bool) -> datetime | None:
-    """Return the point in time *value* stands for, in UTC and within FLOOR and CEILING.
+    """Return the point in time of *value*, in UTC and within FLOOR and CEILING; None for an unsupported type.
 
-    The types and their time zones are those of ``DateIndex._convert``, but in full resolution; None for
-    anything else.  Raises one of PARSE_ERRORS for text that is no date.
+    The types and their time zones are those of ``DateIndex._convert``, but in full resolution.  Raises one of
+    PARSE_ERRORS for text that is no date.
     """
     if isinstance(value, str):
         value = DateTime(value) if value else None
@@ -54,7 +53,7 @@ def to_instant(value: Any, naive_as_local: bool) -> datetime | None:
         return CEILING if value > 0 else FLOOR
     if isinstance(value, float | int):
         seconds = math.floor(value)
-        # A float just below a whole second may round up to it, out of ZCatalog's minute.
+        # A float just below a whole second may be rounded up to it, and so to the next minute of ZCatalog.
         micros = min(int((value - seconds) * 10**6), 999_999)
         return _since_epoch(seconds * 10**6 + micros)
     if isinstance(value, datetime):
@@ -87,13 +86,13 @@ def _limit(instant: datetime) -> datetime:
 
 
 def to_minutes(instant: datetime) -> int:
-    """Return the integer of the minute *instant* (in UTC) lies in; it may exceed 32 bits."""
+    """Return ZCatalog's integer for the minute of *instant* (in UTC); it may exceed 32 bits."""
     months = instant.year * 12 + instant.month
     return ((months * 31 + instant.day) * 24 + instant.hour) * 60 + instant.minute
 
 
 def from_minutes(minutes: int) -> datetime:
-    """Return the first point in time whose integer is *minutes* or more, as far as datetime goes."""
+    """Return the first point in time whose integer is *minutes* or more, within the limits of datetime."""
     days, minute = divmod(minutes, 24 * 60)
     months, day = divmod(days - 1, 31)
     year, month = divmod(months - 1, 12)
@@ -108,14 +107,14 @@ def from_minutes(minutes: int) -> datetime:
 # -- the index
 
 
-#: Where ``DateIndex._convert`` comes from: CMFPlone has a patch of its own, for dates that ours can hold.
+#: Modules whose ``DateIndex._convert`` needs no call: CMFPlone's patch concerns dates that our column can hold.
 RELEASED = ("Products.PluginIndexes.DateIndex.DateIndex", "Products.CMFPlone.patches.dateIndexPatch")
 #: Dates from here on are converted without the real index.
 FAR = to_minutes(datetime(4007, 12, 31, tzinfo=UTC))
 
 
 class DateIndexTranslator(UnIndexTranslator):
-    """A timestamptz column in full resolution, to sort by; it is matched in the index's own resolution."""
+    """A timestamptz column in full resolution, for sorting; queries are matched in the index's own resolution."""
 
     meta_type = "DateIndex"
 
@@ -147,25 +146,25 @@ class DateIndexTranslator(UnIndexTranslator):
         return (instant,)
 
     def _instant(self, value: Any) -> datetime | None:
-        """Return the point in time of an object's *value*; by ``_convert`` of the real index if an add-on has patched it."""
+        """Return the point in time of an object's *value*, by the real index's ``_convert`` if an add-on has patched it."""
         if getattr(self.index._convert, "__module__", "") in RELEASED:
             return to_instant(value, self.index.index_naive_time_as_local)
         minutes = self.index._convert(value)
         return None if minutes is None else _limit(from_minutes(int(minutes)))
 
     def convert_datum(self, datum: Any) -> Any:
-        # The integer the real index makes of it would have lost its seconds.
+        # Not converted, because the integer of the real index has no seconds.
         return datum
 
     def convert_key(self, key: Any) -> int | None:
-        """Return the integer of a date in a query; raises what ``DateTime`` raises for text that is none."""
+        """Return the integer of a date in a query; raises the exceptions of ``DateTime`` for text that is no date."""
         try:
             minutes = self.index._convert(key)
         except OverflowError:
             minutes = FAR
         if minutes is not None and minutes >= FAR:
-            # From October 4008 on ZCatalog's integers leave their 32 bits: an OverflowError, which CMFPlone turns
-            # into the year 4008.  Ours need not fit anywhere.
+            # From October 4008 on, ZCatalog's integers exceed 32 bits: an OverflowError, which CMFPlone replaces by the
+            # year 4008.  Ours may exceed them.
             instant = to_instant(key, self.index.index_naive_time_as_local)
             minutes = None if instant is None else self._to_key(instant)
         return None if minutes is None else int(minutes)
@@ -189,7 +188,7 @@ class DateIndexTranslator(UnIndexTranslator):
         return self._to_key(values[0].astimezone(UTC))
 
     def key_expression(self) -> str:
-        """Return the integers: times in full resolution would be almost as many as there are objects."""
+        """Return an SQL expression for the integers: there would be almost as many times in full resolution as objects."""
         utc = f"{self.column.quoted} AT TIME ZONE 'UTC'"
         months = f"extract(year FROM {utc}) * 12 + extract(month FROM {utc})"
         days = f"({months}) * 31 + extract(day FROM {utc})"

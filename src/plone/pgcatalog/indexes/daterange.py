@@ -1,6 +1,6 @@
-"""DateRangeIndex: from when until when an object counts, such as Plone's effectiveRange.
+"""DateRangeIndex: the period in which an object is valid, such as Plone's effectiveRange.
 
-And DateRangeInRangeIndex of the add-on Products.DateRangeInRangeIndex: what lies, in part, between two dates.
+And DateRangeInRangeIndex of the add-on Products.DateRangeInRangeIndex: periods that lie, in part, between two dates.
 """
 
 from collections.abc import Hashable
@@ -47,7 +47,7 @@ class DateRangeIndexTranslator(IndexTranslator):
         )
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """Return both ends; an object without dates counts always, as in ZCatalog."""
+        """Return both ends; an object without dates is always valid, as in ZCatalog."""
         if self.index._since_field is None:
             return None
         since = self._end(obj, self.index._since_field, report)
@@ -69,8 +69,8 @@ class DateRangeIndexTranslator(IndexTranslator):
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for ranges around the first date in *query*.
 
-        A date outside the index's floor and ceiling finds every object.  Raises IndexError for an empty
-        list, OverflowError for a date beyond 32 bits and what ``DateTime`` raises for text that is no date.
+        A date outside the index's floor and ceiling finds every object.  Raises IndexError for an empty list,
+        OverflowError for a date beyond 32 bits, and the exceptions of ``DateTime`` for text that is no date.
         """
         record = parse(self.index, query)
         if record.keys is None:
@@ -92,12 +92,12 @@ class DateRangeIndexTranslator(IndexTranslator):
         )
 
     def key_expression(self) -> str | None:
-        """Return None: the real index has keys under the names of its fields only."""
+        """Return None: the real index has keys only under the names of its fields."""
         return None
 
 
 class DateRangeInRangeIndexTranslator(StoresNothing):
-    """Stores nothing: the two date indexes that it names answer."""
+    """Stores nothing: answers from the two date indexes that it names."""
 
     meta_type = "DateRangeInRangeIndex"
 
@@ -109,9 +109,9 @@ class DateRangeInRangeIndexTranslator(StoresNothing):
         return copy
 
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
-        """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or span both.
+        """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or include both.
 
-        Raises KeyError when one of the two date indexes is missing.
+        Raises KeyError if one of the two date indexes is missing.
         """
         record = parse(self.index, query)
         if record.keys is None:

@@ -1,16 +1,16 @@
-r"""Python values as text that sorts and compares as the values do.
+r"""Encodes Python values as text that sorts and compares as the values do.
 
-A FieldIndex or KeywordIndex holds any Python value; its SQL column is ``text COLLATE "C"``: PostgreSQL
-compares UTF-8 bytes, which is Python's order by code point.  :func:`encode_key` makes the key of a value,
-:func:`decode_key` the value of a key.
+A FieldIndex or KeywordIndex holds any Python value; its SQL column is ``text COLLATE "C"``: PostgreSQL compares UTF-8
+bytes, which is Python's order by code point.  :func:`encode_key` returns the key of a value, :func:`decode_key` the
+value of a key.
 
 The format, as psql shows it:
 
-* a string is its own key (``news``), but for the escapes of NUL, ``\x01``, lone surrogates and U+E000; a string
-  that is empty or begins with a character up to ``\x03`` has ``\x03`` in front;
-* everything else begins with ``\x02`` and a letter for its type, so it sorts before every string;
-* a key longer than ``MAX_BYTES`` is cut and completed with ``\x01\x05`` and the SHA-256 of the whole
-  key: equality stays exact, order and decoded value are those of its beginning.
+* a string is its own key (``news``), except for the escapes of NUL, ``\x01``, lone surrogates and U+E000; a string that
+  is empty or begins with a character up to ``\x03`` is preceded by ``\x03``;
+* any other value begins with ``\x02`` and a letter for its type, so it sorts before every string;
+* a key longer than ``MAX_BYTES`` is cut and completed with ``\x01\x05`` and the SHA-256 of the whole key: equality
+  stays exact, order and decoded value are those of its beginning.
 
 Values of different types never have equal keys, except numbers among each other (``True == 1 == 1.0``).
 """
@@ -30,12 +30,13 @@ import hashlib
 import re
 
 
-# -- numbers: exact for any mixture of int, float and Decimal.  A number is ``±0.d1d2d3... × 10^exponent`` with d1 not 0 and no
-# zeros at the end, so that equal numbers have one form.  Its text is the sign (``<``, ``=``, ``>``), the exponent and the
-# digits; of a negative number every part is mirrored.  42 is ``>a242``: positive, one digit of exponent, which is 2, digits 42.
+# -- numbers: exact for any mixture of int, float and Decimal.  A number is ``±0.d1d2d3... × 10^exponent``, where d1 is
+# not 0 and the last digit is not 0, so that equal numbers have one form.  Its text is the sign (``<``, ``=``, ``>``),
+# the exponent and the digits; each part of a negative number is mirrored.  42 is ``>a242``: positive, an exponent of
+# one digit, the exponent 2, the digits 42.
 
-#: Integral numbers up to this power of ten are decoded to int, beyond to Decimal:
-#: 1E+999999999 is a short key, but an int of 400 MB.
+#: Integral numbers up to this power of ten are decoded to int, larger ones to Decimal: 1E+999999999 is a short key, but
+#: an int of 400 MB.
 MAX_INT_EXPONENT = 4300
 
 _MIRROR = str.maketrans("0123456789", "9876543210")
@@ -86,7 +87,7 @@ def _number(sign: str, digits: str, exponent: int) -> int | float | Decimal:
 
 
 def _encode_exponent(exponent: int) -> str:
-    """A letter for sign and length, a..z upwards from 0, Z..A downwards, and the digits."""
+    """Return a letter for sign and length, a..z upwards from 0, Z..A downwards, followed by the digits."""
     digits = str(abs(exponent))
     if exponent >= 0:
         return chr(ord("a") + len(digits) - 1) + digits
@@ -94,7 +95,7 @@ def _encode_exponent(exponent: int) -> str:
 
 
 def _decode_exponent(text: str) -> tuple[int, str]:
-    """Return the exponent *text* begins with, and the rest."""
+    """Return the exponent at the beginning of *text*, and the rest of *text*."""
     if text[0] >= "a":
         end = ord(text[0]) - ord("a") + 2
         return int(text[1:end]), text[end:]
@@ -104,18 +105,18 @@ def _decode_exponent(text: str) -> tuple[int, str]:
 
 # -- keys
 
-#: Longest key in bytes of UTF-8: a third of what a btree or GIN entry of PostgreSQL may have.
+#: Longest key in bytes of UTF-8: a third of the maximum for a btree or GIN entry of PostgreSQL.
 MAX_BYTES = 900
 #: Deepest nesting of tuples and lists; a list may contain itself.
 MAX_DEPTH = 16
 
-_LEAD = "\x01"  # begins every escape; the second character of an escape is never \x01
-_END = "\x01\x02"  # behind each element of a tuple or list: lower than whatever else may follow
+_LEAD = "\x01"  # first character of every escape; the second one is never \x01
+_END = "\x01\x02"  # after each element of a tuple or list: lower than any other character that may follow
 _CUT = "\x01\x05"  # the key was longer
 _TAG = "\x02"
 _TEXT = "\x03"
 _TAIL = len(_CUT) + 64
-_HIGH = "\ue000"  # the first character behind the surrogates, which UTF-8 cannot hold
+_HIGH = "\ue000"  # the first character after the surrogates, which UTF-8 cannot encode
 
 _ESCAPES = {"\x00": "\x01\x03", _LEAD: "\x01\x04", _HIGH: _HIGH * 2}
 _UNESCAPES = {escape: char for char, escape in _ESCAPES.items()}
@@ -125,13 +126,13 @@ _NESTED_LEAD = "\x01\x03"
 
 
 class Unindexable(ValueError):
-    """The value has no place in an order of values."""
+    """The value has no place in the order of values."""
 
 
 def encode_key(value: Any) -> str | None:
     """Return the key of *value*, None for a value that cannot be indexed.
 
-    That is NaN, and every value of a type without a total order (dict, set) or unknown here.
+    NaN cannot, nor can any value of a type without a total order (dict, set) or of an unknown type.
     """
     try:
         key = _encode(value, 0)
@@ -141,10 +142,10 @@ def encode_key(value: Any) -> str | None:
 
 
 def decode_key(key: str) -> Any:
-    """Return the value of *key*; of a truncated key what is left of it.
+    """Return the value of *key*; for a truncated key, the value of its beginning.
 
-    Integral numbers come back as int, others as float or, where that is not exact, as Decimal; an aware
-    datetime comes back in UTC, a str subclass as str.
+    Integral numbers are decoded to int, others to float or, where that is not exact, to Decimal; an aware datetime to
+    UTC, an instance of a str subclass to str.
     """
     if is_truncated(key):
         key = key[:-_TAIL]
@@ -154,14 +155,14 @@ def decode_key(key: str) -> Any:
 
 
 def is_truncated(key: str) -> bool:
-    """True if *key* holds the beginning of its value only."""
+    """Return True if *key* contains only the beginning of its value."""
     return key[-_TAIL:-64] == _CUT
 
 
 def type_range(key: str) -> tuple[str, str | None]:
-    """Return the half-open range of all keys of *key*'s type; None as its end means no end.
+    """Return the half-open range of all keys of the type of *key*; None as its end means no end.
 
-    Python refuses to compare values of different types; a range must not find them.
+    Python refuses to compare values of different types, so a range must not find them.
     """
     if key.startswith(_TAG):
         return key[:2], _TAG + chr(ord(key[1]) + 1)
@@ -247,7 +248,7 @@ def _encode_items(items: Sequence[Any], depth: int) -> str:
 
 
 def _decode_items(body: str) -> list[Any]:
-    # What stands behind the last end mark is the rest of a truncated element.
+    # The text after the last end mark belongs to a truncated element.
     keys = body.split(_END)[:-1]
     return [decode_key(key.replace(_NESTED_LEAD, _LEAD)) for key in keys]
 
@@ -255,7 +256,7 @@ def _decode_items(body: str) -> list[Any]:
 def _decode_zope(body: str) -> DateTime:
     micros, zone = body.split(_END)
     value = DateTime(0)
-    # As a DateTime is unpickled: the only way in that keeps microseconds exact.
+    # As in unpickling: no other way preserves microseconds exactly.
     value.__setstate__((decode_number(micros), False, _unescape(zone)))
     return value
 

@@ -1,11 +1,11 @@
-"""PathIndex and ExtendedPathIndex: three columns (path, parent path, depth) answer what the BTrees did.
+"""PathIndex and ExtendedPathIndex, with three columns (path, parent path, depth) in place of BTrees.
 
-A path is a list of components; the index knows, as the real ones do, which component stands at which level
-(from 0) and at which level the path ends.  ``depth`` is the number of components, so a path ends at level
-``depth - 1``.  Paths are kept in one normal form: ``/``, or ``/a/b`` without double or trailing slashes.
+A path is a list of components.  As in the real indexes, each component has a level (from 0), and the path ends at the
+level of its last component.  ``depth`` is the number of components, so a path ends at level ``depth - 1``.  Paths are
+stored in one normal form: ``/``, or ``/a/b`` without double or trailing slashes.
 
-Where the real indexes are bounded by the deepest level they have ever seen (``_depth``: the union over all
-levels for ``level < 0``, a ``navtree_start`` or ``level`` below it finds nothing), these have no bound.
+The real indexes are bounded by the deepest level they have ever seen (``_depth``: the union over all levels for ``level
+< 0``, a ``navtree_start`` or ``level`` below it finds nothing); these have no bound.
 """
 
 from collections.abc import Iterable
@@ -42,11 +42,11 @@ from typing import NamedTuple
 # -- columns
 
 
-#: A B-tree refuses rows over 2,704 bytes.  Longer paths are cut, in the rows as in the queries, so they are
-#: found below all their containers, and only paths that agree so far are taken for each other.
+#: A B-tree refuses rows over 2,704 bytes.  Longer paths are cut, in rows and in queries: they are still found below all
+#: their containers, and only paths with the same beginning are mistaken for each other.
 MAX_BYTES = 2600
-#: So many subtrees are looked up one by one (measured: 6 ms for 100); more are compared with each row's containers
-#: (20 ms for 20,000 rows, however many there are).
+#: Up to this number, subtrees are looked up one by one (measured: 6 ms for 100); more are compared with each row's
+#: containers (20 ms for 20,000 rows, whatever their number).
 MANY_SUBTREES = 200
 
 
@@ -56,14 +56,14 @@ def components(path: str) -> list[str]:
 
 
 def joined(comps: Iterable[str]) -> str:
-    """Return the path of *comps*."""
+    """Return the path with the components *comps*."""
     return storable_path("/" + "/".join(comps))
 
 
 def storable_path(path: str) -> str:
-    """Return *path* as PostgreSQL can hold and index it.
+    """Return *path* as PostgreSQL can store and index it.
 
-    NUL and lone surrogates become U+FFFD, in values and in queries alike, so that they still find each other.
+    NUL and lone surrogates become U+FFFD, in values and in queries alike, so that they still match.
     """
     path = storable(path)
     if len(path) * 4 <= MAX_BYTES:
@@ -72,9 +72,9 @@ def storable_path(path: str) -> str:
 
 
 class Found(NamedTuple):
-    """What one or more search paths find: equal paths, children, whole subtrees, and other conditions.
+    """The rows that one or more search paths find: equal paths, children, whole subtrees, and other conditions.
 
-    Kept apart so that many search paths become one array instead of many conditions.
+    They are separate so that many search paths become one array instead of many conditions.
     """
 
     paths: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Found(NamedTuple):
 
     @staticmethod
     def union(parts: Iterable["Found"]) -> "Found":
-        """Return what any of *parts* finds."""
+        """Return the union of *parts*."""
         return Found(*(tuple(chain.from_iterable(kind)) for kind in zip(*parts, strict=True)))
 
 
@@ -98,7 +98,7 @@ class PathColumns:
         self.depth = Column("depth" if is_path else f"{base}_depth", "integer")
 
     def condition(self, found: Found) -> Condition:
-        """Return the condition for what is *found*."""
+        """Return the condition for the rows of *found*."""
         subtrees = outermost(found.subtrees)
         if len(subtrees) > MANY_SUBTREES:
             inside = [self._below_any(subtrees)]
@@ -108,19 +108,20 @@ class PathColumns:
         return any_of([*equal, *inside, *found.others])
 
     def everything(self) -> Condition:
-        """Every object with a path.
+        """Return the condition for objects with a path.
 
-        That is nearly every row, so its index would be of no use; but PostgreSQL may take it for cheaper than the one of a
-        text index to which much has been added since it was vacuumed, and then reads all texts.
+        Nearly every row has one, so the index is of no use; but if much was added to a text index since the last
+        VACUUM, the planner may estimate the path index as cheaper, and then all texts are read.  So the index is not
+        used.
         """
         return has_value(self.path).hidden()
 
     def below(self, path: str) -> Predicate:
-        """*path* and everything in it."""
+        """Return the condition for *path* and everything in it."""
         return below(self.path, path)
 
     def _below_any(self, paths: Sequence[str]) -> Condition:
-        """The object or one of its containers is one of *paths*."""
+        """Return the condition that the object or one of its containers is in *paths*."""
         first = min(path.count("/") for path in paths)
         return Condition(
             f"EXISTS (SELECT FROM generate_series(%s, {self.depth.quoted}) AS level"
@@ -130,7 +131,7 @@ class PathColumns:
         )
 
     def at_level(self, comps: Sequence[str], level: int) -> Condition:
-        """*comps* stand at *level*; ``string_to_array('/a/b', '/')`` is ``{'', a, b}``."""
+        """Return the condition that *comps* are at *level*; ``string_to_array('/a/b', '/')`` is ``{'', a, b}``."""
         if level + len(comps) > MAX_BYTES:
             return NOTHING
         first = level + 2
@@ -141,12 +142,12 @@ class PathColumns:
         )
 
     def contains(self, comps: Sequence[str]) -> Condition:
-        """*comps* stand at any level."""
+        """Return the condition that *comps* are at any level."""
         return Condition(f"strpos({self.path.quoted} || '/', %s) > 0", (joined(comps) + "/",), (self.path,))
 
     def contains_near_end(self, comps: Sequence[str], depth: int) -> Condition:
-        """*comps* stand at any level but 0, and the path ends up to *depth* levels below them."""
-        # Only from these levels *depth* reaches the end of the path.
+        """Return the condition that *comps* are at any level but 0, and the path ends up to *depth* levels below them."""
+        # The end of the path is within *depth* of these levels only.
         levels = f"generate_series(greatest(1, {self.depth.quoted} - %s), {self.depth.quoted} - %s) AS level"
         count = len(comps)
         return Condition(
@@ -157,21 +158,21 @@ class PathColumns:
         )
 
     def ends_with(self, comps: Sequence[str]) -> Condition:
-        """*comps* are the last components."""
+        """Return the condition that *comps* are the last components."""
         path = joined(comps)
         return Condition(f"right({self.path.quoted}, %s) = %s", (len(path), path), (self.path,))
 
     def ends(self, first: int, last: int) -> Condition:
-        """The path ends at a level from *first* to *last*."""
+        """Return the condition that the path ends at a level from *first* to *last*."""
         return between(self.depth, first + 1, last + 1)
 
     def deeper(self, depth: int) -> Condition:
-        """The path has more than *depth* components."""
+        """Return the condition that the path has more than *depth* components."""
         return compared(self.depth, ">", depth)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """Return *paths* without those below another one."""
+    """Return *paths* without paths below another one."""
     kept: list[str] = []
     for path in sorted(set(paths), key=lambda p: p + "/"):
         if not kept or not (path + "/").startswith(kept[-1] + "/"):
@@ -182,9 +183,10 @@ def outermost(paths: Iterable[str]) -> list[str]:
 # -- translators
 
 
-#: Containers on the ways to all paths of a query for navigation trees, each of which becomes a part of its condition.
+#: Maximum number of components in a path of a navigation tree: n components add n paths of up to n components to the
+#: condition.  The squares of several paths are added up.
 MOST_CONTAINERS = 1_000
-#: No path has so many components: a level, a depth or a start of a navigation tree beyond it means this one.
+#: Higher levels, depths and starts of navigation trees are replaced by this number, which no path reaches.
 DEEPEST = 1 << 20
 
 
@@ -198,7 +200,7 @@ class PathIndexTranslator(IndexTranslator):
         self._cols = PathColumns(base)
 
     def columns(self) -> tuple[Column, ...]:
-        """Return path, parent path and number of components."""
+        """Return the columns for path, parent path and number of components."""
         return (self._cols.path, self._cols.parent, self._cols.depth)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
@@ -206,11 +208,11 @@ class PathIndexTranslator(IndexTranslator):
         return tuple(SQLIndex(c.name, f"({c.quoted})", finds_few=True) for c in (self._cols.path, self._cols.parent))
 
     def order_by(self) -> tuple[str, ...]:
-        """Sort by path, as ``documentToKeyMap`` of both index types does."""
+        """Return the path column: ``documentToKeyMap`` of both index types sorts by path."""
         return (self.column.quoted,)
 
     def key_expression(self) -> str:
-        """Return the distinct components of each path, which are the keys of ``uniqueValues``."""
+        """Return an SQL expression for the distinct components of each path, which are the keys of ``uniqueValues``."""
         parts = f"string_to_array(ltrim({self.column.quoted}, '/'), '/')"
         return f"unnest(ARRAY(SELECT DISTINCT c FROM unnest({parts}) AS c))"
 
@@ -219,8 +221,8 @@ class PathIndexTranslator(IndexTranslator):
     def extract(self, obj: Any, report: Report) -> Values | None:
         """Return path, parent path and depth, as ``index_object`` of the real index.
 
-        They are of the attribute named like the index, else getPhysicalPath.
-        Raises TypeError for a value that is neither string nor tuple of strings.
+        The path is the value of the attribute named like the index, or else of getPhysicalPath.  Raises TypeError for a
+        value that is neither a string nor a tuple of strings.
         """
         path = self._path_of(obj)
         if path is None:
@@ -251,7 +253,7 @@ class PathIndexTranslator(IndexTranslator):
     # -- queries
 
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
-        """Return the condition for *query*; a search path that is no path finds nothing (the real index raises)."""
+        """Return the condition for *query*; an invalid search path finds no rows (the real index raises)."""
         record = parse(self.index, query)
         if record.keys is None:
             return None
@@ -261,18 +263,19 @@ class PathIndexTranslator(IndexTranslator):
         return self._cols.condition(Found.union(finds))
 
     def _search_all(self, record: Any) -> list[Found]:
-        """Return what each search path finds.  Raises LimitExceeded."""
+        """Return the rows of each search path; raises LimitExceeded."""
         paths = [path_and_level(key, whole("level", record.get("level", 0), DEEPEST)) for key in record.keys]
         finds = [Found() if path is None else self._search(*path, record) for path in paths]
         return [found for found in finds if found is not None]
 
     def _search(self, path: str, level: int, record: Any) -> Found | None:
-        """Return what one search path finds; None leaves the operation without a say, as in the BTrees."""
+        """Return the rows of one search path; None leaves it out of the set operation, as in the BTrees."""
         comps = components(path)
         if not comps:
             return self._everything()
         if level == 0 and self._path_of_index()[: len(comps)] == comps:
-            # A container of the catalog is one of nearly every row: no work for an index, see PathColumns.everything.
+            # A container of the catalog contains nearly every row, so the index is not used; see
+            # PathColumns.everything.
             return Found(others=(self._cols.below(joined(comps)).hidden(),))
         if level == 0:
             return Found(subtrees=(joined(comps),))
@@ -293,17 +296,17 @@ class PathIndexTranslator(IndexTranslator):
 
 
 class ExtendedPathIndexTranslator(PathIndexTranslator):
-    """``Products.ExtendedPathIndex``: also limits the depth and collects navigation trees.
+    """``Products.ExtendedPathIndex``: also limits the depth and finds navigation trees.
 
-    ``_search`` and what it calls follow ``ExtendedPathIndex.search`` case by case; the meaning of the options
-    is in its docstring.
+    ``_search`` and the methods that it calls follow ``ExtendedPathIndex.search`` case by case; the docstring there
+    explains the options.
     """
 
     meta_type = "ExtendedPathIndex"
 
     def _search_all(self, record: Any) -> list[Found]:
         paths = [found[0] for key in record.keys if (found := path_and_level(key, 0))] if record.get("navtree") else []
-        # The way to a path of n parts has n paths of up to n parts.
+        # A path of n parts has n containers, with paths of up to n parts.
         if sum(path.count("/") ** 2 for path in paths) > MOST_CONTAINERS**2:
             raise LimitExceeded(
                 f"a path of a navigation tree has at most {MOST_CONTAINERS:,} parts, several have fewer"
@@ -338,8 +341,8 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
             return self._along(comps, depth, start) if navtree else self._single(path, depth)
         base: list[str] | None = None
         if level == 0:
-            # The real index takes for granted that all values share the beginning of its own path.  What a search path has
-            # in common with it is not compared, so a container of the catalog finds all.
+            # The real index assumes that all values share the beginning of its own path.  It does not compare that part
+            # of a search path, so a container of the catalog finds all.
             in_common = takewhile(lambda pair: pair[0] == pair[1], zip(self._path_of_index(), comps, strict=False))
             base = [component for component, _ in in_common]
             level, comps = len(base), comps[len(base) :]
@@ -350,21 +353,21 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         return self._subtree(base, comps, level, depth)
 
     def _single(self, path: str, depth: int) -> Found:
-        """The object *path*, taken literally, or its children; ``multi_valued`` answers children for both."""
+        """Return the object at *path*, read literally, or its children; with ``multi_valued`` always the children."""
         path = storable_path(path if path.startswith("/") else "/" + path)
         if depth == 0 and not self.index.multi_valued:
             return Found(paths=(path,))
         return Found(parents=(path,))
 
     def _along(self, comps: list[str], depth: int, start: int) -> Found:
-        """The containers on the way to *comps*, from level *start* on, and for depth 1 what is in them."""
+        """Return *comps* and its containers from level *start* on; for depth 1 their children, unless ``multi_valued``."""
         way = tuple(joined(comps[:i]) for i in range(len(comps), max(start, 0) - 1, -1))
         if depth == 1 and not self.index.multi_valued:
             return Found(parents=way)
         return Found(paths=way)
 
     def _subtree(self, base: list[str] | None, comps: list[str], level: int, depth: int) -> Found | None:
-        """*comps* at *level* and what is up to *depth* levels below."""
+        """Return *comps* at *level* with the rows up to *depth* levels below; all rows below for a negative *depth*."""
         if depth >= 0:
             last = level + len(comps) - 1
             return Found(others=(self._matching(base, comps, level, last, last + depth),))
@@ -375,7 +378,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         return Found(subtrees=(joined(base + comps),))
 
     def _tree(self, base: list[str] | None, comps: list[str], level: int, depth: int, start: int) -> Found | None:
-        """As ``_subtree``, with everything at the starting level and the containers on the way to *comps*."""
+        """Return the rows of ``_subtree``, all rows at the starting level, and the containers on the way to *comps*."""
         parts = []
         if depth > 0:
             parts.append(self._cols.ends(min(start, level), max(start, level)))
@@ -387,7 +390,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         return Found(others=tuple(parts)) if parts else None
 
     def _matching(self, base: list[str] | None, comps: list[str], level: int, first: int, last: int) -> Condition:
-        """*comps* stand at *level* (below *base*, unless None), and the path ends at *first* to *last*."""
+        """Return the condition for *comps* at *level* (below *base*, unless None) in paths that end at *first* to *last*."""
         ends = self._cols.ends(first, last)
         if not comps:
             return ends
@@ -395,7 +398,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
             return self._cols.at_level(comps, level) & ends
         return self._cols.below(joined(base + comps)) & ends
 
-    # What these two answer is the union of _subtree and _tree over the levels 1, 2, 3 ...
+    # The next two methods return the union of _subtree and _tree over the levels 1, 2, 3 ...
 
     def _anywhere(self, comps: list[str], depth: int) -> Found:
         if depth < 0:
@@ -410,7 +413,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         # The first level that *start* does not exclude.
         level = max(1, start - len(comps) + 1 - depth)
         if depth > 0:
-            # All that ends on the starting level, for every level: no level is left out from here on.
+            # All paths that end at the starting level, for every level: no level is left out from here on.
             return Found(others=(self._cols.deeper(min(start, level)),))
         if depth == 0 and not comps:
             return Found(others=(self._cols.deeper(level - 1),))
@@ -421,7 +424,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
 
 
 def physical_path(obj: Any) -> Any:
-    """Return the physical path of *obj*, None for an object without."""
+    """Return the physical path of *obj*, None for an object without ``getPhysicalPath``."""
     try:
         return obj.getPhysicalPath()
     except AttributeError:

@@ -21,9 +21,9 @@ from typing import Any
 import pytz
 
 
-#: The last number ``dt2int`` gives, in October 4008: no occurrence is later.
+#: The highest number from ``dt2int``, in October 4008: no occurrence is later.
 LATEST = 2**31 - 1
-#: What dateutil raises for a broken recurrence rule.
+#: Exceptions that dateutil raises for a broken recurrence rule.
 RULE_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
 
@@ -37,16 +37,16 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
 
     @property
     def first(self) -> str:
-        """SQL for the first occurrence."""
+        """SQL expression for the first occurrence."""
         return f"({self.column.quoted}[1])"
 
     @property
     def last(self) -> str:
-        """SQL for the last occurrence."""
+        """SQL expression for the last occurrence."""
         return f"({self.column.quoted}[cardinality({self.column.quoted})])"
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        # Not on the array itself: a thousand occurrences exceed what a btree entry can hold.
+        # Not on the array itself: a thousand occurrences exceed the size of a btree entry.
         return tuple(
             SQLIndex(f"{self.base}_{name}", f"({end}) WHERE {end} IS NOT NULL")
             for name, end in (("first", self.first), ("last", self.last))
@@ -73,7 +73,7 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
         return (numbers,) if numbers else None
 
     def convert_key(self, key: Any) -> int | None:
-        """Return ``dt2int`` of a date in a query; raises AttributeError for what is no date."""
+        """Return ``dt2int`` of a date in a query; raises AttributeError for a key that is no date."""
         try:
             minutes = self.index._convert(key)
         except OverflowError:
@@ -93,14 +93,14 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
         if high is not None:
             conditions.append(Condition(f"{self.first} <= %s", (high,), self.columns()))
         if len(conditions) == 2:
-            # Both hold for an event that pauses all through the range.
+            # Both conditions hold for an event that pauses throughout the range, too.
             occurrences = f"SELECT FROM unnest({self.column.quoted}) AS occurrence"
             inside = "occurrence BETWEEN %s AND %s"
             conditions.append(Condition(f"EXISTS ({occurrences} WHERE {inside})", (low, high), self.columns()))
         return all_of(conditions)
 
     def order_by(self) -> tuple[str, ...]:
-        """Return the first occurrence, which an SQL index has, and the others to break ties."""
+        """Return the first occurrence, which has an SQL index, and the array with all of them to break ties."""
         return (self.first, self.column.quoted)
 
     def entry(self, values: Values) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
 
 
 def _occurrences(value: Any, start: datetime, rule: Any, until: Any, report: Report) -> list[datetime]:
-    """Return what the real index expands, *start* alone if *rule* is empty or broken."""
+    """Return the occurrences that the real index computes, only *start* if *rule* is empty or broken."""
     if not rule:
         return [start]
     value = value if hasattr(start.tzinfo, "localize") else with_pytz(start)
@@ -123,9 +123,9 @@ def _occurrences(value: Any, start: datetime, rule: Any, until: Any, report: Rep
 
 
 def with_pytz(start: datetime) -> datetime:
-    """Return *start* in a time zone of pytz, which alone knows the ``localize`` that plone.event calls.
+    """Return *start* in a time zone of pytz: plone.event calls its ``localize``, which other zones lack.
 
-    A zone without a name in pytz becomes its offset at the time of *start*.
+    A zone without a name in pytz is replaced by its offset at the time of *start*.
     """
     try:
         zone = pytz.timezone(getattr(start.tzinfo, "key", ""))

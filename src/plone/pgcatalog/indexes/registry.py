@@ -1,4 +1,4 @@
-"""Finds the translator of an index type."""
+"""The registry of translators, by index type."""
 
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
@@ -19,7 +19,7 @@ from typing import Any
 from zope.component import queryUtility
 
 
-#: ``meta_type`` -> translator.  ``core.configuration`` adds the text index: whoever has a catalog knows all of them.
+#: ``meta_type`` -> translator.  ``core.configuration`` adds the text index; every process with a catalog imports it.
 BUILT_IN: dict[str, type[IndexTranslator]] = {
     cls.meta_type: cls
     for cls in (
@@ -41,19 +41,19 @@ BUILT_IN: dict[str, type[IndexTranslator]] = {
 
 
 def translator_class(meta_type: str) -> type[IndexTranslator] | None:
-    """Return the translator class for *meta_type*, None for an index type nobody knows.
+    """Return the translator class for *meta_type*, None for an unknown index type.
 
-    A utility providing IPGIndexTranslator, named like the meta_type, teaches a new one, or replaces a built-in one.
+    A utility that provides IPGIndexTranslator, named like the meta_type, adds a translator or replaces a built-in one.
     """
     utility: type[IndexTranslator] | None = queryUtility(IPGIndexTranslator, name=meta_type)
     return utility or BUILT_IN.get(meta_type)
 
 
 def settings_of(index: Any) -> Any:
-    """Return a copy of *index*, of whatever type, with its settings only."""
+    """Return a copy of *index*, of any type, with its settings only."""
     return (translator_class(index.meta_type) or IndexTranslator).settings(index)
 
 
 def is_known(index: Any) -> bool:
-    """True when PostgreSQL can keep *index*; False also for one whose class is not installed any more."""
+    """Return True if there is a translator for *index*; False also if the class of *index* is no longer installed."""
     return translator_class(getattr(index, "meta_type", "")) is not None

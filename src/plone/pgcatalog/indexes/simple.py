@@ -1,4 +1,4 @@
-"""The index types that need little: FieldIndex, UUIDIndex and KeywordIndex, BooleanIndex, TopicIndex, GopipIndex and CompositeIndex."""
+"""Simple index types: FieldIndex, UUIDIndex, KeywordIndex, BooleanIndex, TopicIndex, GopipIndex and CompositeIndex."""
 
 from BTrees.OOBTree import OOBTree
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ class FieldIndexTranslator(UnIndexTranslator):
         return equal_to_any(self.column, encode_keys(keys))
 
     def match_all(self, keys: list[Any]) -> Condition:
-        # A key that was never indexed is found nowhere; two different ones are never at one place.
+        # A key that cannot be indexed is in no row, and no row has two different keys.
         if any(encode_key(key) is None for key in keys) or len(encode_keys(keys)) > 1:
             return NOTHING
         return self.match_any(keys)
@@ -72,7 +72,7 @@ class FieldIndexTranslator(UnIndexTranslator):
 
 
 def text_key(value: Any, report: Report) -> str | None:
-    """Return the key of an object's *value*, None if it has none; *report* what is lost."""
+    """Return the key of an object's *value*, None if it has no key; *report* what is lost."""
     key = encode_key(value)
     if key is None:
         report(f"a value of type {type(value).__name__} has no order and is left out")
@@ -82,7 +82,7 @@ def text_key(value: Any, report: Report) -> str | None:
 
 
 class UUIDIndexTranslator(FieldIndexTranslator):
-    """As a FieldIndex; that the real index never acquires its value is in its ``_get_object_datum``.
+    """As a FieldIndex; the real index's ``_get_object_datum`` makes sure that the value is never acquired.
 
     ZCatalog finds only the first of several objects that share a value; here each is found.
     """
@@ -93,7 +93,7 @@ class UUIDIndexTranslator(FieldIndexTranslator):
         return (Column(self.base, "text", is_unique=True),)
 
 
-#: Indexes with the same few lists in all rows: the interfaces of an object, and who may see it.
+#: Indexes with few different lists in all rows: the interfaces of an object, and the users and roles that may see it.
 FEW_LISTS = ("object_provides", "allowedRolesAndUsers")
 
 
@@ -116,7 +116,7 @@ class KeywordIndexTranslator(UnIndexTranslator):
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         keywords: tuple[Any, ...] = ()
-        # Each attribute is indexed over the one before: the last one counts.
+        # Each attribute replaces the one before: the last one counts.
         for name in self.index.getIndexSourceNames():
             keywords = self.index._get_object_keywords(obj, name)
         texts = (text_key(keyword, report) for keyword in keywords)
@@ -125,7 +125,7 @@ class KeywordIndexTranslator(UnIndexTranslator):
 
     def match_any(self, keys: list[Any]) -> Condition:
         texts = encode_keys(keys)
-        # && and not `= ANY(column)`, which no GIN can answer.
+        # && and not `= ANY(column)`, for which no GIN can be used.
         return overlaps(self.column, texts) if texts else NOTHING
 
     def match_all(self, keys: list[Any]) -> Condition:
@@ -158,7 +158,7 @@ class BooleanIndexTranslator(IndexTranslator):
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         datum = MISSING
-        # Each attribute is indexed over the one before: the last one counts.
+        # Each attribute replaces the one before: the last one counts.
         for name in self.index.getIndexSourceNames():
             datum = self.index._get_object_datum(obj, name)
         return None if datum is MISSING else (bool(datum),)
@@ -183,9 +183,9 @@ class BooleanIndexTranslator(IndexTranslator):
 
 
 class TopicIndexTranslator(IndexTranslator):
-    """A text[] column with the keys of the filtered sets the object belongs to, and a GIN.
+    """A text[] column with the keys of the filtered sets that contain the object, and a GIN.
 
-    The key of a set contains its expression, so that nothing is left in a set whose expression has changed.
+    The key of a set contains its expression, so that a set is empty after its expression has changed.
     """
 
     meta_type = "TopicIndex"
@@ -200,7 +200,7 @@ class TopicIndexTranslator(IndexTranslator):
 
     @property
     def is_stable(self) -> bool:
-        """False: the sets are objects by themselves."""
+        """False: the sets are separate objects."""
         return False
 
     def columns(self) -> tuple[Column, ...]:
@@ -210,7 +210,7 @@ class TopicIndexTranslator(IndexTranslator):
         return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """Return the sets of *obj*; one that makes an expression fail is not in its set, reported."""
+        """Return the keys of the sets that contain *obj*; report an expression that fails, and leave out its set."""
         keys = []
         obj = original(obj)
         for id, filtered in self.index.filteredSets.items():
@@ -224,7 +224,7 @@ class TopicIndexTranslator(IndexTranslator):
         return (keys,) if keys else None
 
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
-        """Return the condition for *query*; unknown sets do not count, whatever the operator."""
+        """Return the condition for *query*; unknown sets are ignored, whatever the operator."""
         record = parse(self.index, query)
         if record.keys is None:
             return None
@@ -247,10 +247,10 @@ def set_key(id: str, filtered: Any) -> str:
 
 
 class GopipIndexTranslator(StoresNothing):
-    """The stub ``plone.folder.nogopip.GopipIndex``: finds nothing out itself, sorts the result in Python.
+    """The stub ``plone.folder.nogopip.GopipIndex``: finds no rows, and sorts results in Python.
 
-    Positions live in each folder's ordering, where moving one child renumbers its siblings without
-    reindexing them; so they are read there when a result is sorted.
+    Positions are stored in each folder's ordering, where moving one child renumbers its siblings without reindexing
+    them; so they are read there when a result is sorted.
     """
 
     meta_type = "GopipIndex"
@@ -263,6 +263,6 @@ class GopipIndexTranslator(StoresNothing):
 
 
 class CompositeIndexTranslator(StoresNothing):
-    """Stores nothing and finds nothing: the indexes that are its components answer, as without it."""
+    """Stores nothing and finds nothing: its component indexes answer, as they do without it."""
 
     meta_type = "CompositeIndex"

@@ -1,8 +1,8 @@
-"""What all indexes built on ZCatalog's ``UnIndex`` have in common: the query dialect and the indexed value.
+"""The common part of all indexes built on ZCatalog's ``UnIndex``: the query dialect and the indexed value.
 
-The rules are those of ``Products.PluginIndexes.unindex.UnIndex`` (``query_index``, ``_index_object``).  Options
-are read by the real ``IndexQuery``, values converted by the real index, so only the set operations are
-written anew here, as SQL.
+The rules are those of ``Products.PluginIndexes.unindex.UnIndex`` (``query_index``, ``_index_object``).  The real
+``IndexQuery`` reads the options, and the real index converts the values; only the set operations are implemented here,
+as SQL.
 """
 
 from abc import abstractmethod
@@ -26,7 +26,7 @@ from Products.ZCatalog.query import IndexQuery
 from typing import Any
 
 
-#: What ``UnIndex._get_object_datum`` answers for an object without the attribute.
+#: Result of ``UnIndex._get_object_datum`` for an object without the attribute.
 MISSING = _marker
 
 
@@ -39,13 +39,13 @@ def parse(index: Any, query: Mapping[str, Any]) -> Any:
 
 
 class UnIndexTranslator(IndexTranslator):
-    """Compiles the dialect of ``UnIndex.query_index``; a subclass says how its column compares."""
+    """Compiles the dialect of ``UnIndex.query_index``; subclasses define the comparisons with their column."""
 
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query*, None if it does not name this index.
 
-        Raises ValueError for options the index does not allow and for a range without values, and what
-        the real index's conversion raises for a value that it cannot take.
+        Raises ValueError for options that the index does not allow and for a range without values, and the exceptions
+        of the real index's conversion for a value that it does not accept.
         """
         record = parse(self.index, query)
         if record.keys is None:
@@ -58,7 +58,7 @@ class UnIndexTranslator(IndexTranslator):
     def _find(self, keys: list[Any], record: Any, with_not: bool) -> Condition:
         words = range_words(record)
         if with_not and not keys:
-            # "not" alone keeps the rows without a value, unless a range asks for one.
+            # "not" alone also finds rows without a value, unless the query has a range.
             return EVERYTHING if words is None else self.has_value()
         if words is not None:
             return self._range(keys, words)
@@ -68,21 +68,21 @@ class UnIndexTranslator(IndexTranslator):
         return self._match_any(keys)
 
     def _match_any(self, keys: list[Any]) -> Condition:
-        # UnIndex never looks up None: it has no order among other values.
+        # UnIndex never looks up None, which has no order among other values.
         keys = [key for key in keys if key is not None]
         return self.match_any(keys) if keys else NOTHING
 
     def _range(self, keys: list[Any], words: Sequence[str]) -> Condition:
         low = min(keys) if "min" in words else None
         high = max(keys) if "max" in words else None
-        # UnIndex asks `if hi:`, so 0 or "" is no upper end; and an unknown word is no range at all.
+        # UnIndex tests `if hi:`, so 0 or "" is no upper end; and a range of unknown words finds all rows with a value.
         high = high or None
         if low is None and high is None:
             return self.has_value()
         return self.match_range(low, high)
 
     def convert_key(self, key: Any) -> Any:
-        """Return the *key* of a query as the index stores values; None is never looked up."""
+        """Return the *key* of a query in the form in which the index stores values; None is never looked up."""
         return self.index._convert(key)
 
     def match_key(self, key: Any) -> Condition:
@@ -105,13 +105,13 @@ class UnIndexTranslator(IndexTranslator):
 
     @abstractmethod
     def match_range(self, low: Any, high: Any) -> Condition:
-        """Return the condition for rows with a value from *low* to *high*, of which one may be None."""
+        """Return the condition for rows with a value from *low* to *high*; one of them may be None."""
 
     def datum(self, obj: Any) -> Any:
-        """Return the value the real index would store for *obj*, MISSING for none.
+        """Return the value that the real index would store for *obj*, MISSING if there is no value.
 
-        An index of several attributes indexes each in turn over the one before, so the last one counts,
-        whether it has a value or not; only an earlier 0 or "" survives a later None.
+        An index of several attributes indexes them in turn, and each replaces the one before: the last attribute
+        counts, whether it has a value or not; only an earlier 0 or "" survives a later None.
         """
         state = MISSING
         for name in self.index.getIndexSourceNames():
@@ -126,14 +126,14 @@ class UnIndexTranslator(IndexTranslator):
         return state
 
     def convert_datum(self, datum: Any) -> Any:
-        """Return what the real index makes of an object's *datum*, MISSING for no value."""
+        """Return the real index's conversion of an object's *datum*, MISSING if there is no value."""
         return self.index._convert(datum, default=MISSING)
 
 
 def range_words(record: Any) -> Sequence[str] | None:
-    """Return the words (``min``, ``max``) of the range *record* asks for, None if it does not.
+    """Return the words (``min``, ``max``) of the range in *record*, None if there is no range.
 
-    ``range="min:max"`` or, in old queries, ``usage="range:min:max"``.
+    The range is ``range="min:max"`` or, in old queries, ``usage="range:min:max"``.
     """
     if usage := record.get("usage"):
         operation, *words = usage.lower().split(":")
@@ -144,14 +144,14 @@ def range_words(record: Any) -> Sequence[str] | None:
 
 
 def called(value: Any) -> Any:
-    """Return *value*, or what it returns if it is a method, as ZCatalog asks an object for its values."""
+    """Return *value*, or the result of calling it if it is a method, as ZCatalog reads the values of an object."""
     return value() if safe_callable(value) else value
 
 
 def encode_keys(keys: Iterable[Any]) -> list[str]:
     """Return the distinct text keys of *keys* without those that cannot be indexed.
 
-    Sorted: the order of *keys* does not change an answer, and the same statement finds it in the cache.
+    Sorted, because the order of *keys* does not change a result, and equal statements share a cache entry.
     """
     return sorted({text for key in keys if (text := encode_key(key)) is not None})
 
@@ -163,14 +163,14 @@ def text_range(column: Column, low: Any, high: Any) -> Condition:
 
 
 def text_ends(low: Any, high: Any) -> list[tuple[str, str]] | None:
-    """Return (operator, text key) for both ends of the range from *low* to *high*; None for a range without values.
+    """Return (operator, text key) for both ends of the range from *low* to *high*, None if an end cannot be indexed.
 
     One of them may be None; the range then ends where values of another type begin.
     """
     keys = [None if end is None else encode_key(end) for end in (low, high)]
     ends_with_key = [key for key in keys if key is not None]
     if len(ends_with_key) < (low is not None) + (high is not None):
-        return None  # an end that cannot be indexed is no place in the order
+        return None  # an end that cannot be indexed has no place in the order
     first, last = type_range(ends_with_key[0])
     ends = [(">=", keys[0] or first)]
     if keys[1]:

@@ -1,1 +1,1 @@
-"""Object to row: extraction, what is pending in a transaction, and the writing in the storage's hooks."""
+"""From object to row: extraction, pending changes of a transaction, and writing in the storage's hooks."""

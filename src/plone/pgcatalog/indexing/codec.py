@@ -1,18 +1,19 @@
-"""Catalog metadata values as JSON that PostgreSQL's ``jsonb`` keeps exactly, and back.
+"""Codec of catalog metadata values: to JSON that PostgreSQL's ``jsonb`` stores without loss, and back.
 
-Plain JSON stays plain, so that people can read ``idx`` with psql.  A value JSON cannot carry becomes a
-*marker*: an object with one key that begins with ``@``, e.g. ``{"@date": "2026-01-31"}``.  The markers
-registered at the end of this module are all there are: decoding looks a marker up in that table and
-never imports or unpickles anything.
+Plain JSON stays plain, so that ``idx`` can be read with psql.  A value that JSON cannot represent becomes a *marker*:
+an object with one key that begins with ``@``, e.g. ``{"@date": "2026-01-31"}``.  Only the markers registered at the end
+of this module exist: decoding looks up a marker in that table and never imports or unpickles anything.
 
-What does not come back as it went in: an instance of a *subclass* of str, int, float, date, datetime,
-time or timedelta comes back as the plain type, an acquisition wrapper is taken off, and the keys of a
-dict come back in the order jsonb keeps them in (an OrderedDict keeps its own).
+Not restored exactly are:
 
-A time zone is ``[kind, *arguments]``, e.g. ``["pytz", "Europe/Berlin", 7200, 3600, "CEST"]``.  The arguments of a
-pytz zone are those pytz itself pickles: the pytz zone of a datetime is one fixed period of it, which has to come back as
-it was even where it is not the right one for the date.  The dump functions raise ValueError for a zone without a JSON
-form, the load functions whatever the payload makes them raise.
+- an instance of a *subclass* of str, int, float, date, datetime, time or timedelta: decoded to the plain type
+- an acquisition wrapper: removed
+- the order of the keys of a dict: decoded in the order of jsonb (an OrderedDict preserves its own)
+
+A time zone is ``[kind, *arguments]``, e.g. ``["pytz", "Europe/Berlin", 7200, 3600, "CEST"]``.  The arguments of a pytz
+zone are the ones that pytz pickles: the pytz zone of a datetime is one fixed period of a zone, and is restored as it
+was even where it is not the right period for the date.  The dump functions raise ValueError for a zone without a JSON
+form, the load functions any exception that a damaged payload causes.
 """
 
 from Acquisition import aq_base
@@ -48,19 +49,19 @@ import pytz
 #: The class of ``pytz.FixedOffset(minutes)``, which has no public name.
 PytzOffset = type(pytz.FixedOffset(1))
 
-#: Exact for JSON readers that know only doubles.
+#: Largest integer that is exact for JSON readers with doubles only.
 SAFE_INT = 2**53
 
 
 def dump_datetime(value: datetime | time) -> Any:
-    """Return ISO text, or ``[text, zone, fold]`` where the text does not say everything."""
+    """Return ISO text, or ``[text, zone, fold]`` if *value* has a time zone or a fold."""
     if value.tzinfo is None and not value.fold:
         return value.isoformat()
     return [value.isoformat(), dump_zone(value.tzinfo), value.fold]
 
 
 def load_datetime[T: (datetime, time)](kind: type[T]) -> Callable[[Any], T]:
-    """Return the function that makes a *kind* of what ``dump_datetime`` returned."""
+    """Return a function that decodes a payload of ``dump_datetime`` to a *kind*, datetime or time."""
 
     def load(payload: Any) -> T:
         text, zone, fold = (payload, None, 0) if isinstance(payload, str) else payload
@@ -89,7 +90,7 @@ def load_zope_date(payload: Any) -> DateTime:
 
 
 def dump_zone(zone: tzinfo | None) -> list[Any] | None:
-    """Return *zone* as JSON data, None for None."""
+    """Return *zone* as JSON data, None if *zone* is None."""
     if zone is None:
         return None
     for kind, (matches, dump, _load) in ZONES.items():
@@ -124,7 +125,8 @@ def _dump_dateutil_offset(zone: Any) -> list[Any]:
     return [name, offset.total_seconds()]
 
 
-#: kind -> (is the zone of that kind?, its arguments as JSON, arguments -> zone); the first match counts
+#: kind -> (zone -> whether it is of that kind, zone -> its arguments as JSON, arguments -> zone); the first match
+#: counts
 ZONES: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[..., tzinfo]]] = {
     "utc": (lambda z: z is UTC, _nothing, lambda: UTC),
     "pytz.utc": (lambda z: z is pytz.utc, _nothing, lambda: pytz.utc),
@@ -148,17 +150,17 @@ ZONES: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[...
     ),
 }
 
-#: Deeper nesting is refused: nothing sane is that deep, and a structure that contains itself is.
-#: A level can cost four in JSON, and orjson writes 254 at most.
+#: Maximum nesting; a structure that contains itself exceeds it.  A level can become four in JSON, and orjson writes 254
+#: at most.
 MAX_DEPTH = 50
 
-#: Subclasses of these are kept as the plain type; datetime before date, its base.
+#: Types whose subclasses are encoded as the plain type; datetime precedes its base, date.
 SCALARS = (str, int, float, datetime, date, time, timedelta)
 
-#: What decoders raise for a payload that no encoder wrote.
+#: Exceptions that decoders raise for a payload that no encoder wrote.
 BAD_PAYLOAD = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
-#: Takes the value and how many levels may be nested in it; returns JSON data.
+#: (value, number of levels that may be nested in it) -> JSON data
 Encoder = Callable[[Any, int], Any]
 
 _encoders: dict[type, Encoder] = {}
@@ -166,11 +168,11 @@ _decoders: dict[str, Callable[[Any], Any]] = {}
 
 
 class CodecError(ValueError):
-    """A value cannot be kept in ``idx``, or ``idx`` holds what this codec did not write."""
+    """A value has no form in ``idx``, or ``idx`` contains data that this codec did not write."""
 
 
 def encode(value: Any) -> Any:
-    """Return *value* as JSON data that ``json``, ``orjson`` and jsonb take.
+    """Return *value* as JSON data for ``json``, ``orjson`` and jsonb.
 
     Raises CodecError for a type without a marker and for nesting deeper than MAX_DEPTH.
     """
@@ -181,7 +183,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(obj: Any) -> Any:
-    """Return the value that ``encode`` made *obj* from.
+    """Return the value that ``encode`` returned *obj* for.
 
     Raises CodecError for an unknown marker and for a payload that does not fit its marker.
     """
@@ -204,7 +206,7 @@ def _decode_marker(obj: dict[str, Any]) -> Any:
         return _decoders[name](obj[name])
     except CodecError:
         raise
-    except (*BAD_PAYLOAD, SystemError) as exc:  # SystemError: of zope.i18nmessageid, for a message of no text
+    except (*BAD_PAYLOAD, SystemError) as exc:  # zope.i18nmessageid raises SystemError for a message that is no text
         raise CodecError(f"payload of {name} is damaged: {exc!r:.200}") from exc
 
 
@@ -218,7 +220,7 @@ def _encode(value: Any, room: int) -> Any:
 
 
 def _encode_other(value: Any, room: int) -> Any:
-    """Encode an acquisition-wrapped value or an instance of a scalar type's subclass."""
+    """Encode an acquisition-wrapped value, or an instance of a subclass of a scalar type."""
     base = aq_base(value)
     if base is not value:
         return _encode(base, room)
@@ -235,7 +237,7 @@ def _encode_str(value: str, room: int) -> Any:
 
 
 def _is_clean(text: str) -> bool:
-    """True if jsonb takes the string: no NUL, no lone surrogates."""
+    """Return True if jsonb accepts *text*: it has no NUL and no lone surrogates."""
     if "\0" in text:
         return False
     try:
@@ -254,7 +256,7 @@ def _encode_int(value: int, room: int) -> Any:
 
 
 def _encode_float(value: float, room: int) -> Any:
-    # jsonb is numeric inside: it writes 1e16 out as an integer, and has no -0.0, NaN and infinity
+    # jsonb stores numbers as numeric: it prints 1e16 as an integer, and has no -0.0, NaN or infinity
     text = float.__repr__(value)
     if text.strip("-0123456789") == "." and text != "-0.0":
         return float(text)
@@ -266,7 +268,7 @@ def _encode_list(value: Any, room: int) -> Any:
 
 
 def _encode_set(value: Any, room: int) -> Any:
-    return sorted(_encode_list(value, room), key=repr)  # the same JSON in every process
+    return sorted(_encode_list(value, room), key=repr)  # sorted, so that every process writes the same JSON
 
 
 def _encode_dict(value: dict[Any, Any], room: int) -> Any:

@@ -1,4 +1,4 @@
-"""What the catalog keeps of an object, and which attributes it need not be asked for."""
+"""Extracts column and idx values from objects, and caches which attributes an object lacks."""
 
 from Acquisition import aq_base
 from Acquisition import aq_parent
@@ -26,7 +26,7 @@ _missing = object()
 class Extraction:
     """Columns and idx values of one object.
 
-    *path* names the object in the log; *obj* gives its attributes.
+    *path* identifies the object in the log; the attributes are read from *obj*.
     """
 
     def __init__(self, path: str, obj: Any) -> None:
@@ -38,7 +38,7 @@ class Extraction:
         self._reported: set[tuple[str, str]] = set()
 
     def add_indexes(self, translators: Iterable[IndexTranslator], metadata: Iterable[str]) -> None:
-        """Take the index values; those that are not metadata too go into idx under the index's name."""
+        """Extract the columns and idx values of indexes; idx gets no value of an index in *metadata*, names of columns."""
         metadata = set(metadata)
         for translator in translators:
             values = translator.extract(self.object, self._reporter(translator.id))
@@ -49,7 +49,7 @@ class Extraction:
                 self._keep(translator.id, _missing if values is None else translator.entry(values))
 
     def add_metadata(self, names: Iterable[str]) -> None:
-        """Take the metadata columns *names*; one the object does not have stays Missing.Value."""
+        """Extract the metadata columns *names*; an attribute that the object lacks remains Missing.Value."""
         for name in names:
             value = getattr(self.object, name, Missing.MV)
             if value is not Missing.MV and safe_callable(value):
@@ -67,7 +67,7 @@ class Extraction:
             self.vanished.add(name)
 
     def _reporter(self, name: str) -> Callable[[str], None]:
-        """Return what logs a message about *name*, and the same one only once."""
+        """Return a function that logs each different message about *name* once."""
 
         def report(message: str) -> None:
             if (name, message) not in self._reported:
@@ -88,26 +88,27 @@ SCRIPT = "Script (Python)"
 
 
 class Lacking:
-    """Remembers per container, for one transaction, that an attribute cannot be acquired.
+    """Cache, for one transaction, of attributes that cannot be acquired from containers.
 
-    An indexable object asks its object for each attribute, with all that contains it up to the root of Zope, and takes what
-    is acquired only if it is a Script (Python).  Many indexes have no value for most objects.
+    An indexable wrapper looks up each attribute on its object and on all containers up to the root of Zope, and uses an
+    acquired value only if it is a Script (Python).  Many indexes have no value for most objects.
     """
 
     def __init__(self) -> None:
-        #: names that an object has lacked
+        #: names of attributes that an object has lacked
         self._names: set[str] = set()
-        #: containers by their id in memory, and kept so that it stays theirs: name -> whether they give a script
+        #: id() of a container -> (the container, {name: whether a script of that name is acquired}); the reference
+        #: prevents reuse of the id
         self._containers: dict[int, tuple[Any, dict[str, bool]]] = {}
 
     def add(self, name: str) -> None:
-        """Note that an object has lacked the attribute *name*."""
+        """Record that an object lacks the attribute *name*."""
         self._names.add(name)
 
     def is_lacked(self, indexable: Any, name: str) -> bool:
-        """Return True if *indexable* is sure to raise AttributeError for *name*; False says nothing.
+        """Return True if *indexable* is certain to raise AttributeError for *name*; False means that it is unknown.
 
-        Asks what ``IndexableObjectWrapper.__getattr__`` does, but for the containers.
+        Makes the checks of ``IndexableObjectWrapper.__getattr__``, with cached results for containers.
         """
         if name not in self._names or type(indexable) is not IndexableObjectWrapper:
             return False
@@ -121,7 +122,7 @@ class Lacking:
         return not hasattr(aq_base(obj), name) and not self._gives_script(aq_parent(obj), name)
 
     def _gives_script(self, container: Any, name: str) -> bool:
-        """Return whether what is in *container* acquires a script *name* from it."""
+        """Return whether an object in *container* acquires a Script (Python) called *name*."""
         if container is None:
             return False
         base = aq_base(container)

@@ -1,4 +1,4 @@
-"""A transaction's data manager for what it changes in catalogs: abort, savepoints, commit."""
+"""The data manager of a transaction's pending catalog changes: abort, savepoints, commit."""
 
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexing.overlap import seen_rows
@@ -25,14 +25,15 @@ committing = Committing()
 
 
 def change(session: Session, tool: Any, zoid: int, site_path: str | None) -> CatalogPending:
-    """Return the pending changes of the catalog *tool* for writing; joins the transaction.
+    """Return the pending changes of the catalog *tool*, to be extended; joins the transaction.
 
-    *site_path* is the path of the site whose catalog it is, None if it is not a site's.  Raises ReadOnlyError.
+    *site_path* is the path of the site whose catalog *tool* is, None if it is not a site's catalog.  Raises
+    ReadOnlyError.
     """
     require_writable(session.jar)
     session.materialize_results()
     PendingManager.of(session).join()
-    # A commit without a changed object reaches the storage only when the connection has joined.
+    # Without changed objects, a commit reaches the storage only if the connection has joined the transaction.
     session.jar._register()
     if zoid not in session.pending:
         session.pending[zoid] = CatalogPending(tool, zoid)
@@ -42,12 +43,13 @@ def change(session: Session, tool: Any, zoid: int, site_path: str | None) -> Cat
 
 
 def resolve_pending(session: Session, pending: CatalogPending) -> None:
-    """Give entries that are *pending* their rids, as the snapshot of *session* knows them."""
+    """Assign rids to the *pending* entries, according to the rows in the snapshot of *session*."""
     entries = unresolved(pending)
     if entries:
         rows = []
         if pending.cleared:
-            # The commit compares with what was cleared, which can be told by this snapshot only.
+            # The commit refuses to clear a relation that has changed since this snapshot, so it needs the state in the
+            # snapshot.
             session.read_states()
         else:
             rows = seen_rows(session, pending.zoid, entries)
@@ -57,31 +59,31 @@ def resolve_pending(session: Session, pending: CatalogPending) -> None:
 
 @implementer(ISavepointDataManager)
 class PendingManager:
-    """Ties a session's pending changes to its transaction; ``PendingManager.of(session)`` finds or makes it."""
+    """Data manager of the pending changes of *session*; ``PendingManager.of(session)`` returns or creates it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.transaction_manager = None
-        #: objects whose idx is being stored with their state in the running commit
+        #: zoids of objects whose idx is stored with their state in the running commit
         self.idx_written: set[int] = set()
         self._joined = False
 
     @classmethod
     def of(cls, session: Session) -> "PendingManager":
-        """Return the one of *session*."""
+        """Return the manager of *session*, created if necessary."""
         if session.manager is None:
             session.manager = cls(session)
         manager: PendingManager = session.manager
         return manager
 
     def join(self) -> None:
-        """Join the transaction, unless that is done."""
+        """Join the transaction, unless this has been done."""
         if not self._joined:
             self._joined = True
             self.session.jar.transaction_manager.get().join(self)
 
     def sortKey(self) -> str:
-        # Before every storage: pending rows must be settled when the storage begins to store objects.
+        # Sorts before every storage: pending rows must be resolved before the storage begins to store objects.
         return "!plone.pgcatalog"
 
     def abort(self, txn: Any) -> None:
@@ -119,7 +121,7 @@ class PendingManager:
 
 @implementer(IDataManagerSavepoint)
 class PendingSavepoint:
-    """A state of the pending changes to which a transaction can go back."""
+    """A state of the pending changes that a transaction can return to."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

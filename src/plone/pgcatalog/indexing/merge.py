@@ -1,8 +1,8 @@
 """Merges what this transaction has catalogued with what others have changed in the same rows since its snapshot.
 
-The storage compares objects.  But rows are also written for objects that are not stored: those below a folder that
-moves, or whose roles change.  What was computed for them from an older snapshot must not replace newer values.  So
-of a row that others have changed, only what differs from the snapshot is written.  Pure: no SQL.
+The storage compares objects.  But rows are also written for objects that are not stored: objects below a folder that
+moves, or whose roles change.  Values computed for them from an older snapshot must not replace newer values.  So of a
+row that others have changed, only the values that differ from the snapshot are written.  Pure: no SQL.
 """
 
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ from ZODB.POSException import ConflictError
 import orjson
 
 
-#: Stands for a key that an idx does not have.
+#: Value of a key that an idx does not have.
 ABSENT = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A row as it is now: its path, digests of its columns and of the values *ours* to be written, its idx."""
+    """The current state of a row: its path, digests of its columns, digests of the values *ours* to be written, its idx."""
 
     path: str
     columns: Mapping[str, str]
@@ -33,10 +33,13 @@ class Current:
 
 
 class Merge:
-    """What is left to write of *entries*.
+    """The changes of *entries* that remain to be written after a merge with those of other transactions.
 
-    *seen* are the rows of the snapshot by rid, *now* the rows as they are, *evicted* the rids of rows to delete.
-    Raises ConflictError where something else has taken an entry's place.
+    - *seen*: rows of the snapshot, by rid
+    - *now*: the same rows in their current state
+    - *evicted*: rids of rows to delete
+
+    Raises ConflictError if another transaction has catalogued something in the place of an entry.
     """
 
     def __init__(
@@ -53,16 +56,17 @@ class Merge:
         self.changed = {rid: self.live[rid] for rid in known if rid in self.now and self._differs(rid)}
         #: entries whose row others have removed
         self.removed = {rid: self.live[rid] for rid in known if rid not in self.now}
-        #: rid -> new path of the rows that this transaction moves and others have changed
+        #: rid -> new path of rows that this transaction moves and others have changed
         self.moved: dict[int, str] = {}
-        #: rids of rows where others have changed a value, as far as is known; and where we do
+        #: rids of rows that others have removed or changed a value of, as far as read; and of rows with a value changed
+        #: by us
         self.theirs: set[int] = set(self.removed)
         self.ours: set[int] = set()
         self._check_places()
 
     @property
     def differs(self) -> bool:
-        """True when others have written one of the rows."""
+        """True if others have written one of the rows."""
         return bool(self.changed or self.removed) or any(
             rid not in self.now or self._differs(rid) for rid in self.deleted
         )
@@ -100,9 +104,13 @@ class Merge:
     # -- values
 
     def take(self, entry: Entry, current: Current, always: frozenset[str], stored: bool) -> None:
-        """Leave of *entry* what differs from the snapshot; *always* are columns that are written in any case.
+        """Reduce *entry* to the values that differ from the snapshot.
 
-        *stored* says that its idx is already there.  Raises ConflictError when others have changed the same values.
+        - *current*: the current state of its row
+        - *always*: names of columns that are written in any case
+        - *stored*: True if the idx has already been written with its object
+
+        Raises ConflictError if others have changed the same values.
         """
         assert entry.rid is not None
         row = self.seen[entry.rid]
@@ -145,9 +153,9 @@ class Merge:
     # -- trees
 
     def follow(self) -> None:
-        """Give up what comes below a row that others have removed.
+        """Drop the entries below a row that others have removed.
 
-        Raises ConflictError for what comes below a row they have changed: it may have inherited what is outdated.
+        Raises ConflictError for an entry below a row that others have changed: it may have inherited outdated values.
         """
         touched = {self.paths[rid]: rid for rid in self.theirs}
         for rid, path in self.paths.items():
@@ -162,12 +170,12 @@ class Merge:
             self.live.pop(rid, None)
 
     def _stays_below(self, rid: int, above: int) -> bool:
-        """True when the row was below the other one in the snapshot, too."""
+        """Return True if the row *rid* was below the row *above* in the snapshot, too."""
         row, container = self.seen.get(rid), self.seen.get(above)
         return row is not None and container is not None and row.path.startswith(f"{container.path}/")
 
     def trees(self) -> list[str]:
-        """Return the paths of changed rows whose removal, move or change concerns what is below them, too."""
+        """Return the paths of changed rows whose removal, move or change affects the rows below them."""
         partial = [rid for rid, e in self.changed.items() if rid in self.ours and (rid in self.moved or not e.full)]
         gone = [rid for rid in self.deleted if rid in self.now and self._differs(rid)]
         return [self.now[rid].path for rid in (*partial, *gone)]
@@ -180,9 +188,9 @@ def our_changes(
     ours: Mapping[str, Any],
     always: frozenset[str] = frozenset(),
 ) -> set[str]:
-    """Return the names of the values *ours* that replace those of *now*: what differs from *old*.
+    """Return the names of values in *ours* to write in place of *now*: the values that differ from *old*, and *always*.
 
-    Raises ConflictError for one that others have changed, too, or may have: *old* does not have it.
+    Raises ConflictError for a value that others have changed, too, or may have changed because *old* lacks it.
     """
     changes = set()
     for name, value in ours.items():
@@ -198,7 +206,7 @@ def our_changes(
 
 
 def packed(value: Any) -> bytes:
-    """Return a JSON value so that equal ones are equal, and True is not 1."""
+    """Return a JSON value as canonical bytes: equal values have equal bytes, and True differs from 1."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 

@@ -1,4 +1,4 @@
-"""Which objects of a site belong into its catalog, and under which path and oid."""
+"""Selects the objects of a site that belong in its catalog, and their paths and oids."""
 
 from Acquisition import aq_base
 from Acquisition import aq_inner
@@ -22,10 +22,10 @@ from zope.component import queryMultiAdapter
 
 
 def oid_of(obj: Any, jar: Any) -> int | None:
-    """Return the oid of the content object behind *obj*, giving a new one its oid.
+    """Return the oid of the content object behind *obj*; a new object is assigned an oid.
 
-    None for an object that is not persistent, stands in no container, or belongs to another connection than
-    *jar*: the catalog keeps such an entry without reference to an object.
+    None for an object that is not persistent, has no container, or belongs to another connection than *jar*: the
+    catalog stores such an entry without a reference to an object.
     """
     real = unwrap_indexable(obj)
     base = aq_base(real)
@@ -45,24 +45,24 @@ def unwrap_indexable(obj: Any) -> Any:
 
 
 def is_rid(value: Any) -> bool:
-    """True for what can be the record id of a row."""
+    """Return True if *value* is possible as a record id: a signed integer of 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def clean_path(uid: str) -> str:
-    """Return *uid* as PostgreSQL can hold it: NUL and lone surrogates become U+FFFD, as in path indexes."""
+    """Return *uid* as PostgreSQL can store it: NUL and lone surrogates become U+FFFD, and a long path is cut."""
     return storable_path(uid)
 
 
 def site_path(tool: Any) -> str | None:
-    """Return the path of the site whose portal_catalog *tool* is, None if it is another catalog."""
+    """Return the path of the site whose portal_catalog is *tool*, None for another catalog."""
     parent = aq_parent(aq_inner(tool))
     if tool.getId() != "portal_catalog" or not ISiteRoot.providedBy(parent):
         return None
     return "/".join(parent.getPhysicalPath())
 
 
-#: Annotation under which plone.app.discussion keeps an object's comments.
+#: Annotation key of an object's comments, from plone.app.discussion.
 CONVERSATION = "plone.app.discussion:conversation"
 
 
@@ -71,10 +71,11 @@ def content_of(
     on_dangling: Callable[[str], object] = lambda path: None,
     on_gone: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (path, object) of everything that belongs into *catalog*, depth first.
+    """Yield (path, object) for each object that belongs in *catalog*, depth first.
 
-    *on_dangling* is told the path of each id that a folder names and has no object for, *on_gone* that of each object which
-    the database has no more, or not as a whole, although it refers to it.  Without the latter this raises POSKeyError.
+    - *on_dangling*: called with the path of each id that a folder lists without having an object for it
+    - *on_gone*: called with the path of each object that the database refers to but lacks, wholly or in part; if None,
+      POSKeyError is raised
     """
     portal = aq_parent(aq_inner(catalog))
     yield from indexable(portal)
@@ -96,7 +97,7 @@ def _below(
 
 
 def _there[T](read: Callable[[], Iterable[T]], path: str, on_gone: Callable[[str], object] | None) -> list[T]:
-    """Return what *read* gives of what is at *path*; nothing if it needs an object that is gone, which *on_gone* is told."""
+    """Return the items that *read* returns for *path*; if an object is gone, call *on_gone* and return no items."""
     try:
         return list(read())
     except POSKeyError:
@@ -107,7 +108,7 @@ def _there[T](read: Callable[[], Iterable[T]], path: str, on_gone: Callable[[str
 
 
 def is_there(obj: Any) -> bool:
-    """True unless the database, which refers to *obj*, has it no more."""
+    """Return False if the database refers to *obj* but does not have it."""
     try:
         base_hasattr(obj, "getPhysicalPath")
     except POSKeyError:
@@ -116,7 +117,7 @@ def is_there(obj: Any) -> bool:
 
 
 def indexable(obj: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (path, object) of *obj* and its comments when it is content: when it has its own method reindexObject."""
+    """Yield (path, object) of *obj* and its comments if *obj* is content: if it has its own method reindexObject."""
     if not (base_hasattr(obj, "reindexObject") and safe_callable(obj.reindexObject)):
         return
     if base_hasattr(obj, "manage_catalogClear"):
@@ -129,7 +130,7 @@ def indexable(obj: Any) -> Iterator[tuple[str, Any]]:
 
 
 def child_ids(container: Any) -> list[str]:
-    """Return the ids of what *container* contains, none for an object that is no container."""
+    """Return the ids of the children of *container*, an empty list for an object that is not a container."""
     if not base_hasattr(container, "objectItems"):
         return []
     if base_hasattr(container, "objectIds"):
@@ -138,12 +139,13 @@ def child_ids(container: Any) -> list[str]:
 
 
 def child(container: Any, id: str) -> Any:
-    """Return what *container* contains as *id*, None when it is not there any more, or nothing that can be acquired."""
+    """Return the child *id* of *container*, None if it does not exist; never an acquired object."""
     if base_hasattr(container, "_getOb"):
         try:
             return container._getOb(id, None)
         except AttributeError as error:
-            # A tool of an older Plone, whose class is a plain one in ours until the site is upgraded, has none.
+            # Until a site is upgraded, a tool of an older Plone may have a class without acquisition in the installed
+            # Plone.
             if error.name != "__of__":
                 raise
             return None
@@ -151,15 +153,15 @@ def child(container: Any, id: str) -> Any:
 
 
 def object_at(catalog: Any, path: str) -> Any:
-    """Return the object whose physical path is *path*, None when there is none."""
+    """Return the object whose physical path is *path*, None if there is no such object."""
     obj = catalog.unrestrictedTraverse(path, None)
     return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
 def fresh_entry(catalog: Any, path: str, obj: Any, lacking: KnownToLack | None = None) -> Entry:
-    """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise.
+    """Return the entry that cataloguing *obj* under *path* adds to *catalog*; exceptions of indexers propagate.
 
-    *lacking* is that of ``CachedAttributes``.
+    *lacking* is passed to ``CachedAttributes``.
     """
     indexable = queryMultiAdapter((obj, catalog), IIndexableObject, default=obj)
     entry: Entry = catalog._core.entry(indexable, path, lacking=lacking)

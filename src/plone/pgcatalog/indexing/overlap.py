@@ -1,4 +1,4 @@
-"""Reads what others have changed, since the snapshot, in the rows that this transaction is about to write."""
+"""Reads the changes that others have made, since the snapshot, to the rows that this transaction is about to write."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -22,24 +22,25 @@ from ZODB.POSException import ConflictError
 import orjson
 
 
-#: xmin is the transaction that wrote a row: it differs when anybody has written the row anew.
+#: xmin is the transaction that wrote a row version: it changes with each update.
 STORED_ROWS = load_sql("rows_stored")
-#: A row that has come below one of some paths since the snapshot with the newest tid: its object is stored then.
+#: Selects a row that was moved below one of some paths after the newest tid in the snapshot: its object was stored
+#: then.
 ARRIVED = load_sql("rows_arrived")
-#: Where the idx of a row is kept.
+#: SQL expression for the idx of a row.
 IDX = "COALESCE(c.idx, CASE WHEN c.rid = c.zoid THEN o.idx END)"
 NEWEST = "(SELECT max(tid) FROM transaction_log)"
-#: Keys of an idx that are read one by one; it takes less to read an idx as a whole than more of its keys.
+#: Maximum number of idx keys that are read one by one; reading a whole idx is cheaper than reading more keys.
 FEW_KEYS = 4
 
 
 def digests(values: Iterable[str]) -> str:
-    """Return the SQL expression of an array with a digest for each of *values*, as text."""
+    """Return an SQL expression for the text of an array with a digest of each of *values*, SQL expressions."""
     return f"ARRAY[{', '.join(f'hashtextextended(({v})::text, 0)' for v in values)}]::bigint[]::text"
 
 
 def stored_rows(relation: str, entries: Iterable[Entry], values: str = "") -> tuple[str, list[Any]]:
-    """Return the query, and its parameters, for the rows that *entries* may replace, with more *values*."""
+    """Return the query, and its parameters, for the rows that *entries* may replace; *values* are more columns to select."""
     entries = list(entries)
     paths = [e.path for e in entries]
     zoids = [e.zoid for e in entries if e.zoid is not None]
@@ -47,11 +48,12 @@ def stored_rows(relation: str, entries: Iterable[Entry], values: str = "") -> tu
 
 
 def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[SeenRow]:
-    """Return the rows of the catalog *zoid* that *entries* may replace, as *session*'s snapshot has them."""
+    """Return the rows of the catalog *zoid* that *entries* may replace, as in the snapshot of *session*."""
     state = session.read_states().get(zoid)
     if state is None:
         return []
-    # Values are read as digests, and only those that the entries may change: a tree whose roles change is many rows.
+    # Values are read as digests, and only of columns that the entries may change: a tree whose roles change has many
+    # rows.
     written = [e for e in entries if not e.deleted]
     whole = any(e.full for e in written)
     touched = {n for e in written for n in e.columns}
@@ -78,11 +80,14 @@ def merge(
     pending: CatalogPending,
     has_idx: set[int],
 ) -> Merge | None:
-    """Return what is left to write when others have changed rows of *pending*, None when they have not.
+    """Return the changes that remain to be written if others have changed rows of *pending*, otherwise None.
 
-    *cursor* is the commit's, *types* are the SQL types of the columns, *entries* those of *pending* with the values as they
-    are stored, *has_idx* the objects whose idx is stored with
-    their state.  Raises ConflictError when both have changed the same value.
+    - *cursor*: that of the commit
+    - *types*: column name -> SQL type
+    - *entries*: the entries of *pending*, with values as they are stored
+    - *has_idx*: zoids of the objects whose idx is stored with their state
+
+    Raises ConflictError if both have changed the same value.
     """
     cursor.execute(*stored_rows(state.relation, entries))
     result = Merge(entries, pending.seen, (SeenRow(*row) for row in cursor), set(pending.evicted))
@@ -104,7 +109,7 @@ def merge(
 def currents(
     cursor: Cursor[Any], state: CatalogState, types: dict[str, str], merge: Merge
 ) -> Iterable[tuple[Entry, Current]]:
-    """Yield the changed entries of *merge*, completed to what they would write, and what their rows have now."""
+    """Yield (entry, current row) for each changed entry of *merge*; the entry has all columns that it would write."""
     for rid, entry in merge.changed.items():
         columns = {n: entry.columns.get(n) for n in types if entry.new or n in entry.columns}
         names = [n for n in types if n in columns or n in merge.seen[rid].names]
@@ -119,7 +124,7 @@ def currents(
         yield replace(entry, columns=columns), current
 
 
-#: Rows whose digests are still those that they had.
+#: Selects the rids of rows whose digests are unchanged.
 SAME = """
 SELECT row.rid FROM unnest(%s::bigint[], %s::text[]) AS seen (rid, digests)
 JOIN {relation} AS row USING (rid) WHERE {digests} = seen.digests
@@ -127,9 +132,9 @@ JOIN {relation} AS row USING (rid) WHERE {digests} = seen.digests
 
 
 def changed_objects(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> dict[str, list[int]]:
-    """Return kind of jobs -> zoids of the objects that need one, because a column that it is about has got another value.
+    """Return kind of job -> zoids of the objects that need it, because one of the columns for this kind has changed.
 
-    *cursor*, the commit's, has written the rows into *relation*.
+    *cursor* is that of the commit, and has written the rows into *relation*.
     """
     entries = [entry for entry in pending.live() if entry.jobs_of_columns and entry.zoid is not None]
     found: dict[str, list[int]] = {}
@@ -145,7 +150,7 @@ def changed_objects(cursor: Cursor[Any], pending: CatalogPending, relation: str)
 def _unchanged(
     cursor: Cursor[Any], pending: CatalogPending, relation: str, kind: str, entries: Iterable[Entry]
 ) -> set[int]:
-    """Return the rids of those of *entries* that have in no column that jobs of *kind* are about another value than before."""
+    """Return the rids of *entries* that have the same values as before in all columns for jobs of *kind*."""
     by_columns: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     same = set()
     for entry in entries:

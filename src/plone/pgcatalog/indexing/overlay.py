@@ -1,12 +1,12 @@
 """Shows a transaction its own uncommitted catalog rows.
 
-A temporary table on the snapshot connection holds the pending rows as a whole, and a row without path for each
-committed row that goes; the catalog's source becomes "committed rows whose rid is not there, UNION ALL pending
-rows".  It is made when a search meets pending changes, never otherwise, and PostgreSQL empties it when the
+A temporary table on the snapshot connection contains the pending rows as a whole, and a tombstone (a row without path)
+for each committed row that is deleted.  The catalog's source becomes "committed rows whose rid is not in the table,
+UNION ALL pending rows".  The table is created when a search meets pending changes, and PostgreSQL empties it when the
 snapshot ends.
 
-Plone searches for each object of a tree it moves.  So a search is told only what changed since the last one, and
-finds single pending rows by an index.
+Plone searches for each object of a tree that it moves.  So a search writes only the changes since the last search to
+the table, and finds single pending rows by an index.
 """
 
 from collections.abc import Collection
@@ -27,7 +27,7 @@ from plone.pgcatalog.sql.values import set_number
 from typing import Any
 
 
-#: Lists of pending rows that nobody has saved, of all catalogs.
+#: Temporary table with the unsaved lists of pending rows, of all catalogs.
 LISTS = "pg_temp.pgcatalog_pending_lists"
 MAKE_LISTS = (
     'CREATE TEMP TABLE IF NOT EXISTS pgcatalog_pending_lists (number bigint PRIMARY KEY, vals text[] COLLATE "C")'
@@ -37,7 +37,7 @@ FIXED = ("rid", "path", "zoid")
 
 
 class ScratchTable:
-    """A temporary table with the columns of a catalog, on the snapshot connection; emptied when that ends."""
+    """A temporary table with the columns of a catalog, on the snapshot connection; emptied when the snapshot ends."""
 
     def __init__(self, session: Session, name: str, layout: Layout, indexes: Sequence[str] = ()) -> None:
         self.messages = session.messages
@@ -58,11 +58,11 @@ class ScratchTable:
         self._create = "; ".join([table, *statements])
 
     def create(self) -> None:
-        """Create the table if it is not there."""
+        """Create the table if it does not exist."""
         self.messages.run(self._create)
 
     def clear(self, paths: list[str] | None = None) -> None:
-        """Remove the rows at *paths*, or all."""
+        """Delete the rows at *paths*, or all rows."""
         if paths is None:
             self.messages.write(f"DELETE FROM {self.name}", ())
         else:
@@ -78,12 +78,12 @@ class ScratchTable:
         )
 
     def mark_moved(self, rids: list[int]) -> None:
-        """Note that the rows *rids* had another path before."""
+        """Mark the rows *rids* as moved from another path."""
         if rids:
             self.messages.write(f"UPDATE {self.name} SET moved = true WHERE rid = ANY(%s::bigint[])", (rids,))
 
     def add_tombstones(self, rids: list[int]) -> None:
-        """Insert rows that are nothing but their *rids*."""
+        """Insert rows that consist of a record id only, one for each of *rids*."""
         if rids:
             self.messages.write(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
 
@@ -102,18 +102,18 @@ class Overlay:
         self.fill()
 
     def fill(self) -> None:
-        """Create the table, and have the next message write the pending rows, unless some are being resolved."""
+        """Create the table, and have the next message write the pending rows, unless some have no rid yet."""
         self.table.create()
         self.pending.reset = True
-        #: the lists of pending rows, and maybe of some that are pending no more
+        #: lists of pending rows, and possibly of rows that are no longer pending
         self.sets = KnownSets(is_bounded=False)
-        #: the table with those that are not saved; empty as long as there are none
+        #: name of the table with the unsaved lists; empty while there are none
         self.lists = ""
         if not self.pending.unsettled:
             self._write()
 
     def source(self) -> Source:
-        """Return the union of committed and pending rows, after bringing the latter up to date."""
+        """Return the union of committed and pending rows, after the table was updated."""
         resolve_pending(self.session, self.pending)
         self._write()
         state = None if self.pending.cleared else self.session.read_states().get(self.pending.zoid)
@@ -127,12 +127,12 @@ class Overlay:
         return f"({committed} UNION ALL {pending}) AS catalog", ()
 
     def moved(self) -> str:
-        """Return the SQL condition for rows of the source that the transaction has moved."""
+        """Return the SQL condition for rows of the source that this transaction has moved."""
         moved = f"SELECT moved FROM {self.table.name} AS here WHERE here.rid = catalog.rid AND here.path IS NOT NULL"
         return f"({moved}) IS TRUE"
 
     def _committed(self, state: CatalogState) -> str:
-        """The columns of the committed relation, NULL for what it has not got or is about to lose."""
+        """Return the columns to select from the committed relation: NULL for missing columns and for those to be emptied."""
         lost = self.pending.cleared_columns
         columns = [
             c.quoted if c.name in state.columns and c.name not in lost else f"NULL::{c.type} AS {c.quoted}"
@@ -141,7 +141,7 @@ class Overlay:
         return ", ".join([*FIXED, *columns])
 
     def _write(self) -> None:
-        """Have the next message write what has changed since the last time."""
+        """Have the next message write the changes since the last call."""
         pending = self.pending
         if pending.reset:
             self.table.clear()
@@ -163,7 +163,7 @@ class Overlay:
         pending.dirty.clear()
 
     def _learn(self, entries: list[Entry]) -> None:
-        """Note the lists of *entries*, in the database those that it has not."""
+        """Cache the lists of *entries*; have the unsaved ones written to the table of lists."""
         lists = list(sets_of(entries, self.stored.interned_columns))
         saved = self.session.generations.sets
         new = {number: values for number, _, values in lists if number not in self.sets and number not in saved}
@@ -176,7 +176,7 @@ class Overlay:
             self.session.messages.write(query, *new.items())
 
     def _insert_changed(self, entries: list[Entry]) -> None:
-        """Copy committed rows and change what the partial *entries* change."""
+        """Copy the committed rows of the partial *entries*, and apply the changes of these."""
         state = self.session.read_states().get(self.pending.zoid)
         if not entries or state is None:
             return
@@ -196,7 +196,7 @@ class Overlay:
 
 
 def sets_of(entries: Iterable[Entry], names: Collection[str]) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield (number, column, list) of the lists that *entries* have in the columns *names*."""
+    """Yield (number, column, list) for each list that *entries* have in the columns *names*."""
     for entry in entries:
         for name in names:
             values = entry.columns.get(name)
@@ -205,7 +205,7 @@ def sets_of(entries: Iterable[Entry], names: Collection[str]) -> Iterator[tuple[
 
 
 def by_columns(entries: list[Entry], names: Any) -> list[tuple[tuple[str, ...], list[Entry]]]:
-    """Group partial *entries* by the columns of *names* that they change, leaving out those that change none."""
+    """Return partial *entries* grouped by the columns in *names* that they change, without entries that change none."""
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         columns = tuple(sorted(n for n in entry.columns if n in names))

@@ -1,7 +1,7 @@
-"""What a transaction has catalogued, moved and removed, and has not committed yet.
+"""The changes of a transaction to catalogs that are not committed yet: entries catalogued, moved and removed.
 
-Pure bookkeeping in Python: no SQL.  The overlay shows it to the transaction's own searches, the writer puts
-it into PostgreSQL inside the storage's commit.
+Pure bookkeeping in Python: no SQL.  The overlay shows the changes to the transaction's own searches, the writer writes
+them to PostgreSQL inside the storage's commit.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 
-#: What a savepoint keeps besides the dictionaries.
+#: Attributes that a savepoint copies; the dictionaries have a journal.
 SCALARS = (
     "site_path",
     "cleared",
@@ -32,32 +32,32 @@ _absent = object()
 
 
 class Mark:
-    """A position in a journal; as long as it is referenced, the journal can go back to it."""
+    """A position in a journal; the journal can return to it while it is referenced."""
 
     def __init__(self, position: int, state: Any) -> None:
         self.position = position
-        #: whatever the journal's owner wants to have back
+        #: data of the journal's owner, to be restored with the position
         self.state = state
 
 
 class Journal:
-    """What undoes the changes of its dictionaries, newest last; empty while no mark is alive.
+    """Undo log of the changes of its dictionaries, newest last; empty while no mark is alive.
 
-    Plone sets savepoints for each object of a tree it copies.  A copy of everything pending for each of them would
-    take time, and memory, that grow with the square of the tree.
+    Plone sets a savepoint for each object of a tree that it copies.  If each one copied all pending changes, time and
+    memory would grow with the square of the tree's size.
     """
 
     def __init__(self) -> None:
         self._marks: WeakSet[Mark] = WeakSet()
         self._undo: list[tuple[JournaledDict, Any, Any]] = []
-        #: position of the first element of the list: older ones are forgotten
+        #: position of the first element of the list; older ones have been discarded
         self._start = 0
 
     def __len__(self) -> int:
         return len(self._undo)
 
     def mark(self, state: Any) -> Mark:
-        """Return a mark of now, that keeps *state*; forget what no older mark needs."""
+        """Return a mark of the current position with *state*; discard the part of the log that no older mark needs."""
         position = self._start + len(self._undo)
         oldest = min((mark.position for mark in self._marks), default=position)
         del self._undo[: oldest - self._start]
@@ -67,7 +67,7 @@ class Journal:
         return mark
 
     def go_back(self, mark: Mark) -> None:
-        """Undo everything since *mark*, which can be gone back to again."""
+        """Undo all changes since *mark*, which stays usable."""
         while len(self._undo) > mark.position - self._start:
             target, key, value = self._undo.pop()
             if value is _absent:
@@ -76,13 +76,13 @@ class Journal:
                 dict.__setitem__(target, key, value)
 
     def note(self, target: "JournaledDict", key: Any) -> None:
-        """Note what *target* has at *key*, which is about to change."""
+        """Log the value of *target* at *key*, which is about to change."""
         if self._marks:
             self._undo.append((target, key, target.get(key, _absent)))
 
 
 class JournaledDict(dict[Any, Any]):
-    """A dict whose changes, by the methods defined here, *journal* can take back."""
+    """A dict whose changes, made by the methods defined here, *journal* can undo."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__()
@@ -97,13 +97,13 @@ class JournaledDict(dict[Any, Any]):
         super().__delitem__(key)
 
     def pop(self, key: Any, default: Any = None) -> Any:
-        """Remove *key*; return what it had, *default* if it was not there."""
+        """Remove *key* and return its value, *default* if it is absent."""
         if key in self:
             self._journal.note(self, key)
         return super().pop(key, default)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all items."""
         for key in self:
             self._journal.note(self, key)
         super().clear()
@@ -111,11 +111,14 @@ class JournaledDict(dict[Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One catalogued path with changes waiting.
+    """Pending changes of one catalogued path.
 
-    ``columns`` maps column names to values, ``idx`` idx keys to JSON values, ``vanished`` are idx keys whose
-    value is gone.  ``full`` entries replace the row; others change it, or make one with just these values
-    when the path was not catalogued (``exists`` False; None while nobody has looked).
+    - ``columns``: column name -> value
+    - ``idx``: idx key -> JSON value
+    - ``vanished``: idx keys that no longer have a value
+    - ``full``: the entry replaces the row; otherwise it changes the row, or creates one with only these values if there
+      is none
+    - ``exists``: whether there is a row; None until it is looked up
     """
 
     path: str
@@ -127,18 +130,18 @@ class Entry:
     columns: dict[str, Any] = field(default_factory=dict)
     idx: dict[str, Any] = field(default_factory=dict)
     vanished: frozenset[str] = frozenset()
-    #: gives the metadata (idx keys) of an entry that left them out, should its path turn out to be new
+    #: returns the metadata (idx keys) that the entry leaves out, in case its path turns out to be new
     late: Callable[[], dict[str, Any]] | None = None
-    #: the rid of the row that it was before it was moved as it is
+    #: rid of the row before it was moved with its values unchanged
     kept_rid: int | None = None
-    #: kinds of jobs that its object needs after the commit
+    #: kinds of jobs that the object needs after the commit
     jobs: frozenset[str] = frozenset()
-    #: kinds of jobs that it needs if one of some columns gets another value
+    #: kind of job -> columns; the object needs the job if one of them gets another value
     jobs_of_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def new(self) -> bool:
-        """True when the row is written as a whole."""
+        """True if the row is written as a whole."""
         return self.full or self.exists is False
 
     def merged(self, later: "Entry") -> "Entry":
@@ -157,9 +160,9 @@ class Entry:
 
 
 class SeenRow(NamedTuple):
-    """A committed row of the catalog; versions are PostgreSQL's, of the row and of its object.
+    """A committed row of the catalog; versions are PostgreSQL's (xmin), of the row and of its object's row.
 
-    ``object_version`` is None for an object that this very commit stores: that one the storage has compared.
+    ``object_version`` is None for an object that this very commit stores: the storage has compared that one.
     """
 
     rid: int
@@ -167,9 +170,10 @@ class SeenRow(NamedTuple):
     zoid: int | None
     row_version: str
     object_version: str | None
-    #: newest transaction in the snapshot
+    #: tid of the newest transaction in the snapshot
     newest: int = 0
-    #: digests of the columns ``names``, in their order, as an SQL array; and the idx, or its ``keys`` only, as JSON
+    #: digests of the columns ``names``, in this order, as text of an SQL array; idx as JSON text, only its ``keys``
+    #: unless None
     digests: str = "{}"
     idx: str | None = None
     names: tuple[str, ...] = ()
@@ -181,7 +185,7 @@ class SeenRow(NamedTuple):
 
 
 def by_name(names: Iterable[str], array: str) -> dict[str, str]:
-    """Return the SQL *array* of numbers, one for each of *names*, as a dict of texts."""
+    """Return *array*, text of an SQL array with a number for each of *names*, as a dict: name -> text of the number."""
     return dict(zip(names, array.strip("{}").split(","), strict=False))
 
 
@@ -191,8 +195,8 @@ class CatalogPending:
     def __init__(self, tool: Any, zoid: int) -> None:
         self.tool = tool
         self.zoid = zoid
-        #: path of the site whose catalog this is: what it knows of objects there is kept in object_state.idx, all
-        #: else in the catalog's own rows; None for a catalog that is not a site's
+        #: path of the site whose catalog this is, None if it is not a site's; the idx of objects below the path is
+        #: stored in object_state.idx, any other idx in the catalog's own rows
         self.site_path: str | None = None
         self._journal = Journal()
         self.entries: dict[str, Entry] = JournaledDict(self._journal)
@@ -201,47 +205,48 @@ class CatalogPending:
         #: committed rows that were looked up: path -> (rid, zoid), and back
         self.stored: dict[str, tuple[int, int | None]] = JournaledDict(self._journal)
         self.stored_paths: dict[int, str] = JournaledDict(self._journal)
-        #: committed rows as the snapshot has them, by rid: what another transaction may change meanwhile
+        #: rid -> committed row in the snapshot, for comparison: another transaction may change it meanwhile
         self.seen: dict[int, SeenRow] = {}
-        #: rid -> path of the entries that have got one
+        #: rid -> path, of the entries that have a rid
         self.owners: dict[int, str] = JournaledDict(self._journal)
-        #: committed rows to delete: removed, or their path now belongs to another object
+        #: rids of committed rows to delete: removed, or their path now belongs to another object
         self.evicted: dict[int, None] = JournaledDict(self._journal)
-        #: zoid -> path that the object has had in this transaction, and was removed from
+        #: zoid -> path where the object was in this transaction, and from which it was removed
         self.left: dict[int, str] = JournaledDict(self._journal)
-        #: what the mappings of ZCatalog's names say differently from the rows, until the commit: path -> rid and rid -> path,
-        #: None for what was deleted from one of them
+        #: differences between the mappings of ZCatalog's names and the rows, until the commit: path -> rid and rid ->
+        #: path, None for a key that was deleted from one of them
         self.uids: dict[str, int | None] = JournaledDict(self._journal)
         self.paths: dict[int, str | None] = JournaledDict(self._journal)
-        #: paths of the rows that were deleted from both
+        #: paths of the rows that were deleted from both mappings
         self.nameless: dict[str, None] = JournaledDict(self._journal)
         self.cleared = False
         self.cleared_columns: frozenset[str] = frozenset()
         self.layout_changed = False
         self.dropped = False
-        #: True when nothing is missing in a relation that this commit makes: the catalog is new, or filled anew
+        #: True if the relation that this commit creates will be complete: the catalog is new, or filled anew
         self.is_whole = False
-        #: makes, with the cursor of the commit, another relation the catalog's own: a finished rebuild
+        #: called with the commit's cursor and the state to install another relation, from a finished rebuild; returns
+        #: the new state
         self.replacement: Callable[[Any, Any], Any] | None = None
-        #: kinds of jobs about the catalog itself
+        #: kinds of jobs that concern the catalog itself
         self.own_jobs: frozenset[str] = frozenset()
         #: number of changes; the generation advances by it
         self.changes = 0
-        #: paths the overlay has not been told about
+        #: paths with changes that the overlay does not have yet
         self.dirty: set[str] = set()
-        #: evicted rows the overlay has not been told about
+        #: evicted rids that the overlay does not have yet
         self.unsynced_deletions: set[int] = set()
-        #: True when all that the overlay has been told is void
+        #: True if the content of the overlay is invalid
         self.reset = False
 
     @property
     def layout(self) -> Any:
-        """The layout that the catalog's indexes ask now."""
+        """The layout that the catalog's indexes require now."""
         return self.tool._core.layout()
 
     @property
     def steps(self) -> int:
-        """By how much the generation of the catalog advances with the commit."""
+        """The number by which the commit advances the catalog's generation."""
         return max(self.changes, 1)
 
     def put(self, entry: Entry) -> None:
@@ -257,7 +262,7 @@ class CatalogPending:
         self._enter(entry)
 
     def delete(self, path: str) -> None:
-        """Note that *path* is no longer catalogued."""
+        """Record that *path* is no longer catalogued."""
         self.changes += 1
         earlier = self.entries.get(path)
         if earlier is not None and not earlier.deleted:
@@ -265,7 +270,7 @@ class CatalogPending:
         self._enter(Entry(path, deleted=True))
 
     def delete_nameless(self) -> None:
-        """Remove the rows that have lost both their path and their rid in the mappings of ZCatalog's names."""
+        """Delete the rows that have lost both their path and their rid in the mappings of ZCatalog's names."""
         for path in list(self.nameless):
             self.delete(path)
 
@@ -278,34 +283,34 @@ class CatalogPending:
             self.unsettled[entry.path] = None
 
     def settle(self, entry: Entry) -> None:
-        """Put *entry*, which has a rid, into the place of the one without."""
+        """Replace the entry without a rid by *entry*, which has one."""
         self.entries[entry.path] = entry
         if entry.path in self.unsettled:
             del self.unsettled[entry.path]
 
     def complete(self, path: str) -> None:
-        """Give the entry at *path* the metadata it left out, if it is known now that it makes a row."""
+        """Add the metadata that the entry at *path* left out, if the entry has turned out to be a new row."""
         entry = self.entries[path]
         if entry.late is not None and entry.new:
             self.entries[path] = replace(entry, idx=entry.late() | entry.idx, late=None)
 
     def leave(self, zoid: int | None, path: str) -> None:
-        """Note that the object *zoid* is no longer at *path*."""
+        """Record that the object *zoid* is no longer at *path*."""
         if zoid is not None:
             self.left[zoid] = path
 
     def is_moved(self, entry: Entry) -> bool:
-        """True when the object of *entry* was at another path before, in this transaction or in the snapshot."""
+        """Return True if the object of *entry* was at another path before, in this transaction or in the snapshot."""
         return entry.zoid is not None and self.left.get(entry.zoid, entry.path) != entry.path
 
     def evict(self, rid: int) -> None:
-        """Note that the committed row *rid* goes."""
+        """Record that the committed row *rid* is to be deleted."""
         if rid not in self.evicted:
             self.evicted[rid] = None
             self.unsynced_deletions.add(rid)
 
     def clear(self) -> None:
-        """Forget everything, committed rows included."""
+        """Discard all entries, and record that all committed rows are to be deleted."""
         self.changes += 1
         self.entries.clear()
         self.unsettled.clear()
@@ -318,12 +323,12 @@ class CatalogPending:
         self.cleared_columns = frozenset()
 
     def forget_rows(self) -> None:
-        """Forget what is known of committed rows."""
+        """Clear the cached data of committed rows."""
         for mapping in (self.stored, self.stored_paths, self.owners, self.evicted, self.unsynced_deletions):
             mapping.clear()
 
     def clear_columns(self, names: frozenset[str]) -> None:
-        """Empty the columns *names* of all rows."""
+        """Record that the columns *names* become NULL in all rows."""
         self.changes += 1
         self.reset = True
         self.cleared_columns |= names
@@ -332,36 +337,36 @@ class CatalogPending:
             self.entries[path] = replace(entry, columns=kept)
 
     def see(self, rows: Iterable[SeenRow]) -> None:
-        """Note the committed *rows*, each with the most that is known of it."""
+        """Cache the committed *rows*; of several versions, the one with the most columns."""
         for row in rows:
             before = self.seen.get(row.rid)
             if before is None or len(before.names) <= len(row.names):
                 self.seen[row.rid] = row
 
     def snapshot(self) -> Mark:
-        """Return the state, for a savepoint."""
+        """Return a mark of the current state, for a savepoint."""
         return self._journal.mark({name: getattr(self, name) for name in SCALARS})
 
     def restore(self, mark: Mark) -> None:
-        """Go back to a state that ``snapshot`` returned (which stays reusable)."""
+        """Return to the state of *mark*, from ``snapshot``; *mark* stays usable."""
         self._journal.go_back(mark)
         for name, value in mark.state.items():
             setattr(self, name, value)
         self.reset = True
 
     def pending_at(self, rid: int) -> Entry | None:
-        """Return the entry that is the row *rid*, if one is pending."""
+        """Return the pending entry with the row id *rid*, None if there is none."""
         entry = self.entries.get(self.owners.get(rid, ""))
         return None if entry is None or entry.deleted or entry.rid != rid else entry
 
     def is_primary(self, entry: Entry) -> bool:
-        """True when the idx of *entry* lives in object_state."""
+        """Return True if the idx of *entry* is stored in object_state."""
         if self.site_path is None or entry.rid is None or entry.rid != entry.zoid:
             return False
         return f"{entry.path}/".startswith(f"{self.site_path}/")
 
     def jobs(self) -> dict[str, list[int]]:
-        """Return the zoids of the objects that need each kind of job, the tool's for the catalog itself."""
+        """Return kind of job -> zoids of the objects that need it; the tool's zoid for the catalog itself."""
         jobs: dict[str, list[int]] = {kind: [self.zoid] for kind in self.own_jobs}
         for entry in self.live():
             for kind in entry.jobs:
@@ -370,5 +375,5 @@ class CatalogPending:
         return jobs
 
     def live(self) -> list[Entry]:
-        """Return the entries that are rows, not removals."""
+        """Return the entries that are rows, without removals."""
         return [e for e in self.entries.values() if not e.deleted]

@@ -1,10 +1,10 @@
 """The storage's hooks: the only place where the catalog writes.
 
-Registered once with the storage of each opened database; knows nothing but its database.
+Registered once with the storage of each opened database; depends on its database only.
 
-What a transaction changed in a catalog is not part of any object, so the storage cannot undo it.  The writer logs the
-paths (history-preserving storages only); when an undo is committed, a transaction of its own catalogues those paths anew,
-or forgets them.
+The storage cannot undo changes of a catalog, because they are not part of any object.  So the writer logs the changed
+paths (history-preserving storages only); when an undo is committed, a separate transaction catalogues the objects at
+those paths again, or uncatalogues the paths.
 """
 
 from Acquisition import aq_base
@@ -63,9 +63,9 @@ import transaction
 
 logger = logging.getLogger(__name__)
 
-#: The loggers of ZODB's connections and of what the storage has for each.
+#: Loggers of ZODB's connections and of their storage instances.
 CONNECTION_LOGS = ("ZODB.Connection", "zodb_pgjsonb.instance")
-#: An array is a change, [what is set, [what goes]], of an idx that others may have changed in other keys.
+#: An array is a change of an idx, ``[{key: new value}, [removed keys]]``: others may have changed other keys.
 UPDATE_IDX = """
 CASE WHEN jsonb_typeof(EXCLUDED.idx) = 'array'
     THEN (COALESCE(object_state.idx, '{}') - ARRAY(SELECT jsonb_array_elements_text(EXCLUDED.idx -> 1)))
@@ -74,7 +74,7 @@ CASE WHEN jsonb_typeof(EXCLUDED.idx) = 'array'
 """
 
 
-#: An undo changes the rows that the transactions undone by it have changed; its own tid is the newest in the log.
+#: An undo changes the rows that the undone transactions changed; its own tid is the newest in the log.
 LOG_UNDONE = (
     "INSERT INTO pgcatalog_changes (tid, catalog, path)"
     " SELECT DISTINCT (SELECT max(tid) FROM transaction_log), catalog, path FROM pgcatalog_changes WHERE tid = ANY(%s)"
@@ -85,14 +85,14 @@ LOG_UNDONE = (
 class PGCatalogStateProcessor:
     """State processor of zodb-pgjsonb (duck-typed; see its ``IStateProcessor``).
 
-    The class name is the key under which the storage remembers that the schema is there.
+    The storage records under the class name that the schema exists.
     """
 
     def __init__(self, database: Any) -> None:
         self._database = ref(database)
-        #: False before the first commit of this process: an earlier one may have left retired relations behind
+        #: False before the first commit of this process: an earlier process may have left retired relations
         self._cleaned_up = False
-        #: psycopg connection -> transactions that its running commit undoes
+        #: psycopg connection -> tids that its running commit undoes
         self._undone: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
 
     def get_extra_columns(self) -> list[ExtraColumn]:
@@ -102,7 +102,7 @@ class PGCatalogStateProcessor:
         return load_sql("base")
 
     def process(self, zoid: int, class_mod: str, class_name: str, state: Any) -> dict[str, Any] | None:
-        """Return the idx of an object, or the change of it, if this commit changes it, else None (keep it)."""
+        """Return {"idx": JSON text of an object's idx or its change}, None if this commit does not change it."""
         for manager in self._managers():
             for pending in manager.session.pending.values():
                 entry = primary_entry(pending, zoid)
@@ -112,9 +112,9 @@ class PGCatalogStateProcessor:
         return None
 
     def finalize(self, cursor: Cursor[Any]) -> None:
-        """Write all catalogs that have something pending; an exception aborts the commit.
+        """Write all catalogs with pending changes; an exception aborts the commit.
 
-        Raises ClockBehind or HistoryChanged for a commit that others would not see, or that has not seen others.
+        Raises ClockBehind if others would not see the commit, HistoryChanged if transactions that were seen are lost.
         """
         with transient_when_lost(cursor.connection), transient_when_locked():
             check_order(self._database(), cursor)
@@ -128,13 +128,13 @@ class PGCatalogStateProcessor:
                     self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:
-        """Let the catalogs follow the undo of *tid*, as soon as it is committed, and the undo of that undo."""
-        # After a commit that fails before its end, the next one on this connection logs too much, which does no harm.
+        """Have the catalogs follow the undo of *tid* after its commit, and log it for an undo of the undo."""
+        # If a commit fails before its end, the next one on this connection logs too many paths, which is harmless.
         self._undone.setdefault(cursor.connection, []).append(tid)
         follow_undo(self._database(), cursor, tid)
 
     def _clean_up(self, session: Session, pending: CatalogPending) -> None:
-        """Have retired relations dropped after the commit that retires some, and after the first."""
+        """Have retired relations dropped after a commit that retires some, and after the first commit."""
         if pending.cleared or pending.dropped or pending.replacement is not None or not self._cleaned_up:
             self._cleaned_up = True
             drop_after_commit(session)
@@ -145,7 +145,7 @@ class PGCatalogStateProcessor:
 
 
 def put_jobs(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> None:
-    """Put the jobs that the *pending* changes make necessary, which *cursor* has written into *relation*."""
+    """Put the jobs that the *pending* changes require; *cursor* has written the changes into *relation*."""
     jobs = pending.jobs()
     for kind, zoids in changed_objects(cursor, pending, relation).items():
         jobs.setdefault(kind, []).extend(zoids)
@@ -154,7 +154,10 @@ def put_jobs(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> Non
 
 
 def dump_change(pending: CatalogPending, entry: Entry) -> str:
-    """Return as JSON text what *entry* changes of its object's idx; the whole idx for a row that is new."""
+    """Return as JSON text how *entry* changes its object's idx.
+
+    The text is ``[{key: new value}, [removed keys]]``, or the whole idx if the old one is unknown.
+    """
     if not entry.new:
         return dump([entry.idx, sorted(entry.vanished)])
     row = None if pending.cleared or entry.rid is None else pending.seen.get(entry.rid)
@@ -167,7 +170,7 @@ def dump_change(pending: CatalogPending, entry: Entry) -> str:
 
 
 def primary_entry(pending: CatalogPending, zoid: int) -> Any:
-    """Return the pending row whose idx belongs to the object *zoid*, or None."""
+    """Return the pending entry whose idx belongs to the object *zoid*, None if there is none."""
     entry = pending.entries.get(pending.owners.get(zoid, ""))
     if entry is None or entry.deleted or entry.rid != zoid or not pending.is_primary(entry):
         return None
@@ -175,9 +178,9 @@ def primary_entry(pending: CatalogPending, zoid: int) -> Any:
 
 
 def register(database: Any) -> bool:
-    """Register the processor with the storage of *database* unless it has one; False when it is not zodb-pgjsonb.
+    """Register the processor with the storage of *database* if necessary; return False if it is not zodb-pgjsonb.
 
-    Raises UnknownStorage for a zodb-pgjsonb that lacks what we use.
+    Raises UnknownStorage for a zodb-pgjsonb that lacks a feature that we use.
     """
     if not hasattr(database.storage, "register_state_processor"):
         return False
@@ -185,7 +188,7 @@ def register(database: Any) -> bool:
     if not any(isinstance(p, PGCatalogStateProcessor) for p in processors(database)):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
         _complete_tables(database)
-        # Zope opens its database before it imports this package, and `keep_values` with it.
+        # Zope opens its database before it imports this package: cached records may predate `keep_values`.
         database.storage.clear_caches()
         database._connectionMap(forget_objects)
         messages = PollMessages(begin_snapshot, partial(read_changes, database), end_snapshot, finish)
@@ -196,7 +199,7 @@ def register(database: Any) -> bool:
 
 
 def _complete_tables(database: Any) -> None:
-    """Have the storage of *database* make what is missing of our tables before anybody reads, whatever its stamps say."""
+    """Have the storage of *database* create our missing tables before the first read, whatever its stamps are."""
     if database.storage.isReadOnly():
         return
     with pooled_connection(database) as connection:
@@ -208,12 +211,12 @@ def _complete_tables(database: Any) -> None:
 
 
 ATTEMPTS = 5
-#: Stands for every path, in the log of a transaction that cleared the catalog.
+#: Logged in place of all paths by a transaction that cleared the catalog.
 WHOLE_CATALOG = ""
 
 
 def follow_undo(database: Any, cursor: Cursor[Any], tid: int) -> None:
-    """Have the changes of *tid* followed when the undo that is running with *cursor* is committed."""
+    """Have the paths that *tid* changed catalogued again when the undo that is running with *cursor* is committed."""
     cursor.execute("SELECT catalog, path FROM pgcatalog_changes WHERE tid = %s", [tid])
     changes: dict[int, list[str]] = {}
     for row in cursor.fetchall():
@@ -223,7 +226,7 @@ def follow_undo(database: Any, cursor: Cursor[Any], tid: int) -> None:
 
 
 def _committed(success: bool, database: Any, changes: dict[int, list[str]]) -> None:
-    """Catalogue the undone paths in a transaction of its own; a conflict is tried again."""
+    """Catalogue the undone paths in a separate transaction; retry after a conflict."""
     if not success:
         return
     manager = transaction.TransactionManager()
@@ -252,7 +255,7 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
             verifier.repair(difference)
         return
     found = {path: obj for path in paths if (obj := object_at(app, path)) is not None}
-    # A row that goes leaves its record id, which is the oid, to the path where the object is now.
+    # Removed rows first: the object's row at its current path needs their record id, which is the oid.
     for path in paths:
         if path not in found and catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))).value():
             catalog.uncatalog_object(path)
@@ -261,13 +264,16 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
 
 
 def object_at(app: Any, path: str) -> Any:
-    """Return the object with the physical *path*, None if there is no such object."""
+    """Return the object with the physical path *path*, None if there is no such object."""
     obj = app.unrestrictedTraverse(path, None)
     return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
 def find_catalog(app: Any, zoid: int, paths: list[str]) -> Any:
-    """Return the catalog tool with oid *zoid*, wrapped in the site that the *paths* lead through; None if it is gone."""
+    """Return the catalog tool with oid *zoid*, wrapped in its site; None if it no longer exists.
+
+    The sites on the *paths* are searched first, then the Plone sites in the root.
+    """
     oid = p64(zoid)
     for path in paths:
         container = app
@@ -285,7 +291,7 @@ def find_catalog(app: Any, zoid: int, paths: list[str]) -> Any:
 
 
 def drop_after_commit(session: Session) -> None:
-    """Have retired relations dropped when *session* has committed; what cannot go then waits for the next time."""
+    """Have retired relations dropped after the commit of *session*; relations that are in use remain until the next time."""
     session.jar.transaction_manager.get().addAfterCommitHook(_drop_retired, (session,))
 
 
@@ -297,14 +303,15 @@ def _drop_retired(success: bool, session: Session) -> None:
         with connect(dsn_of(session.jar), "retired relations") as connection:
             drop_retired(connection.cursor())
     except psycopg.Error as error:
-        # The commit is done; the relations are in nobody's way.
+        # The commit is done; retired relations do no harm.
         logger.warning("retired relations are not dropped now: %s", error)
 
 
 def _let_go(session: Session) -> None:
-    """Take the snapshot anew that ended the commit.
+    """Begin a new snapshot in place of the one that the commit ended with.
 
-    That one has read in object_state what others have changed, which locks it.  Now there is nothing new to read.
+    The former one locks object_state, because it has read the changes of others there.  The new one has no changes to
+    read.
     """
     jar: Any = session.jar
     if not jar.explicit_transactions:

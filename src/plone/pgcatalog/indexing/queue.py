@@ -1,7 +1,7 @@
-"""Loads together what Plone's indexing queue is about to ask for, and remembers what its objects lack.
+"""Loads workflow histories for Plone's indexing queue in batches, and caches which attributes its objects lack.
 
-Plone looks at the workflow history of each object that it catalogues.  It is an object of its own, so a folder that is
-shared would cost a message to the server for each object in it.
+Plone reads the workflow history of each object that it catalogues.  The history is a persistent object of its own, so
+sharing a folder would cost a round trip for each object in it.
 """
 
 from Acquisition import aq_base
@@ -20,7 +20,7 @@ import threading
 
 
 class _Running(threading.local):
-    """The first operation of those that a thread's queue is processing, and what is known of their objects."""
+    """The first operation in the queue that a thread is processing, and the cache for the objects in it."""
 
     first: Any = None
     lacking: Lacking | None = None
@@ -30,9 +30,9 @@ _running = _Running()
 
 
 def known_to_lack() -> Lacking | None:
-    """Return the knowledge of attributes that the objects in the queue lack, None if this thread processes no queue.
+    """Return the cache of attributes that objects in the queue lack, None if this thread is not processing its queue.
 
-    Nothing else changes meanwhile.  The queue drops its operations when it is done.
+    The cache is valid because nothing else changes meanwhile.  The queue removes its operations at the end.
     """
     operations = getQueue().queue
     return _running.lacking if operations and operations[0] is _running.first else None
@@ -40,9 +40,9 @@ def known_to_lack() -> Lacking | None:
 
 @implementer(IIndexQueueProcessor)
 class QueueLoader(threading.local):
-    """A processor that hears of each operation in the queue of its thread, and indexes nothing."""
+    """A queue processor that follows the operations in its thread's queue, and indexes nothing."""
 
-    #: what is in the queue, and how many operations were processed
+    #: objects in the queue, and number of processed operations
     _objects: list[Any]
     _done: int
 
@@ -50,7 +50,7 @@ class QueueLoader(threading.local):
         self._forget()
 
     def begin(self) -> None:
-        """Look at the queue of this thread, which will be processed."""
+        """Read the queue of this thread, which is about to be processed."""
         self._forget()
         objects = [operation[1] for operation in getQueue().getState()]
         if len(objects) > 1 and IPGCatalogTool.providedBy(getToolByName(objects[0], "portal_catalog", None)):
@@ -84,7 +84,7 @@ class QueueLoader(threading.local):
 
 
 def load_histories(objects: list[Any]) -> None:
-    """Have the storage load the workflow histories of *objects*, those that are stored and in one database, at once."""
+    """Load the workflow histories of *objects* in one batch, except for objects not stored or in another connection."""
     bases = [base for base in map(aq_base, objects) if getattr(base, "_p_jar", None) is not None]
     if not bases:
         return

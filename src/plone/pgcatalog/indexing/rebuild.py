@@ -1,13 +1,13 @@
-"""Rebuilds a catalog beside the live one: searches go on, changes are followed, and one commit swaps.
+"""Rebuilds a catalog beside the live one: searches continue, changes are followed, and one commit swaps the relations.
 
-    walk     the content is catalogued into a relation of its own, by as many workers as one likes
-    rest     so is what the live relation has besides
-    index    the SQL indexes are made
-    replay   what commits have changed meanwhile is catalogued again
-    swap     one commit: what is left of the changes, idx of the objects, and the state that names the relation
+    walk     the content is catalogued into a new relation, by any number of workers
+    rest     the other objects in the live relation are catalogued as well
+    index    the SQL indexes are created
+    replay   paths that commits have changed in the meantime are catalogued again
+    swap     one commit: the remaining changes, the idx of the objects, and the state that names the relation
 
-Progress is in tables (``pgcatalog_rebuild…``), and each batch is one transaction with its task: a rebuild that was
-killed goes on where it was.
+Progress is stored in tables (``pgcatalog_rebuild…``), and each batch is one transaction with its task: an interrupted
+rebuild can be resumed.
 """
 
 from Acquisition import aq_inner
@@ -56,14 +56,14 @@ __all__ = ["PHASES", "BrokenObject", "Rebuild", "RebuildGone", "RebuildRunning"]
 
 logger = logging.getLogger(__name__)
 
-#: Log entries followed in one transaction.
+#: Log entries applied in one transaction.
 LOG_BATCH = 200
-#: Rounds of following the log before the swap takes what is left, all commits waiting for it.
+#: Rounds of replay before the swap applies the remaining entries while all commits wait.
 ROUNDS = 50
-#: How often the swap is tried when a lock is not to be had.
+#: Attempts at the swap, which fails if a lock is not available.
 SWAPS = 5
 
-#: What a rebuild does in each phase, for people to read.
+#: Phase -> its description for users.
 PHASES = {
     "walk": _("Visiting the content"),
     "rest": _("Visiting what else is catalogued"),
@@ -72,7 +72,8 @@ PHASES = {
     "done": _("Done"),
 }
 
-#: Objects whose row in the old relation has its idx in object_state, and which the new one knows not, or otherwise.
+#: Deletes the idx of objects from object_state if the old relation's row has it there and the new relation's row has
+#: not.
 FORGET_IDX = (
     "UPDATE object_state o SET idx = NULL FROM {old} c WHERE o.zoid = c.rid AND c.idx IS NULL AND o.idx IS NOT NULL"
     " AND NOT EXISTS (SELECT FROM {new} n WHERE n.rid = c.rid AND n.idx IS NULL)"
@@ -87,8 +88,9 @@ class RebuildRunning(MessageError, RuntimeError):
 class Rebuild:
     """The rebuild of *catalog*, a wrapped tool: begins one, or resumes one that was interrupted.
 
-    *skip_broken* leaves objects out that cannot be catalogued, with an ERROR in the log each; else they stop it.
-    One that begins visits the objects at *paths* only, if they are given, and else all content.
+    - *skip_broken*: leave out objects that cannot be catalogued, with an ERROR in the log for each; otherwise they stop
+      the rebuild
+    - *paths*: visit only the objects at these paths, instead of all content; ignored when a rebuild is resumed
     """
 
     def __init__(self, catalog: Any, skip_broken: bool = False, paths: Sequence[str] | None = None) -> None:
@@ -106,10 +108,10 @@ class Rebuild:
         self.connection.close()
 
     def steps(self) -> Generator[RebuildTarget]:
-        """Do the rebuild piece by piece; yields how far it is after each, at last with the phase ``done``.
+        """Do the rebuild step by step; yield the progress after each step, at last with the phase ``done``.
 
-        Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  The live catalog stays as it is
-        then, and the rebuild can be resumed.
+        Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  In each case the live catalog is
+        unchanged; except after RebuildGone, the rebuild can be resumed.
         """
         self._lock()
         try:
@@ -124,7 +126,7 @@ class Rebuild:
             self._unlock()
 
     def _lock(self) -> None:
-        """Keep others from rebuilding; raises RebuildRunning."""
+        """Acquire the lock for rebuilds of this catalog; raises RebuildRunning."""
         [(free,)] = self.connection.execute(
             "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
         ).fetchall()
@@ -132,7 +134,7 @@ class Rebuild:
             raise RebuildRunning(_("A rebuild of this catalog is running."))
 
     def _unlock(self) -> None:
-        """Let others rebuild.  A connection that was interrupted while it waited for an answer ends, and its lock with it."""
+        """Release the lock; close a connection that was interrupted during a statement, which releases its lock, too."""
         if self.connection.closed:
             return
         if self.connection.info.transaction_status == TransactionStatus.IDLE:
@@ -142,7 +144,7 @@ class Rebuild:
             self.connection.close()
 
     def abandon(self) -> str | None:
-        """Drop what an interrupted rebuild has made; return its relation, None without one; raises RebuildRunning."""
+        """Drop an interrupted rebuild; return its relation, None if there is no rebuild; raises RebuildRunning."""
         self._lock()
         with self.connection.cursor() as cursor:
             target = relation.read(cursor, self.zoid)
@@ -182,15 +184,15 @@ class Rebuild:
         try:
             count_words(self.connection, self.zoid)
         except psycopg.Error as error:
-            # The rebuild is done; a search will have them counted.
+            # The rebuild is done; a search will start the count again.
             logger.warning("the words of the new relation are not counted yet: %s", error)
 
     def _put_jobs(self) -> None:
-        """Put the jobs that rows need: no commit has put any for those that were made beside the live ones."""
+        """Put the jobs that the new rows need: no commit has put jobs for rows that were made beside the live ones."""
         try:
             put_needed(self.connection, self.zoid)
         except psycopg.Error as error:
-            # The rebuild is done; the next start of a worker puts them.
+            # The rebuild is done; the next worker puts the jobs when it starts.
             logger.warning("jobs for texts and vectors are not put yet: %s", error)
 
     def _begin(self) -> RebuildTarget:
@@ -208,7 +210,7 @@ class Rebuild:
         return target
 
     def _end_phase(self, target: RebuildTarget) -> None:
-        """Go on to the next phase, unless other workers are still busy."""
+        """Begin the next phase, unless other workers are still busy."""
         with self.connection.transaction(), self.connection.cursor() as cursor:
             if relation.has_tasks(cursor, self.zoid):
                 time.sleep(PAUSE)
@@ -219,7 +221,7 @@ class Rebuild:
                 relation.set_phase(cursor, target, "index")
 
     def _make_indexes(self, target: RebuildTarget) -> RebuildTarget:
-        """Make the SQL indexes, each in a transaction of its own: one that is made need not be made again."""
+        """Create the SQL indexes, each in a transaction of its own: a resumed rebuild does not repeat the finished ones."""
         self.manager.begin()
         layout = self.catalog._core.layout().with_interned(target.interned)
         with self.connection.cursor() as cursor:
@@ -230,13 +232,14 @@ class Rebuild:
             with self.connection.transaction():
                 counts.make(cursor, target.relation)
             self.manager.abort()
-            # Counts read indexes only where VACUUM has noted that all can see the rows; rows are joined with their lists.
+            # Counts use index-only scans where VACUUM has marked the rows as visible to all; rows are joined with their
+            # lists.
             cursor.execute(f"VACUUM (ANALYZE) {quote(target.relation)}, pgcatalog_sets, pgcatalog_counts")
             relation.set_phase(cursor, target, "replay")
         return self._read()
 
     def _replay(self, target: RebuildTarget) -> int:
-        """Follow a batch of the log; return how long it was."""
+        """Apply a batch of the log; return its number of entries."""
         try:
             self.worker.save_sets.begin(target)
             with self.connection.transaction(), self.connection.cursor() as cursor:
@@ -250,7 +253,7 @@ class Rebuild:
     # -- swap
 
     def _swap(self, target: RebuildTarget) -> None:
-        """Make *target* the catalog's relation in a commit of its own; raises what a commit raises."""
+        """Make *target* the catalog's relation in a commit of its own; raises the exceptions of a commit."""
         swap = Swap(self.catalog, target, self.skip_broken)
         for attempt in self.manager.attempts(SWAPS):
             with attempt as txn:
@@ -259,7 +262,7 @@ class Rebuild:
 
 
 class Swap:
-    """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
+    """Replaces the catalog's relation by *target* in a commit; the storage's lock blocks all other commits meanwhile."""
 
     def __init__(self, catalog: Any, target: RebuildTarget, skip_broken: bool) -> None:
         self.catalog = catalog
@@ -267,7 +270,10 @@ class Swap:
         self.skip_broken = skip_broken
 
     def __call__(self, cursor: Cursor[Any], state: CatalogState) -> CatalogState:
-        """Follow the rest of the log, move idx, and return the *state* to save; raises StartOver."""
+        """Apply the rest of the log, move idx, and return the successor of *state*, to be saved.
+
+        Raises StartOver, RebuildGone.
+        """
         target = relation.read(cursor, self.target.catalog)
         if target is None or target.relation != self.target.relation:
             raise RebuildGone(RebuildGone.__doc__)
@@ -295,7 +301,7 @@ class Swap:
         )
 
     def _follow(self, cursor: Cursor[Any], target: RebuildTarget) -> None:
-        """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
+        """Apply the log to its end, with the objects of the last commit, which another connection loads."""
         if not relation.read_log(cursor, target, 1)[0]:
             return
         with application(self.catalog._core.jar.db(), transaction.TransactionManager()) as app:

@@ -1,7 +1,7 @@
-"""The relation that a rebuild fills, its rows, tasks and log: everything a rebuild writes before it takes over.
+"""The relation that a rebuild fills, its rows, tasks and log: all that a rebuild writes before the swap.
 
-All runs on a cursor (rows as tuples) of a connection of the rebuild's own, or of the last commit; nobody else reads what
-is written.
+All functions use a cursor (rows as tuples) of the rebuild's own connection, or of the final commit.  Searches read none
+of these rows.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ import dataclasses
 import json
 
 
-#: Container ids, or paths, in one task.
+#: Ids or paths in one task, at most.
 SLICE = 100
-#: Longest wait for running commits, and for what else holds object_state, when a rebuild begins.
+#: Longest wait for running commits, and for other locks on object_state, when a rebuild begins.
 LOCK_TIMEOUT = "30s"
 
 READ = "SELECT catalog, relation, version, columns, interned, signature, phase, total, done, started FROM pgcatalog_rebuild"
@@ -43,25 +43,26 @@ BEGIN = (
 )
 NEXT_VERSION = "UPDATE pgcatalog_state SET version = version + 1 WHERE catalog = %s RETURNING version, relation"
 FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, interned, generation) VALUES (%s, 0, %s, %s, %s, 0)"
-#: Columns of a relation with few different values, as ANALYZE has found; a negative number is a share of the rows.
+#: Columns of a relation with few different values, according to the statistics of ANALYZE, where a negative number is a
+#: share of the rows.
 FEW_VALUES = load_sql("rebuild_few_values")
-#: A column is interned with no more lists than these, and no more than this share of the rows.
+#: A column is interned if it has at most so many different lists, and at most so many per row.
 MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
 TAKE = (
     "DELETE FROM pgcatalog_rebuild_task WHERE id = (SELECT id FROM pgcatalog_rebuild_task"
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
 )
-#: What the live relation has and the walk has not met: it may have been catalogued by hand.
+#: Adds tasks for the live relation's paths that the walk has not reached: they may have been catalogued by hand.
 UNVISITED = load_statement("rebuild_unvisited")
 
 
 class RebuildBusy(RuntimeError):
-    """Something holds the storage's tables for too long; the rebuild can be tried again."""
+    """The storage's tables are locked for too long; the rebuild can be tried again."""
 
 
 @dataclass(frozen=True)
 class RebuildTarget:
-    """A row of pgcatalog_rebuild."""
+    """A row of pgcatalog_rebuild, which describes a running or interrupted rebuild."""
 
     catalog: int
     relation: str
@@ -76,7 +77,7 @@ class RebuildTarget:
 
 
 def read(cursor: Cursor[Any], catalog: int, lock: str = "") -> RebuildTarget | None:
-    """Return the rebuild of *catalog* that is under way; *lock*, such as ``FOR KEY SHARE``, keeps it there."""
+    """Return the rebuild of *catalog*, None if there is none; *lock*, such as ``FOR KEY SHARE``, protects its row."""
     cursor.execute(f"{READ} WHERE catalog = %s {lock}", [catalog])
     row = cursor.fetchone()
     if row is None:
@@ -88,10 +89,12 @@ def read(cursor: Cursor[Any], catalog: int, lock: str = "") -> RebuildTarget | N
 def begin(
     cursor: Cursor[Any], catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None = None
 ) -> RebuildTarget:
-    """Begin a rebuild, or return the one that was begun with the same columns.
+    """Begin a rebuild, or return the rebuild that was begun with the same columns.
 
-    *root* are the path of the site's container and the site's id; with *paths* only the objects there are visited.  No
-    commit runs meanwhile: later ones log what they change.  Raises RebuildBusy.
+    - *root*: the path of the site's container, and the site's id
+    - *paths*: visit only the objects at these paths
+
+    Commits are blocked meanwhile, and later ones log their changes.  Raises RebuildBusy.
     """
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     try:
@@ -131,18 +134,18 @@ def _begin(
 
 
 def _few_lists(cursor: Cursor[Any], live: str, layout: Layout) -> frozenset[str]:
-    """Return the columns of which the relation *live* has few different lists, far fewer than rows."""
+    """Return the columns of the relation *live* with few different lists, far fewer than rows."""
     names = [c.name for c in layout.columns if c.can_be_interned]
     cursor.execute(FEW_VALUES, [quote(live), names, MOST_LISTS, MOST_LISTS_PER_ROW])
     return frozenset(name for (name,) in cursor.fetchall())
 
 
 def _next_version(cursor: Cursor[Any], catalog: int, layout: Layout) -> tuple[int, str]:
-    """Reserve a number for the new relation; return it and the name of the live one."""
+    """Reserve a version for the new relation; return it and the name of the live relation."""
     cursor.execute(NEXT_VERSION, [catalog])
     row: tuple[int, str] | None = cursor.fetchone()
     if row is None:
-        # A copied database: there are objects, and no catalog.
+        # A copied database: it has objects, and no catalog.
         _, live = schema.free_relation(cursor, catalog, 0)
         schema.create_relation(cursor, live, layout.with_interned(layout.interned_at_first))
         cursor.execute(FIRST_STATE, [catalog, live, list(layout.names), sorted(layout.interned_at_first)])
@@ -154,7 +157,7 @@ def _next_version(cursor: Cursor[Any], catalog: int, layout: Layout) -> tuple[in
 
 
 def add_tasks(cursor: Cursor[Any], catalog: int, container: str | None, ids: Sequence[str]) -> None:
-    """Have the objects *ids* in *container*, a path, visited; or for None the objects whose paths are *ids*."""
+    """Add tasks to visit the objects *ids* in *container*, a path; if it is None, the objects with the paths *ids*."""
     tasks = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
     if tasks:
         cursor.execute(
@@ -163,9 +166,9 @@ def add_tasks(cursor: Cursor[Any], catalog: int, container: str | None, ids: Seq
 
 
 def take_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]] | None:
-    """Take a task that no other worker holds: (container, ids), or (None, paths); None when there is none.
+    """Take a task that no other worker has locked: (container, ids), or (None, paths); None if there is no such task.
 
-    It comes back if the transaction is rolled back.
+    A rollback of the transaction restores the task.
     """
     cursor.execute(TAKE, [catalog])
     row = cursor.fetchone()
@@ -176,7 +179,7 @@ def take_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]]
 
 
 def has_tasks(cursor: Cursor[Any], catalog: int) -> bool:
-    """True as long as a task waits or is being worked on."""
+    """Return True while a task is waiting or in work."""
     cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild_task WHERE catalog = %s)", [catalog])
     [(found,)] = cursor.fetchall()
     return bool(found)
@@ -190,19 +193,19 @@ def live_relation(cursor: Cursor[Any], catalog: int) -> str:
 
 
 def add_rest(cursor: Cursor[Any], target: RebuildTarget) -> None:
-    """Have the paths visited that are in the live relation only."""
+    """Add tasks to visit the paths that only the live relation has."""
     live = live_relation(cursor, target.catalog)
     query = UNVISITED.format(slice=SLICE, live=quote(live), relation=quote(target.relation))
     cursor.execute(query, {"catalog": target.catalog})
 
 
 def set_phase(cursor: Cursor[Any], target: RebuildTarget, phase: str) -> None:
-    """Note that *target* is in *phase* now."""
+    """Save *phase* as the phase of *target*."""
     cursor.execute("UPDATE pgcatalog_rebuild SET phase = %s WHERE catalog = %s", [phase, target.catalog])
 
 
 def advance(cursor: Cursor[Any], target: RebuildTarget, count: int) -> None:
-    """Note that *count* more objects are done."""
+    """Add *count* to the number of finished objects."""
     cursor.execute("UPDATE pgcatalog_rebuild SET done = done + %s WHERE catalog = %s", [count, target.catalog])
 
 
@@ -210,7 +213,7 @@ def advance(cursor: Cursor[Any], target: RebuildTarget, count: int) -> None:
 
 
 def read_log(cursor: Cursor[Any], target: RebuildTarget, limit: int) -> tuple[list[int], set[str]]:
-    """Return the oldest *limit* entries of the log: their ids, and their paths."""
+    """Return the oldest *limit* log entries as (ids, paths)."""
     cursor.execute(
         "SELECT id, path FROM pgcatalog_rebuild_change WHERE catalog = %s ORDER BY id LIMIT %s", [target.catalog, limit]
     )
@@ -219,14 +222,14 @@ def read_log(cursor: Cursor[Any], target: RebuildTarget, limit: int) -> tuple[li
 
 
 def live_paths(cursor: Cursor[Any], target: RebuildTarget, paths: Iterable[str]) -> set[str]:
-    """Return those of *paths* that the live relation has."""
+    """Return the subset of *paths* that the live relation has."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(f"SELECT path FROM {quote(live)} WHERE path = ANY(%s::text[])", [list(paths)])
     return {path for (path,) in cursor.fetchall()}
 
 
 def sibling_paths(cursor: Cursor[Any], target: RebuildTarget, paths: Iterable[str]) -> set[str]:
-    """Return the paths that *target* has of the live relation's objects at *paths*: they may share an idx."""
+    """Return the paths in *target* of the objects that are live at *paths*: the paths of one object may share an idx."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(
         f"SELECT n.path FROM {quote(live)} l JOIN {quote(target.relation)} n USING (zoid)"
@@ -237,14 +240,16 @@ def sibling_paths(cursor: Cursor[Any], target: RebuildTarget, paths: Iterable[st
 
 
 def forget_log(cursor: Cursor[Any], ids: list[int]) -> None:
-    """Remove log entries that have been followed."""
+    """Delete log entries that have been applied."""
     cursor.execute("DELETE FROM pgcatalog_rebuild_change WHERE id = ANY(%s)", [ids])
 
 
 class Rows:
-    """Writes rows of *target*; *pending* tells whose idx belongs into object_state, *new_rid* gives unused oids.
+    """Writes rows of *target*.
 
-    *save_sets* saves lists that rows are about to have the numbers of.
+    - *pending*: decides which idx belong in object_state
+    - *new_rid*: returns an unused oid
+    - *save_sets*: saves the lists whose numbers the rows will contain
     """
 
     def __init__(
@@ -264,7 +269,7 @@ class Rows:
         self.save_sets = save_sets
 
     def replace(self, entries: Iterable[Entry], gone: Iterable[str] = ()) -> None:
-        """Put *entries* in, each a whole row, in the place of what is at their paths; remove what is at *gone*."""
+        """Insert *entries*, each a whole row, in place of the rows at their paths; delete the rows at *gone*."""
         entries = list({e.path: e for e in entries}.values())
         paths = [*gone, *(e.path for e in entries)]
         self.cursor.execute(f"DELETE FROM {self._table} WHERE path = ANY(%s::text[])", [paths])
@@ -278,7 +283,7 @@ class Rows:
         return quote(self.target.relation)
 
     def _stored(self, entries: list[Entry]) -> list[Entry]:
-        """Return the *entries* whose object is still there, and stays until the end of the transaction."""
+        """Return the *entries* whose object still exists, and lock these objects until the end of the transaction."""
         zoids = sorted(e.zoid for e in entries if e.zoid is not None)
         self.cursor.execute(
             "SELECT zoid FROM object_state WHERE zoid = ANY(%s::bigint[]) ORDER BY zoid FOR KEY SHARE", [zoids]
@@ -296,9 +301,9 @@ class Rows:
         return numbered
 
     def _taken(self, rids: list[int]) -> set[int]:
-        """Return those of *rids* that rows at other paths have.
+        """Return the subset of *rids* that rows at other paths have.
 
-        Rows of which the log says that they have changed give way: a moved object is met at its old and at its
+        Rows that have changed according to the log are deleted first: a moved object is visited at its old and at its
         new path.
         """
         self.cursor.execute(
@@ -321,7 +326,7 @@ class Rows:
         self._insert_idx([e for e in entries if is_primary(e)])
 
     def _insert_idx(self, entries: list[Entry]) -> None:
-        """Keep the idx of *entries* where object_state has another one, until the relation takes over."""
+        """Store the idx of *entries* that differ from the idx in object_state, until the swap."""
         self.cursor.execute(
             f"INSERT INTO {quote(idx_table(self.target.relation))} (rid, idx) SELECT f.rid, f.idx"
             " FROM unnest(%s::bigint[], %s::text[]::jsonb[]) AS f (rid, idx)"

@@ -1,4 +1,4 @@
-"""Visits the objects of a site for a rebuild, one transaction per batch; several workers, also of more processes, share the tasks."""
+"""Workers that visit the objects of a site for a rebuild, one transaction per batch; processes share the tasks."""
 
 from Acquisition import aq_base
 from collections.abc import Callable
@@ -41,12 +41,12 @@ import time
 
 logger = logging.getLogger(__name__)
 
-#: Objects in one transaction, at least; a task has up to a hundred ids.
+#: Minimum number of objects per transaction, if there are enough tasks; a task has up to a hundred ids.
 BATCH = 100
 ATTEMPTS = 5
-#: Seconds to wait for tasks that other workers hold.
+#: Seconds to wait for tasks that other workers have locked.
 PAUSE = 0.05
-#: What another worker at the same object, or a pack, may cause; the batch is tried again.
+#: Errors that a worker at the same object, or a pack, may cause; the batch is repeated.
 TRANSIENT = (
     psycopg.errors.UniqueViolation,
     psycopg.errors.ForeignKeyViolation,
@@ -61,27 +61,28 @@ class BrokenObject(RuntimeError):
 
 
 class StartOver(Exception):
-    """The catalog's indexes have changed, or it was cleared: what has been rebuilt is of no use."""
+    """The catalog's indexes have changed, or it was cleared: the rebuilt rows cannot be used."""
 
 
 class RebuildGone(RuntimeError):
-    """The rebuild was ended by somebody else, or the catalog is gone."""
+    """The rebuild was ended by another process, or the catalog has been removed."""
 
 
 def rebuild_connection(catalog: Any) -> psycopg.Connection[Any]:
-    """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
-    # What a crash of the server loses is a batch with its task: it is done again.
+    """Return a new connection to the database of *catalog* for the rebuild's own writes; rows are tuples."""
+    # Commits need not be durable: a crash of the server loses a batch together with its task, and so the batch is
+    # repeated.
     return connect_directly(writable_dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
 
 def entries_of(
     catalog: Any, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool, lacking: Lacking
 ) -> list[Entry]:
-    """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
+    """Return the entries of the (path, object) pairs that *found* returns.
 
-    *lacking* is that of the transaction.
-
-    With *skip_broken* what raises is logged and left out; else raises BrokenObject.
+    - *path*: the visited path, for messages
+    - *skip_broken*: log an exception and return no entries; otherwise BrokenObject is raised
+    - *lacking*: the cache of the transaction
     """
     try:
         return [fresh_entry(catalog, uid, obj, lacking) for uid, obj in found()]
@@ -95,9 +96,9 @@ def entries_of(
 
 
 class SetSaver:
-    """Saves lists for the rebuild of *catalog*: each once, in a short transaction of their own.
+    """Saves lists for the rebuild of *catalog*, each once, in short transactions of their own.
 
-    That of a batch would keep everybody else from adding lists until it ends.
+    Saved in the transaction of a batch, they would block all other transactions that add lists, until the batch ends.
     """
 
     def __init__(self, catalog: Any) -> None:
@@ -106,7 +107,7 @@ class SetSaver:
         self._saved: set[int] = set()
 
     def begin(self, target: RebuildTarget) -> None:
-        """Forget what was saved for another relation than that of *target*: it may have gone with it."""
+        """Clear the cache of saved lists if *target* has a new relation: they may have been deleted with the former one."""
         if target.relation != self._relation:
             self._relation = target.relation
             self._saved.clear()
@@ -120,7 +121,7 @@ class SetSaver:
 
 
 class Worker:
-    """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``rebuild_connection`` gives it."""
+    """Works on the tasks of the rebuild of *catalog*, a wrapped tool; *connection* is from ``rebuild_connection``."""
 
     def __init__(self, catalog: Any, connection: Connection[Any], skip_broken: bool = False) -> None:
         self.catalog = catalog
@@ -133,7 +134,7 @@ class Worker:
         self.lacking = Lacking()
 
     def run(self) -> None:
-        """Visit everything that is left; returns when no task is."""
+        """Visit objects until no task is left, neither free nor in work."""
         while True:
             if self.step() is None:
                 with self.connection.cursor() as cursor:
@@ -143,7 +144,7 @@ class Worker:
                 time.sleep(PAUSE)
 
     def step(self) -> int | None:
-        """Visit a batch of objects in one transaction and return how many; None when no task is free.
+        """Visit a batch of objects in one transaction and return their number, None if no task is free.
 
         Raises BrokenObject, StartOver, RebuildGone.
         """
@@ -187,12 +188,12 @@ class Worker:
         relation.advance(cursor, target, len(entries))
 
     def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
-        """Yield the entries of objects that were catalogued without being met by the walk."""
+        """Yield the entries of the objects at *paths*, without visiting their children."""
         for path in paths:
             yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken, self.lacking)
 
     def _in(self, cursor: Cursor[Any], container: str, ids: list[str]) -> Iterator[list[Entry]]:
-        """Yield the entries of the objects *ids* in *container*, and have visited what is in them."""
+        """Yield the entries of the objects *ids* in *container*, and add tasks for their children."""
         parent = walk_to(self.catalog.getPhysicalRoot(), container)
         if parent is None:
             return
@@ -210,7 +211,7 @@ class Worker:
 
 
 def walk_to(root: Any, path: str) -> Any:
-    """Return the container at *path*, reached from *root* as the walk reaches it; None when it has gone."""
+    """Return the container at *path*, reached from *root* id by id as in the walk; None if it no longer exists."""
     obj = root
     for id in path.split("/")[1:]:
         obj = None if obj is None else child(obj, id)
@@ -218,13 +219,13 @@ def walk_to(root: Any, path: str) -> Any:
 
 
 def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
-    """Return the pair of *path* and its object, or nothing."""
+    """Return the pair of *path* and its object in a list, which is empty if there is no such object."""
     obj = object_at(catalog, path)
     return [] if obj is None else [(path, obj)]
 
 
 def rows_of(catalog: Any, cursor: Cursor[Any], target: RebuildTarget, save_sets: Callable[[Sets], None]) -> Rows:
-    """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
+    """Return a writer of rows for *catalog*; raises StartOver if *target* does not have the columns for them."""
     core = catalog._core
     layout = core.layout()
     if layout.signature != target.signature:
@@ -242,9 +243,9 @@ def follow_log(
     limit: int,
     save_sets: Callable[[Sets], None],
 ) -> Callable[[], int]:
-    """Read up to *limit* entries of the log; return what brings them into *target*, to be called with a newer snapshot.
+    """Read up to *limit* log entries; return a function that applies them to *target*, to be called with a newer snapshot.
 
-    It returns the number of entries.  Raises StartOver.
+    The function returns the number of entries.  Both raise StartOver.
     """
     ids, paths = relation.read_log(cursor, target, limit)
     if "" in paths:
@@ -266,22 +267,19 @@ def follow_log(
     return follow
 
 
-#: Starting a Zope process takes as long as visiting about so many objects.
+#: Number of objects that can be visited in the time that a Zope process takes to start.
 FEW_OBJECTS = 2000
 
 
 def default_workers(objects: int | None) -> int:
-    """Return how many processes should visit *objects*, None for an unknown number: as many as this one may use cores.
-
-    One for few objects.
-    """
+    """Return the number of processes to visit *objects* (None: unknown): one for few objects, else one per usable core."""
     return len(os.sched_getaffinity(0)) if objects is None or objects > FEW_OBJECTS else 1
 
 
 def own_zope_conf() -> str | None:
-    """Return the path of the zope.conf that this process was started with; None if its command does not tell.
+    """Return the path of the zope.conf of this process, None if its command line does not name it.
 
-    It names the file itself, or the ini file of a WSGI server that does.
+    The command line names the file itself, or the ini file of a WSGI server that refers to it.
     """
     for argument in sys.argv[1:]:
         path = Path(argument)
@@ -307,7 +305,7 @@ def _zope_conf_of(ini: Path) -> str | None:
 
 @contextmanager
 def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterator[None]:
-    """Have *count* more processes visit objects meanwhile; they end when none is left to visit."""
+    """Run *count* more processes that visit objects, inside of the context; they end when no task is left."""
     command = [sys.executable, "-m", "plone.pgcatalog.cli", "rebuild", zope_conf, "--site", site, "--worker"]
     if skip_broken:
         command.append("--skip-broken")

@@ -1,7 +1,7 @@
-"""Which row an entry is: rids for pending entries, from the rows that are stored.
+"""Assigns rids to pending entries, according to the stored rows.
 
-The rid of an object's first path is its zoid; every further path of it, and every object without an oid,
-gets an oid of its own that no object will ever have.
+The rid of an object's first path is its zoid; each further path of it, and each object without an oid, gets a new oid
+that no object will ever have.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ def unresolved(pending: CatalogPending) -> list[Entry]:
 
 
 def resolve(pending: CatalogPending, entries: Sequence[Entry], rows: Iterable[StoredRow], new_rid: NewRid) -> None:
-    """Give each of *entries* its rid and say whether its row exists.
+    """Assign a rid to each of *entries*, and record whether its row exists.
 
-    *rows* are the stored rows at the paths, and of the objects, of *entries*.
+    *rows* are the stored rows at the paths of *entries*, and of their objects.
     """
     for rid, path, zoid in rows:
         pending.stored[path] = (rid, zoid)
@@ -34,7 +34,7 @@ def resolve(pending: CatalogPending, entries: Sequence[Entry], rows: Iterable[St
     for entry in entries:
         settled = _settle_removal(pending, entry) if entry.deleted else _settle_row(pending, entry, new_rid)
         pending.settle(settled)
-    # Only now: indexers run here, and may search.
+    # At the end, because indexers run here, and may search.
     for entry in entries:
         pending.complete(entry.path)
 
@@ -59,7 +59,7 @@ def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry
     ):
         rid, exists = stored[0], entry.exists is not False
         if not exists:
-            # Removed and catalogued again in part: the stored row gives way to one with just these values.
+            # Removed and catalogued again in part: the stored row is replaced by one with only these values.
             pending.evict(rid)
     else:
         if stored is not None:
@@ -75,7 +75,7 @@ def _free_rid(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> int:
 
 
 def _is_taken(pending: CatalogPending, rid: int, path: str) -> bool:
-    """True when another path lives under *rid*."""
+    """Return True if a row at another path has the id *rid*."""
     owner = pending.owners.get(rid)
     if owner is not None and owner != path:
         holder = pending.entries.get(owner)

@@ -1,7 +1,7 @@
-"""A catalog's relation: whether it is there, and what a commit does to it, and to its state, before it writes rows.
+"""A catalog's relation: whether it exists, and how a commit changes it and its state before rows are written.
 
 A catalog is unfilled if its site was copied or imported, or came from another database without its table.
-``transition_of`` says, without SQL, what becomes of a relation; ``Transitions`` does it.
+``transition_of`` decides, without SQL, how a relation changes; ``Transitions`` changes it.
 """
 
 from Acquisition import aq_base
@@ -50,18 +50,18 @@ MESSAGE = (
     " restoring a dump in part: it knows nothing, or what has been saved since. pgcatalog rebuild, or its tab Advanced, fills it"
 )
 
-#: Advances the generation, and tells which of some lists nobody has saved.
+#: Advances the generation, and returns which of some lists are not saved.
 ADVANCE = load_statement("state_advance").format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
-#: The columns whose keywords are known, when one has come to have too many.
+#: Saves the columns whose keywords are collected, when one of them has too many.
 SAVE_COLLECTED = "UPDATE pgcatalog_state SET collected = %s WHERE catalog = %s"
-#: A rebuild beside the live relation follows these paths before it takes its place; '' makes it start over.
+#: A rebuild beside the live relation applies the changes at these paths before the swap; '' makes it start over.
 LOG_FOR_REBUILD = "INSERT INTO pgcatalog_rebuild_change (catalog, path) SELECT %s, unnest(%s::text[])"
-#: An object's idx goes with its row, unless this commit writes another one.
+#: Deletes the idx of an object together with its row, unless this commit writes another one.
 FORGET_IDX = (
     "UPDATE object_state o SET idx = NULL FROM {gone} WHERE o.zoid = gone.rid AND gone.idx IS NULL"
     " AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])"
 )
-#: What is known of the words of a catalog goes with its rows, and the records of it with itself.
+#: Tables with the words of a catalog, deleted with its rows; and with its records, deleted with the catalog.
 OF_ROWS = ("pgcatalog_words", "pgcatalog_texts")
 OF_CATALOG = (
     "pgcatalog_slow_queries",
@@ -76,7 +76,7 @@ OF_CATALOG = (
 class NewRelation:
     """The catalog gets an empty relation: its first one, or one in the place of *former*, which was cleared.
 
-    A first one has version 0 if it does not hold what is expected in it.
+    A first relation has version 0 if rows that should be in it are missing.
     """
 
     version: int
@@ -86,7 +86,7 @@ class NewRelation:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What a rebuild has filled takes the place of the relation of *state*."""
+    """The relation that a rebuild has filled takes the place of the relation of *state*."""
 
     state: CatalogState
 
@@ -101,7 +101,7 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class NoTransition:
-    """The relation of *state* has what the layout asks."""
+    """The relation of *state* already fits the layout."""
 
     state: CatalogState
 
@@ -110,7 +110,7 @@ Transition = NewRelation | Replacement | Extension | NoTransition
 
 
 def transition_of(pending: CatalogPending, layout: Layout, state: CatalogState | None) -> Transition:
-    """Return what becomes of the relation of a catalog in *state*, None if it has none, with its *pending* changes."""
+    """Return the transition that *pending* changes require for a catalog in *state*, None if it has no relation."""
     if state is None:
         is_unfilled = has_indexes(pending.tool) and not pending.is_whole
         return NewRelation(version=0 if is_unfilled else 1, generation=pending.steps)
@@ -123,9 +123,10 @@ def transition_of(pending: CatalogPending, layout: Layout, state: CatalogState |
 
 
 class Transitions:
-    """The state of the catalog whose changes are *pending* in *session*, changed with *cursor*, the commit's.
+    """Applies transitions to the relation and state of the catalog whose changes are *pending* in *session*.
 
-    *has_idx* are the zoids whose idx went into object_state together with their state.
+    - *cursor*: that of the commit
+    - *has_idx*: zoids whose idx was stored in object_state together with their state
     """
 
     def __init__(self, cursor: Cursor[Any], session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
@@ -137,11 +138,11 @@ class Transitions:
 
     @property
     def seen_state(self) -> CatalogState | None:
-        """The state in the transaction's snapshot, as far as that was read."""
+        """The state in the transaction's snapshot, None if it was not read."""
         return (self.session.known_states or {}).get(self.pending.zoid)
 
     def advance(self) -> CatalogState:
-        """Advance the generation; return the state, whose relation then has what the layout asks."""
+        """Advance the generation; return the state, with a relation that fits the layout."""
         lists = sets_of(self.pending.entries.values(), self.layout.lists)
         sets = {number: (name, values) for number, name, values in lists}
         keywords: dict[int, tuple[str, Any]] = {}
@@ -160,9 +161,9 @@ class Transitions:
         return self._collect(self._go(transition), keywords)
 
     def _advance(self, numbers: list[int]) -> tuple[CatalogState | None, bool, Sequence[int] | None]:
-        """Advance the generation; return the state, whether a rebuild is running, and the unsaved ones of the *numbers* of lists.
+        """Advance the generation; return (state, whether a rebuild is running, unsaved list numbers from *numbers*).
 
-        None for a catalog that has no relation.
+        (None, False, None) for a catalog that has no relation.
         """
         values = {"changes": self.pending.steps, "catalog": self.pending.zoid, "numbers": numbers}
         row = self.cursor.execute(ADVANCE, values).fetchone()
@@ -195,7 +196,7 @@ class Transitions:
                 return state
 
     def _make_relation(self, new: NewRelation) -> CatalogState:
-        """Make the relation, or the next that can be made, and let the catalog's state name it."""
+        """Create the relation under the next free version, and save it in the catalog's state."""
         if new.version == 0:
             report_missing(self.pending.tool)
         if new.former is not None:
@@ -227,7 +228,7 @@ class Transitions:
         return self._save(replace(state, columns=state.columns | names, interned=interned, collected=collected))
 
     def _collect(self, state: CatalogState, keywords: Sets) -> CatalogState:
-        """Save those of *keywords*, lists of one, that are in columns which *state* collects; return the state then."""
+        """Save the *keywords*, lists of one, of the columns that *state* collects; return the resulting state."""
         new = sets_in(keywords, state.collected)
         collected = collect(self.cursor, state.collected, new) if new else state.collected
         if collected == state.collected:
@@ -251,7 +252,7 @@ class Transitions:
         return state
 
     def drop(self) -> None:
-        """Take the catalog away; raises ConflictError if others have changed it since the snapshot."""
+        """Drop the catalog; raises ConflictError if others have changed it since the snapshot."""
         forget_rebuild(self.cursor, self.pending.zoid)
         retire_chunks(self.cursor, self.pending.zoid)
         self._forget((*OF_CATALOG, *OF_ROWS))
@@ -267,39 +268,39 @@ class Transitions:
             self.cursor.execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
 
     def evict(self, relation: str, rids: list[int]) -> None:
-        """Delete the rows *rids* of *relation*, and the idx that those have in object_state."""
+        """Delete the rows *rids* of *relation*, and their idx in object_state."""
         gone = f"WITH gone AS (DELETE FROM {quote(relation)} WHERE rid = ANY(%s) RETURNING rid, idx) "
         self.cursor.execute(gone + FORGET_IDX.format(gone="gone"), [rids, self._keeps_idx()])
 
     def forget_idx(self, gone: str) -> None:
-        """Delete the idx that the rows *gone*, an item of a FROM clause, have in object_state."""
+        """Delete the idx in object_state of the rows *gone*, an item of a FROM clause."""
         self.cursor.execute(FORGET_IDX.format(gone=gone), [self._keeps_idx()])
 
     def _keeps_idx(self) -> list[int]:
-        """Return the objects whose idx in object_state this commit writes, whichever catalog it is for."""
+        """Return the zoids of objects whose idx in object_state this commit writes, for any catalog."""
         pendings = self.session.pending.values()
         written = {e.zoid for p in pendings for e in p.live() if e.zoid is not None and p.is_primary(e)}
         return [*written, *self.has_idx]
 
 
 def sets_in(sets: Sets, names: Collection[str]) -> Sets:
-    """Return those of *sets* that are lists of the columns *names*."""
+    """Return the subset of *sets* that are lists of the columns *names*."""
     return {number: (name, values) for number, (name, values) in sets.items() if name in names}
 
 
 def has_indexes(tool: Any) -> bool:
-    """True for a catalog tool that can find something."""
+    """Return True if the catalog *tool* has indexes."""
     return bool(aq_base(tool)._indexes)
 
 
 def expects_relation(tool: Any) -> bool:
-    """True for a catalog tool that was committed with indexes: that commit made its table."""
+    """Return True if the catalog *tool* was committed with indexes: that commit created its table."""
     base = aq_base(tool)
     return getattr(base, "_p_serial", z64) != z64 and not base._p_changed and has_indexes(tool)
 
 
 def is_unfilled(catalog: "Catalog") -> bool:
-    """Return whether *catalog* has no table, or one with nothing but what was saved since."""
+    """Return whether *catalog* has no table, or one with only the rows that were saved since it was created."""
     session = catalog.session
     state = session.read_states().get(catalog.zoid)
     if state is not None:
@@ -308,13 +309,13 @@ def is_unfilled(catalog: "Catalog") -> bool:
 
 
 def expect_filling(tool: Any) -> None:
-    """Have the table that this transaction makes for *tool*, a new catalog, count as unfilled until a rebuild has filled it."""
+    """Mark the table that this transaction creates for *tool*, a new catalog, as unfilled until a rebuild has filled it."""
     aq_base(tool)._v_reported_missing = True
     tool._core.change().is_whole = False
 
 
 def report_missing(tool: Any) -> None:
-    """Log that *tool* has lost its table, once as long as the tool stays in its connection's cache."""
+    """Log that *tool* has lost its table, at most once while the tool stays in the cache of its connection."""
     base = aq_base(tool)
     if not getattr(base, "_v_reported_missing", False):
         base._v_reported_missing = True

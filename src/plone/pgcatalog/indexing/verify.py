@@ -1,4 +1,4 @@
-"""Compares a catalog with the content it stands for, object by object, and mends what differs."""
+"""Compares a catalog with the content of its site, object by object, and repairs the differences."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -22,16 +22,19 @@ import transaction
 
 
 BATCH = 200
-#: Differences mended in one transaction.
+#: Differences repaired in one transaction.
 COMMIT_BATCH = 500
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A path whose row is ``missing``, ``orphaned`` (no such object) or ``different`` in *names*.
+    """A difference at *path*, of one of these kinds:
 
-    Two are faults of the content: ``dangling``, a folder's order names an id for which the folder has no object, and
-    ``gone``, the database refers to the object, or to a part of it, and has it no more.
+    - ``missing``: an object without a row
+    - ``orphaned``: a row without an object
+    - ``different``: row and object differ in the columns or idx keys *names*
+    - ``dangling``: a folder's order contains an id without an object (a fault of the content)
+    - ``gone``: the database refers to the object, or a part of it, but does not have it (a fault of the content)
     """
 
     path: str
@@ -40,7 +43,7 @@ class Difference:
 
     @property
     def can_be_mended(self) -> bool:
-        """True if cataloguing or uncataloguing the path mends it."""
+        """True if cataloguing or uncataloguing the path repairs the difference."""
         return self.kind not in ("dangling", "gone")
 
     def __str__(self) -> str:
@@ -48,9 +51,9 @@ class Difference:
 
 
 class Verifier:
-    """Verifies *catalog*, the wrapped tool, as the running transaction sees it.
+    """Verifies *catalog*, the wrapped tool, as seen by the running transaction.
 
-    ``checked`` counts the objects looked at; *progress* is told it after each batch of them.
+    ``checked`` is the number of compared objects; *progress* is called with it after each batch.
     """
 
     def __init__(self, catalog: Any, progress: Callable[[int], None] = lambda checked: None) -> None:
@@ -58,11 +61,11 @@ class Verifier:
         self.core = catalog._core
         self.progress = progress
         self.checked = 0
-        #: paths of objects that are not there, or not as a whole
+        #: paths of objects that the database lacks, wholly or in part
         self._gone: set[str] = set()
 
     def differences(self) -> Iterator[Difference]:
-        """Yield every difference between rows and content; objects are forgotten batch by batch."""
+        """Yield each difference between rows and content; the object cache is reduced after each batch."""
         processQueue()
         unmet = {path for (path,) in self.core.view().select("path").value()}
         dangling: list[str] = []
@@ -78,9 +81,9 @@ class Verifier:
         yield from (Difference(path, "gone") for path in sorted(self._gone))
 
     def mend(self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None) -> None:
-        """Repair those of *differences* that can be mended, committing every COMMIT_BATCH of them.
+        """Repair the *differences* that can be repaired, and commit after each COMMIT_BATCH of them.
 
-        *progress* is told how many are done.
+        *progress* is called with the number of repairs after each full batch.
         """
         for number, difference in enumerate((d for d in differences if d.can_be_mended), 1):
             self.repair(difference)
@@ -90,7 +93,7 @@ class Verifier:
         transaction.commit()
 
     def repair(self, difference: Difference) -> None:
-        """Catalogue or uncatalog the path of *difference*, in the running transaction."""
+        """Catalogue or uncatalogue the path of *difference* in the running transaction."""
         obj = self.catalog.unrestrictedTraverse(difference.path, None)
         if difference.kind == "orphaned" or obj is None:
             self.catalog.uncatalog_object(difference.path)
@@ -98,7 +101,7 @@ class Verifier:
             self.catalog.catalog_object(obj, difference.path)
 
     def _judge(self, path: str) -> Iterator[Difference]:
-        """Compare a row the walk did not meet: objects may be catalogued by hand."""
+        """Compare a row that the walk did not reach: its object may have been catalogued by hand."""
         obj = self.catalog.unrestrictedTraverse(path, None)
         if obj is None or not is_there(obj) or clean_path("/".join(obj.getPhysicalPath())) != path:
             yield Difference(path, "orphaned")
@@ -127,12 +130,12 @@ class Verifier:
                 yield Difference(entry.path, "different", tuple(names))
 
     def _idx_keys(self) -> set[str]:
-        """Return the keys of idx that the configured indexes and columns have; removed ones leave theirs behind."""
+        """Return the idx keys of the configured indexes and columns; rows may still have keys of removed ones."""
         translators = self.core.indexes.values()
         return {*self.core.names, *(t.id for t in translators if t.in_idx and t.columns())}
 
     def _different_columns(self, entries: list[Entry]) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """Return path -> (rid, columns whose stored value is not the fresh one) of the rows that exist."""
+        """Return path -> (rid, columns whose stored value differs from the fresh one), for the entries that have a row."""
         view = self.core.view()
         names = view.layout.names
         snapshot = view.snapshot()
@@ -156,7 +159,7 @@ class Verifier:
 
 
 def different_keys(stored: dict[str, Any], fresh: dict[str, Any]) -> tuple[str, ...]:
-    """Return the idx keys in which two idx differ; *fresh* as JSON would hold it."""
+    """Return the idx keys in which *stored* and *fresh* differ; *fresh* is compared in its JSON form."""
     fresh = orjson.loads(dump(fresh))
     return tuple(k for k in sorted(stored.keys() | fresh.keys()) if not same_value(stored.get(k), fresh.get(k)))
 

@@ -1,7 +1,7 @@
 """Writes the pending changes of one catalog inside the storage's commit.
 
-Runs on the cursor of ``finalize``: the same PostgreSQL transaction that stores the objects, READ COMMITTED,
-serialised with all other writers by the storage's lock.
+Runs on the cursor of ``finalize``: in the PostgreSQL transaction that stores the objects, READ COMMITTED, serialised
+with all other writers by the storage's lock.
 """
 
 from dataclasses import replace
@@ -25,14 +25,14 @@ from ZODB.POSException import ConflictError
 import orjson
 
 
-#: The columns with a value in every row, when there are fewer of them.
+#: Saves the columns with a value in every row, when there are fewer of them.
 SAVE_COMPLETE = "UPDATE pgcatalog_state SET complete = %s WHERE catalog = %s"
-#: The writing transaction's own tid is the newest in the log: the processor has seen to it.
+#: The writing transaction's own tid is the newest in the log; the processor has checked this.
 LOG_CHANGES = (
     "INSERT INTO pgcatalog_changes (tid, catalog, path)"
     " SELECT (SELECT max(tid) FROM transaction_log), %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
 )
-#: Others may have moved what was merged: those paths are logged for a rebuild, too.
+#: Others may have moved the merged rows, so their paths are logged for a rebuild, too.
 LOG_MERGED_FOR_REBUILD = (
     "INSERT INTO pgcatalog_rebuild_change (catalog, path)"
     " SELECT catalog, unnest(%s::text[]) FROM pgcatalog_rebuild WHERE catalog = %s"
@@ -40,9 +40,9 @@ LOG_MERGED_FOR_REBUILD = (
 
 
 class Writer:
-    """Puts the changes *pending* in *session* into PostgreSQL with *cursor*.
+    """Writes the changes *pending* in *session* to PostgreSQL with *cursor*.
 
-    *has_idx* are the zoids whose idx went into object_state together with their state.
+    *has_idx* are the zoids whose idx was stored in object_state together with their state.
     """
 
     def __init__(self, cursor: Cursor[Any], session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
@@ -53,7 +53,7 @@ class Writer:
         self.transitions = Transitions(self.cursor, session, pending, has_idx)
 
     def write(self) -> str | None:
-        """Write everything; return the relation of the rows, None for a catalog that is dropped.
+        """Write all changes; return the relation of the rows, None for a catalog that is dropped.
 
         Raises psycopg.Error or ConflictError, which abort the commit.
         """
@@ -92,7 +92,10 @@ class Writer:
             self.cursor.execute(f"UPDATE {quote(state.relation)} SET {assignments}")
 
     def _merge(self, state: CatalogState, entries: list[Entry]) -> Merge | None:
-        """Return what is left to write of *entries* if others have changed them since our snapshot."""
+        """Return the changes of *entries* that remain to be written, None if others have not changed the rows.
+
+        Raises ConflictError.
+        """
         pending = self.pending
         seen = self.transitions.seen_state
         unchanged = seen is not None and seen.generation + pending.steps == state.generation
@@ -105,14 +108,14 @@ class Writer:
         return merge(self.cursor, state, self.types, entries, pending, self.has_idx)
 
     def _follow(self, state: CatalogState, merged: Merge) -> None:
-        """Forget what others have removed, and move rows that others have changed."""
+        """Delete the idx of rows that others have removed, and move rows that others have changed."""
         forgotten = [e.rid for e in merged.removed.values() if self.pending.is_primary(e)]
         if forgotten:
             self.cursor.execute("UPDATE object_state SET idx = NULL WHERE zoid = ANY(%s)", [forgotten])
         paths = [e.path for e in merged.live.values()]
         self._log(paths)
         self.cursor.execute(LOG_MERGED_FOR_REBUILD, [paths, self.pending.zoid])
-        # First to where nothing can be: two rows may change places.
+        # First to a path that no row has: two rows may change places.
         for query in (
             "UPDATE {} SET path = rid::text WHERE path <> %s AND rid = %s",
             "UPDATE {} SET path = %s WHERE rid = %s",
@@ -157,7 +160,7 @@ class Writer:
                 query = f"UPDATE {relation} SET {assignments} WHERE rid = %s"
                 self.cursor.executemany(query, [[*row, e.rid] for row, e in zip(values, group, strict=True)])
                 continue
-            # One statement: each runs the triggers.
+            # A single statement, because each statement runs the triggers.
             assignments = ", ".join(f"{quote(n)} = new.{quote(n)}" for n in columns)
             arrays = ", ".join(["%s::bigint[]", *(f"%s::{each}[]" for each in types)])
             self.cursor.execute(
@@ -167,7 +170,7 @@ class Writer:
             )
 
     def _note_gaps(self, state: CatalogState, live: list[Entry]) -> None:
-        """Note which columns have no value in some row now, by what was written: the rows themselves are not read."""
+        """Save which columns now have no value in some row, judging by the written entries: the rows are not read."""
         complete = state.complete - self.pending.cleared_columns
         for entry in live:
             written = complete if entry.new else complete & entry.columns.keys()
@@ -178,7 +181,7 @@ class Writer:
     # -- idx
 
     def _write_idx(self, state: CatalogState, live: list[Entry]) -> None:
-        """Write idx of rows whose object was not stored in this commit, and merge partial changes."""
+        """Write the idx of rows whose object is not stored in this commit, and merge partial changes."""
         is_primary = self.pending.is_primary
         whole = [e for e in live if e.new and is_primary(e) and e.zoid not in self.has_idx]
         if whole:
@@ -201,7 +204,7 @@ class Writer:
 
 
 def stored_entry(entry: Entry, layout: Layout) -> Entry:
-    """Return *entry* with the values that a relation with the stored *layout* holds."""
+    """Return *entry* with its values as a relation with the stored *layout* contains them: interned lists as numbers."""
     numbers = {n: as_stored(c, entry.columns[n]) for n, c in layout.interned_columns.items() if n in entry.columns}
     return replace(entry, columns=entry.columns | numbers) if numbers else entry
 

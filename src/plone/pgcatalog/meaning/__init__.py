@@ -1,1 +1,1 @@
-"""Search by meaning: texts in chunks, their vectors in the site's own database, made by an embedder after the save."""
+"""Search by meaning: vectors of chunks of text, made by an embedder after the save and stored in the site's own database."""

@@ -1,13 +1,14 @@
-"""Calibration of a model to a site: which similarity means something there.
+"""Calibration of a model to a site: the similarity from which on a text of the site counts as near.
 
-Models find all texts similar: with multilingual-e5-small, two texts without anything in common have 0.75 to 0.8.  A list of
-general questions, which no site is made to answer, shows how similar a question is to a text for no reason:
+Models find all texts similar: with multilingual-e5-small, unrelated texts have a similarity of 0.75 to 0.8.  A list of
+general questions, which the site is not expected to answer, serves as a background:
 
-- The *centre* of their vectors, and the directions in which they differ most, are taken out of the vector of a question ("all but
-  the top", Mu and Viswanath, 2018).  The vectors of the site stay as they are, so an index of neighbours serves as before.
-- The *threshold* is the similarity that one in eight of them reaches with the text of the site that is nearest to it.
+- The mean of their vectors (*centre*), and the *directions* in which they differ most, are subtracted from the vector of a
+  question ("all but the top", Mu and Viswanath, 2018).  The vectors of the site do not change, so their HNSW index stays
+  valid.
+- The *threshold* is the similarity to the nearest text of the site that one in eight general questions reaches.
 
-docs/explanation/decisions.md has the figures of this rule and of others.
+docs/lab/searches.md compares this rule with others, in figures.
 """
 
 from base64 import b64decode
@@ -28,9 +29,9 @@ from typing import Any
 from typing import Self
 
 
-#: Directions that are taken out; decisions.md compares one to three.
+#: Directions that are subtracted; docs/lab/searches.md compares one to three.
 DIRECTIONS = 3
-#: Of so many general questions one reaches the threshold.
+#: One of this many general questions reaches the threshold.
 ONE_OF = 8
 #: Steps of the power iteration; the directions need not be exact.
 STEPS = 50
@@ -38,15 +39,17 @@ STEPS = 50
 
 @cache
 def general_questions() -> tuple[str, ...]:
-    """Return the questions of ``background.txt``: of general knowledge, in several languages."""
+    """Return the questions in ``background.txt``: general knowledge, in several languages."""
     return tuple((files(__package__) / "background.txt").read_text("utf-8").splitlines())
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was measured for a model and the *chunks* of a site; *centre* and *directions* are vectors of the model's dimension.
+    """The calibration of a model to a site.
 
-    *threshold* is the similarity of a vector that was ``centred``, from which on a text counts as near.
+    - *centre* and *directions*: vectors of the model's dimension.
+    - *threshold*: the least similarity of a ``centred`` question to a text that counts as near.
+    - *chunks*: the number of chunks of the site at the time.
     """
 
     centre: tuple[float, ...]
@@ -55,20 +58,23 @@ class Calibration:
     chunks: int = 0
 
     def centred(self, vector: Sequence[float]) -> Vector:
-        """Return *vector*, of a question, without the centre, and without its parts along the directions."""
+        """Return the vector of a question minus the centre, and minus its components along the directions."""
         centred = [value - mean for value, mean in zip(vector, self.centre, strict=True)]
         for direction in self.directions:
             centred = without(centred, direction)
         return centred
 
     def as_json(self) -> dict[str, Any]:
-        """Return its parts for JSON; vectors as base64 of half-precision numbers."""
+        """Return the calibration as a value for JSON; vectors are base64 of half-precision numbers."""
         vectors = [_packed(vector) for vector in (self.centre, *self.directions)]
         return {"vectors": vectors, "threshold": round(self.threshold, 6), "chunks": self.chunks}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None, dimension: int) -> Self | None:
-        """Return the calibration that ``as_json`` has made *value* of, None for None; raises ValueError, LookupError, TypeError."""
+        """Return the calibration in *value*, a result of ``as_json``; None if *value* is None.
+
+        Raises ValueError, LookupError or TypeError for an invalid value.
+        """
         if value is None:
             return None
         centre, *directions = (_unpacked(vector, dimension) for vector in value["vectors"])
@@ -79,7 +85,7 @@ class Calibration:
 
 
 def calibrated(vectors: Sequence[Sequence[float]]) -> Calibration:
-    """Return centre and directions of *vectors*, those of the general questions, without a threshold."""
+    """Return a calibration with the centre and directions of *vectors*, of the general questions; its threshold is 0."""
     centre = tuple(sum(values) / len(vectors) for values in zip(*vectors, strict=True))
     rest = [[value - mean for value, mean in zip(vector, centre, strict=True)] for vector in vectors]
     directions = []
@@ -93,14 +99,14 @@ def calibrated(vectors: Sequence[Sequence[float]]) -> Calibration:
 
 
 def threshold_of(similarities: Sequence[float]) -> float:
-    """Return the threshold that one in ONE_OF of *similarities* reaches: those of general questions to the nearest text."""
+    """Return the threshold that one in ONE_OF of *similarities*, of general questions to their nearest text, reaches."""
     return quantiles(similarities, n=ONE_OF, method="inclusive")[-1]
 
 
 def first_direction(vectors: Sequence[Sequence[float]]) -> Vector | None:
-    """Return the unit vector along which *vectors*, whose mean is zero, differ most; None if they do not differ.
+    """Return the first principal component of *vectors*, whose mean is zero, as a unit vector; None if they do not differ.
 
-    Power iteration of their covariance.
+    By power iteration of their covariance.
     """
     direction = list(max(vectors, key=lambda vector: hypot(*vector)))
     for _ in range(STEPS):
@@ -114,7 +120,7 @@ def first_direction(vectors: Sequence[Sequence[float]]) -> Vector | None:
 
 
 def without(vector: Sequence[float], direction: Sequence[float]) -> Vector:
-    """Return *vector* without its part along *direction*, a unit vector."""
+    """Return *vector* minus its component along *direction*, a unit vector."""
     part = sumprod(vector, direction)
     return [value - part * along for value, along in zip(vector, direction, strict=True)]
 

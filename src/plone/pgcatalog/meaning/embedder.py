@@ -1,4 +1,4 @@
-"""Asks an embedder for vectors: any server that speaks OpenAI's ``/v1/embeddings``, at a URL that the administrator sets."""
+"""Client of an embedder: any server with OpenAI's ``/v1/embeddings`` API, at a URL that the administrator sets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,45 +16,46 @@ import json
 import os
 
 
-#: The variable of the environment with the key of the embedder.
+#: The environment variable with the key of the embedder.
 KEY = "PGCATALOG_EMBEDDER_KEY"
-#: Seconds that a question may take: then words answer alone.
+#: Time limit in seconds for the vector of a question; without it the search uses words only.
 QUESTION_SECONDS = 0.3
-#: Seconds that a batch of passages may take.
+#: Time limit in seconds for a batch of passages.
 PASSAGES_SECONDS = 120.0
-#: Passages of a message.
+#: Most texts in a request.
 BATCH = 16
-#: Characters of a text that is sent.
+#: Most characters of a text that are sent.
 LONGEST_TEXT = 4000
-#: Dimensions that pgvector's halfvec can have.
+#: Most dimensions of pgvector's halfvec.
 MOST_DIMENSIONS = 16_000
-#: Bytes of an answer that are read for each text: a vector of MOST_DIMENSIONS has half as many.
+#: Most bytes of a response per text; a vector of MOST_DIMENSIONS has half as many.
 LONGEST_ANSWER = 1 << 20
-#: Seconds after which an embedder that is out of reach gets pages again; and the longest pause that it can ask for.
+#: Seconds without requests for pages after a failure of the embedder; and the longest pause that the embedder can request.
 PAUSE = 30.0
 LONGEST_PAUSE = 3600.0
-#: Characters of an embedder's own words about what is wrong.
+#: Most characters of a reason from an embedder.
 LONGEST_REASON = 200
-#: What a model's name may have in it: replaced by "query" or "passage", for servers that tell the two apart by the name.
+#: Placeholder in a model's name, replaced by "query" or "passage", for servers that distinguish the two by the name.
 KIND = "{kind}"
-#: HTTP's answers about the text that was sent; any other failure is the server's.
+#: HTTP statuses that refuse the text; any other failure is the server's.
 ABOUT_THE_TEXT = (400, 413, 422)
 
-#: How the reasons begin of an embedder that wants a key.
+#: Beginnings of the reasons of an embedder that needs a key.
 NEEDS_KEY = ("the embedder answers 401", "the embedder answers 403")
-#: What an embedder is asked to learn its dimension, or whether it answers.
+#: The text that is sent to find out the dimension of the vectors, or whether the embedder responds.
 PROBE = "dimension"
-#: Seconds until an embedder that is asked whether it answers counts as one that does not.
+#: Time limit in seconds for a check whether an embedder responds.
 PROBE_SECONDS = 2.0
 
 Vector = list[float]
 
 
 class EmbedderError(Exception):
-    """An embedder gave no vectors; the message says why.
+    """An embedder returned no vectors; the message is the reason.
 
-    *is_down* if it is out of reach, or set up wrongly, so that no text has vectors now; *retry_after* are the seconds of
-    the pause that it asks for, if any.  *is_about_text* if it refuses what was sent.
+    - *is_down*: it is out of reach or set up wrongly, so that no text gets vectors now.
+    - *retry_after*: the pause in seconds that it requests, or None.
+    - *is_about_text*: it refuses the text that was sent.
     """
 
     def __init__(
@@ -67,15 +68,15 @@ class EmbedderError(Exception):
 
     @property
     def pause(self) -> float:
-        """Seconds until the next page is sent."""
+        """Seconds until the next page may be sent."""
         return PAUSE if self.retry_after is None else self.retry_after
 
 
 @dataclass(frozen=True, slots=True)
 class Embedder:
-    """The embedder at *url*, the base of an API such as ``http://127.0.0.1:8000/v1``, with its *model*.
+    """The embedder at *url*, the base of an API such as ``http://127.0.0.1:8000/v1``, with a *model*.
 
-    The prefixes stand before each text, as some models want it.  Vectors have the length 1, and all the same dimension.
+    Each text gets a prefix, which some models require.  Vectors have length 1, and all the same dimension.
     """
 
     url: str
@@ -84,7 +85,7 @@ class Embedder:
     passage_prefix: str = ""
 
     def embed_question(self, text: str, seconds: float = QUESTION_SECONDS) -> tuple[Vector, str]:
-        """Return the vector of *text*, what somebody searches for, and the name of the model as the embedder gives it.
+        """Return the vector of *text*, a question, and the name of the model in the response.
 
         Raises EmbedderError, after *seconds* at the latest.
         """
@@ -92,19 +93,19 @@ class Embedder:
         return vector, name
 
     def embed_questions(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> list[Vector]:
-        """Return the vectors of *texts* as questions.  Raises EmbedderError; each message may take *seconds*."""
+        """Return the vectors of *texts*, as questions.  Raises EmbedderError; *seconds* is the limit per request."""
         batches = (texts[first : first + BATCH] for first in range(0, len(texts), BATCH))
         return [vector for batch in batches for vector in self._embed(batch, "query", self.question_prefix, seconds)[0]]
 
     def is_same_model(self, of_question: str, of_passages: str) -> bool:
-        """True if these names, given with a question and with passages, are those of one model."""
+        """True if the names of models in the responses for a question and for passages mean the same model."""
         named = of_passages.replace("passage", "query") if KIND in self.model else of_passages
         return of_question in (of_passages, named)
 
     def embed_passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> tuple[list[Vector], str]:
-        """Return the vectors of *texts*, parts of pages, and the name of the model as the embedder gives it.
+        """Return the vectors of *texts*, parts of pages, and the name of the model in the response.
 
-        Raises EmbedderError; each message may take *seconds*.
+        Raises EmbedderError; *seconds* is the limit per request.
         """
         vectors: list[Vector] = []
         name = ""
@@ -125,7 +126,7 @@ class Embedder:
         return vectors_in(answer, len(texts)), name_in(answer)
 
     def _request(self, texts: Sequence[str], body: dict[str, Any], seconds: float) -> Any:
-        """Return the JSON value that answers *body*.  Raises EmbedderError."""
+        """Return the JSON value of the response to *body*.  Raises EmbedderError."""
         most_bytes = LONGEST_ANSWER * len(texts)
         try:
             response = post(endpoint(self.url), body, headers(), seconds, most_bytes)
@@ -140,10 +141,10 @@ class Embedder:
 
 
 def ask_embedders(catalogs: list[dict[str, Any]]) -> None:
-    """Add to each of *catalogs* that has an embedder in its ``settings`` why that gives no vectors: ``embedder_fault``, or "".
+    """Set ``embedder_fault`` of each of *catalogs* with an embedder in its ``settings``: why it returns no vectors, or "".
 
-    An embedder is asked for the vector of a word, as for a question, and with the key of this process: a refusal says nothing
-    where there is none.
+    Each embedder is sent a question, PROBE, with the key of this process.  A refusal is ignored if this process has no key.
+    Without the extra ``meaning``, nothing is set.
     """
     for catalog in catalogs if is_installed() else ():
         url, *others = (str(value).strip() for value in catalog["settings"].values())
@@ -163,15 +164,15 @@ def is_installed() -> bool:
 
 
 def headers() -> dict[str, str]:
-    """Return what each request says besides its body; the key comes from the environment."""
-    # A compressed answer could be of any length.
+    """Return the headers of each request, with the key from the environment if there is one."""
+    # A small compressed response could unpack to any length.
     plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
     key = os.environ.get(KEY, "").strip()
     return plain | {"Authorization": f"Bearer {key}"} if key else plain
 
 
 def endpoint(url: str) -> str:
-    """Return the address that vectors are asked for at, of the base *url* of an API.  Raises EmbedderError."""
+    """Return the URL of the embeddings endpoint below *url*, the base of an API.  Raises EmbedderError if it is invalid."""
     if not is_url(url):
         raise EmbedderError("the URL of the embedder does not begin with http:// or https://", is_down=True)
     url = url.strip().rstrip("/")
@@ -179,7 +180,7 @@ def endpoint(url: str) -> str:
 
 
 def is_url(url: str) -> bool:
-    """True for an address that an embedder can have."""
+    """True if *url* is valid for an embedder: http or https, with a host, without query and fragment."""
     try:
         parts = urlsplit(url.strip())
         return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and not parts.fragment
@@ -188,7 +189,7 @@ def is_url(url: str) -> bool:
 
 
 def refused(response: Response) -> EmbedderError:
-    """Return the error for *response*, whose status is not 200, with the beginning of its body."""
+    """Return the error for *response*, whose status is not 200, with the beginning of its body as the reason."""
     status = response.status
     words = " ".join(response.body[:LONGEST_REASON].decode(errors="replace").split())
     reason = f"the embedder answers {status}{': ' if words else ''}{words}"
@@ -201,23 +202,26 @@ def refused(response: Response) -> EmbedderError:
     except ValueError:
         seconds = nan
     retry_after = min(max(seconds, 1.0), LONGEST_PAUSE) if isfinite(seconds) else None
-    # A server that fails may do so for one text only.  All other statuses concern each text.
+    # A status of 500 may be due to this text; all others concern every text.
     return EmbedderError(reason, is_down=status != 500, retry_after=retry_after)
 
 
 def name_in(answer: Any) -> str:
-    """Return the name of the model in *answer*, "" without one."""
+    """Return the name of the model in *answer*; "" without one."""
     name = answer.get("model")
     return encodable(name[:LONGEST_REASON].replace("\0", "")) if isinstance(name, str) else ""
 
 
 def encodable(text: str) -> str:
-    """Return *text* with a question mark for each half of a surrogate pair, which UTF-8 has no bytes for."""
+    """Return *text* with a question mark for each surrogate, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()
 
 
 def vectors_in(answer: Any, count: int) -> list[Vector]:
-    """Return the *count* vectors of *answer* in their order, of length 1.  Raises EmbedderError if they are none."""
+    """Return the *count* vectors in *answer*, in order of their index, scaled to length 1.
+
+    Raises EmbedderError if *answer* has no such vectors.
+    """
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
         raise EmbedderError(f"the answer of the embedder has not the vectors of {count} texts", is_down=True)
@@ -232,7 +236,7 @@ def vectors_in(answer: Any, count: int) -> list[Vector]:
 
 
 def unit_vector(values: Any) -> Vector:
-    """Return *values* as a vector of length 1.  Raises EmbedderError for what is no vector, or has no direction."""
+    """Return *values* scaled to length 1.  Raises EmbedderError if they are no vector of finite numbers, or all zero."""
     if not isinstance(values, list) or not 0 < len(values) <= MOST_DIMENSIONS:
         raise EmbedderError("the embedder has given no vector", is_down=True)
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):

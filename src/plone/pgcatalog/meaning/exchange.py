@@ -1,7 +1,7 @@
-"""HTTP requests with a limit for the whole exchange: the name's address, connection, headers and body.
+"""HTTP requests with a time limit for the whole exchange: DNS look-up, connection, headers and body.
 
-A limit of the HTTP client counts for each piece that arrives, and none counts for the look-up of a name, which blocks.  So
-requests run in the event loop of one thread, where any of them can be cancelled, and callers wait for the limit.
+A time limit of the HTTP client holds for each read, and none holds for the DNS look-up, which blocks.  So requests run in
+the event loop of one thread, where each can be cancelled, and a caller waits until its time limit.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class ExchangeFailed(Exception):
-    """A request has no response; the message says why."""
+    """A request without a usable response; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Status, ``Retry-After`` ("" without one) and body of an HTTP response."""
+    """The status, ``Retry-After`` header ("" without one) and body of an HTTP response."""
 
     status: int
     retry_after: str
@@ -34,16 +34,16 @@ class Response:
 
 
 class _Loop:
-    """An event loop in a daemon thread, and the HTTP client that its requests share.  The client follows no redirect."""
+    """An event loop in a daemon thread, and the HTTP client that its requests share.  The client follows no redirects."""
 
     def __init__(self) -> None:
         import httpx
 
-        # Some servers close a connection that is idle while the next request is on its way.
+        # Short, since some servers close an idle connection while the next request is on its way.
         limits = httpx.Limits(keepalive_expiry=2.0)
-        # It would log a line for each request.
+        # httpx logs a line for each request.
         logging.getLogger("httpx").setLevel(logging.WARNING)
-        # Callers have limits of their own, all shorter.
+        # Callers have time limits of their own, all shorter.
         self.client = httpx.AsyncClient(follow_redirects=False, limits=limits, timeout=600)
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
@@ -61,7 +61,7 @@ _running: _Loop | None = None
 
 
 def _loop() -> _Loop:
-    """Return the loop of this process; a forked process gets its own."""
+    """Return the loop of this process, created on first use; a forked process has its own."""
     global _running
     with _lock:
         if _running is None or _running.pid != os.getpid():
@@ -70,7 +70,7 @@ def _loop() -> _Loop:
 
 
 def close() -> None:
-    """Close the connections of this process.  The next request opens new ones."""
+    """Close the connections and the loop of this process.  The next request opens new ones."""
     global _running
     with _lock:
         running, _running = _running, None
@@ -81,7 +81,7 @@ def close() -> None:
 def post(url: str, body: Any, headers: Mapping[str, str], seconds: float, most_bytes: int) -> Response:
     """Return the response to a POST of *body* as JSON.
 
-    Raises ExchangeFailed after *seconds* at the latest, and for a response of more than *most_bytes*.
+    Raises ExchangeFailed after *seconds* at the latest, or for a response body of more than *most_bytes*.
     """
     import httpx
 
@@ -89,7 +89,7 @@ def post(url: str, body: Any, headers: Mapping[str, str], seconds: float, most_b
         running = _loop()
         exchange = asyncio.run_coroutine_threadsafe(_post(running.client, url, body, headers, most_bytes), running.loop)
     except (ImportError, OSError, ValueError) as error:
-        # Proxies and certificates that the environment names wrongly.
+        # The environment may name proxies or certificates that do not exist.
         raise ExchangeFailed(f"{type(error).__name__}: {error}") from error
     try:
         return exchange.result(seconds)

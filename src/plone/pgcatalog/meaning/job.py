@@ -1,7 +1,10 @@
-"""The job that keeps the vectors of a page, and the one that keeps the tables of a catalog: both of the kind ``embed``.
+"""Jobs of the kind ``embed``: for a page, which updates its vectors; for a catalog tool, which updates the catalog's tables.
 
-A job about the catalog tool itself makes the table of an embedder that is new, has all pages embedded for it, lets it answer
-when none waits any more, and makes the index of the neighbours.
+The job for a catalog tool
+
+- creates the table for a new embedder, and queues all pages for it,
+- marks the table as complete when no page waits any more, so that searches use it,
+- builds the HNSW index.
 """
 
 from collections.abc import Callable
@@ -47,15 +50,15 @@ from zope.interface import implementer
 
 #: Name of the kind of jobs.
 KIND = "embed"
-#: The settings that the tables of a catalog are made by.
+#: The settings that the tables of a catalog depend on.
 OF_TABLES = (
     *(settings.embedder_url.name, settings.embedder_model.name),
     *(settings.embedder_question_prefix.name, settings.embedder_passage_prefix.name),
 )
 OF_PRIVATE = settings.meaning_of_private
-#: Seconds until a table that is being filled is looked at again.
+#: Seconds until a table that is being filled is checked again.
 LOOK_AGAIN = 5.0
-#: Seconds until a database without pgvector is looked at again.
+#: Seconds until a database without pgvector is checked again.
 NO_PGVECTOR = 300.0
 
 RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
@@ -64,7 +67,7 @@ IS_ANY_WAITING = (
     "SELECT EXISTS (SELECT FROM pgcatalog_queue"
     " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
 )
-#: Chunks that are counted; of more PostgreSQL's guess is asked.
+#: Most chunks that are counted; above, PostgreSQL's estimate is used.
 COUNTED = 2_000
 HAS_CHUNKS = SQL("SELECT count(*) FROM (SELECT FROM {chunks} LIMIT %s) AS counted")
 COUNT = SQL("SELECT count(*) FROM {chunks}")
@@ -78,9 +81,9 @@ MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embe
 
 
 def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
-    """Return the kinds of jobs that an object may need of which *catalog* takes the indexes *names* anew.
+    """Return the kinds of jobs that an object may need if *catalog* indexes it again in the indexes *names*.
 
-    Each with the columns that it is about: without another value there it needs none.
+    Each kind has the names of its columns: an object needs the job only if one of them changes.
     """
     if not settings.embedder_url(catalog.tool):
         return {}
@@ -93,7 +96,10 @@ def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
 
 
 def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Have the tables of the catalog *tool* follow its site's settings, which were the *former* ones, with the commit."""
+    """Queue, with the commit, the job for the tables of the catalog *tool* if they depend on a setting that has changed.
+
+    *former* and *now* are the settings of its site.
+    """
     changed = {name for name in OF_TABLES if (former.get(name) or "") != (now.get(name) or "")}
     of_private = [values.get(OF_PRIVATE.name, OF_PRIVATE.default) for values in (former, now)]
     if now.get(settings.embedder_url.name) and of_private[0] != of_private[1]:
@@ -105,10 +111,10 @@ def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any
 
 @implementer(IJobKind)
 class Embedding:
-    """Keeps the vectors of the text of an object, or, for the catalog tool itself, the tables of its catalog."""
+    """The kind of jobs that update the vectors of an object or, for a catalog tool, the tables of its catalog."""
 
     def __init__(self) -> None:
-        #: when the embedder is asked again that was out of reach
+        #: monotonic time until which no jobs are done, after the embedder was down
         self._paused_until = 0.0
 
     @property
@@ -116,7 +122,10 @@ class Embedding:
         return is_installed() and monotonic() >= self._paused_until
 
     def needed(self, jobs: NeededJobs) -> list[int]:
-        """Return the zoids of the pages without vectors; that of the catalog if its table of chunks is missing or not complete."""
+        """Return the zoids of the pages without vectors, and of the catalog tool if its tables need a job.
+
+        They do if the table of chunks is missing or not complete, and no job is queued for it.
+        """
         if not jobs.embedder:
             return []
         chunks = jobs.table()
@@ -125,7 +134,7 @@ class Embedding:
         return pages if is_tended else [*pages, jobs.catalog]
 
     def work(self, database: Any, job: Job) -> Callable[[], None] | None:
-        """Raises JobFailed, and what the database raises.  The index of the neighbours is left to be made beside."""
+        """Do *job*; return a function that builds the HNSW index if that is due.  Raises JobFailed and database errors."""
         path = tool_path(database, job.catalog)
         if path is None:
             return None
@@ -152,9 +161,9 @@ class Embedding:
 
 
 def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[Passage]) -> None:
-    """Have the vectors of *passages*, all of the object *zoid*, in the table of *embedder*; only new ones are asked for.
+    """Store the vectors of *passages*, all of the object *zoid*, in the table of *embedder*; only new ones are requested.
 
-    Without *passages* there are none of it in any table.  Raises EmbedderError, PgvectorMissing.
+    Without *passages*, delete the chunks of the object from all tables.  Raises EmbedderError.
     """
     with connect(dsn, "vectors", 0) as connection:
         tables = table.read(connection, catalog)
@@ -164,7 +173,7 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
                 connection.execute(table.FORGET.format(chunks=vectors.table), (zoid, 0))
             return
         if mine is None:
-            put_upkeep(connection, catalog)  # all pages are done then
+            put_upkeep(connection, catalog)  # it queues all pages
             return
         kept = table.kept_chunks(connection, mine, zoid)
         new = {passage.digest: passage for passage in passages if passage.digest not in kept}
@@ -184,11 +193,11 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
 
 
 class AnotherModel(EmbedderError):
-    """The vectors of an embedder cannot be compared with those that it has given before."""
+    """The vectors of an embedder cannot be compared with its earlier ones."""
 
 
 def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> list[Vector]:
-    """Return the vectors of *texts*, to be compared with those in the table *mine*.  Raises EmbedderError, AnotherModel."""
+    """Return the vectors of *texts*.  Raises EmbedderError; AnotherModel if the table *mine* is of another model."""
     found, name = embedder.embed_passages(texts) if texts else ([], mine.answers_as)
     if any(len(vector) != mine.dimension for vector in found) or name != mine.answers_as:
         raise AnotherModel(f"the embedder is another model now: {name}, {len(found[0])} dimensions", is_down=True)
@@ -199,11 +208,11 @@ def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> lis
 
 
 def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> Callable[[], None] | None:
-    """Have the tables of *catalog* as *embedder*, that of its site, needs them; none without one.
+    """Update the tables of *catalog* for *embedder*, of its site; retire them all without an embedder.
 
-    All pages are done again if what anonymous may not see is to be there, *of_private*, and was not, or the other way round.
-    Returns what makes the index of the neighbours if it is wanted: that takes minutes.  Raises EmbedderError, PgvectorMissing,
-    and JobFailed as long as pages wait, or that index is being made.
+    - All pages are queued if a table is created, or *of_private* (include texts that Anonymous may not see) has changed.
+    - Returns a function that builds the HNSW index, which takes minutes, or None if it is not due.
+    - Raises EmbedderError, PgvectorMissing, and JobFailed while pages wait or the index is being built.
     """
     with connect(dsn, "vectors", 0) as connection:
         relation = relation_of(connection, catalog)
@@ -219,7 +228,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             if not fitting:
                 vectors = table.create(connection, catalog, relation, embedder, len(vector), name)
             elif connection.execute(IS_MAKING_INDEX, (fitting[-1].name,)).fetchone() is not None:
-                # A COMMENT would wait for its end, as ANALYZE would, and this worker with it.
+                # COMMENT and ANALYZE would block this worker until the index is built.
                 raise JobFailed("", False, LOOK_AGAIN)
             else:
                 vectors = fitting[-1]
@@ -227,7 +236,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
                 put_all(connection, catalog)
             mine = table.note(connection, vectors, embedder=embedder, of_private=of_private)
             table.keep_chunks_with_rows(connection, relation)
-            # Those that no commit has put a job for, as after a rebuild, or when a table was lost in part.
+            # Pages for which no commit has queued a job, as after a rebuild or a partial loss of the table.
             queue.put(connection.cursor(), KIND, catalog, NeededJobs(executing(connection), catalog).pages(mine.name))
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()
         if not fitting or is_any_waiting:
@@ -246,7 +255,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
 
 
 def has_grown(connection: Connection[Any], mine: Vectors) -> bool:
-    """Return whether the table *mine* has twice as many chunks as when its model was calibrated, or that has to be done."""
+    """Return whether the table *mine* has at least twice as many chunks as at its last calibration, or has had none."""
     if mine.calibration is None:
         return True
     wanted = 2 * mine.calibration.chunks
@@ -256,7 +265,7 @@ def has_grown(connection: Connection[Any], mine: Vectors) -> bool:
 
 
 def calibrate(connection: Connection[Any], mine: Vectors) -> None:
-    """Calibrate the model to the chunks of the table *mine*, and note it there.  Raises EmbedderError."""
+    """Calibrate the model to the chunks of the table *mine*, if there are any; store it there.  Raises EmbedderError."""
     [(chunks,)] = connection.execute(COUNT.format(chunks=mine.table)).fetchall()
     if not chunks:
         return
@@ -269,7 +278,7 @@ def calibrate(connection: Connection[Any], mine: Vectors) -> None:
 
 
 def make_index(dsn: str, vectors: Vectors) -> None:
-    """Make the index of the neighbours of *vectors*, beside those who read and write, in place of one that was broken off."""
+    """Build the HNSW index of *vectors* without blocking reads and writes; an unfinished one is dropped first."""
     index = Identifier(f"{vectors.name}_hnsw")
     with plain_connection(dsn, "vectors") as connection:
         connection.execute(DROP_INDEX.format(index=index))
@@ -278,19 +287,19 @@ def make_index(dsn: str, vectors: Vectors) -> None:
 
 
 def relation_of(connection: Connection[Any], catalog: int) -> str | None:
-    """Return the relation of *catalog*, None without one."""
+    """Return the name of the relation of *catalog*; None without one."""
     row = connection.execute(RELATION, (catalog,)).fetchone()
     return None if row is None else str(row[0])
 
 
 def put_upkeep(connection: Connection[Any], catalog: int) -> None:
-    """Put the job that keeps the tables of *catalog*, on the autocommit *connection*."""
+    """Queue the job for the tables of *catalog*, on the autocommit *connection*."""
     with connection.transaction(), connection.cursor() as cursor:
         queue.put(cursor, KIND, catalog, [catalog])
 
 
 def put_all(connection: Connection[Any], catalog: int) -> int:
-    """Put a job for each object of *catalog*, and for its tables; return for how many objects."""
+    """Queue a job for each object of *catalog*, and for its tables; return the number of objects."""
     relation = relation_of(connection, catalog)
     if relation is None:
         return 0

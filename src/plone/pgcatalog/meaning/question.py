@@ -1,6 +1,6 @@
-"""The context of a search, and its question: whether one is asked for by meaning, in words, and the vector of that.
+"""The context of a search and, for a search by meaning, its question: the plain words and their vector.
 
-If there is no vector, because no embedder is set up, or it is slow or down, words answer alone.
+Without a vector (no embedder is set up, or it is slow or down) the search uses words only.
 """
 
 from collections import Counter
@@ -46,31 +46,32 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-#: Characters of a question that count, and vectors of questions that a process remembers: a page asks for each twice and more,
-#: and so does the next one; an embedder takes 8 ms for one, 384 numbers take 4 KB.
+#: Most characters of a question, and the size of the cache of vectors: a page and the next one need the same vector several
+#: times; an embedder takes 8 ms for it, and 384 numbers take 4 KB.
 LONGEST_QUESTION = 1000
 REMEMBERED = 256
 
-#: Seconds after a failure in which words answer at once; an embedder may ask for more.  And when they end, for each embedder.
+#: Seconds after a failure without requests for questions, unless the embedder requests more; and embedder -> monotonic time
+#: of their end.
 QUESTION_PAUSE = 5.0
 paused_until: dict[Embedder, float] = {}
 
-#: What a search has for operators: excluded words, AND and OR between words, quotes, parentheses and wildcards.
+#: Operators of a search text: excluded words; AND and OR between words; quotes, parentheses and wildcards.
 _EXCLUDED = re.compile(r"(?:\b(?:AND\s+)?NOT\s+|(?<!\S)-)(?:\"[^\"]*+\"|[^\s-]\S*)")
 _OPERATOR = re.compile(r"(?<![\w\"])(?:AND|OR)(?![\w\"])")
 _MARK = re.compile(r"[\"()*?]+")
 
-#: How many questions have got a vector (``answered``), and for how many words had to answer (``failed``).
+#: Number of questions with a vector (``answered``) and without one (``failed``).
 counts: Counter[str] = Counter()
 _lock = threading.Lock()
 
 
 class WrongRank(QueryError, BadRequest):
-    """A search is to be ranked in a way that there is not; over the web it is a 400."""
+    """A search with an unknown ``rank``; over the web, the status 400."""
 
 
 def is_hybrid(query: Mapping[str, Any], indexes: Container[str]) -> bool:
-    """Return whether the query dict *query* is to find by meaning, too; an index named ``rank`` is an index.
+    """Return whether *query*, a query dict, searches by words and meaning; False if the catalog has an index named ``rank``.
 
     Raises WrongRank for another value than ``hybrid`` and ``words``.
     """
@@ -91,10 +92,10 @@ def search_context(
 ) -> SearchContext:
     """Return the context of a search by *query*, a whole query dict with the ``text_queries`` *texts*.
 
-    *is_ranked* says that it has no other order.  An embedder is asked within a context of *asking*.
-    Raises WrongRank for an unknown way to rank, LimitExceeded, and psycopg.Error.
+    *is_ranked*: its results are ordered by relevance.  An embedder is called within the context of ``asking()``.
+    Raises WrongRank, LimitExceeded, and psycopg.Error.
     """
-    # A context of its own: it stores the texts of one search.
+    # The context must not be shared with other searches if it depends on the texts of this one.
     context: SearchContext = catalog.context
     if is_ranked:
         context = replace(context, is_ranked=True)
@@ -114,7 +115,7 @@ def search_context(
 
 
 def as_site_searches(tool: Any, query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *query*, of a visitor who searches the site of the catalog *tool* by words, with the site's stop words."""
+    """Return *query* marked as the search of a visitor on the site of the catalog *tool*, so that stop words apply."""
     return dict(query) if AS_SITE in tool._core.indexes else {**query, AS_SITE: True}
 
 
@@ -125,12 +126,14 @@ def question_of(
     least: float | None = None,
     asking: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Question | None:
-    """Return the question of *query* in the catalog *core*, in the *context* of a search by words; None if words have to answer.
+    """Return the question of *query* in the catalog *core*; None if the search has to use words only.
 
-    Rows that are found without a ranking, such as all pages without a word, have no meaning either.
-    *least* is tried in place of the least similarity of the site; without one, words answer until the model is calibrated.
-    The embedder is asked within a context of *asking*.  A question that got no vector is not sent again in the same
-    snapshot: a page waits for an embedder once, and all its parts are of one set.
+    - *context* is the context of a search by words.
+    - *least* replaces the site's least similarity.  Without either, there is no question until the model is calibrated.
+    - The embedder is called within the context of ``asking()``.
+    - A query without ranking, or of stop words only, has no question.
+    - A question without a vector is not sent again in the same snapshot: a page waits for an embedder at most once, and
+      all its parts show the same rows.
     """
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
     words = question_in(" ".join(text for _, text in texts))
@@ -152,27 +155,27 @@ def question_of(
 
 
 def question_by(vectors: Vectors, vector: Fragment) -> Question:
-    """Return the question for the rows of *vectors* that are nearest to *vector*."""
+    """Return the question for the rows in *vectors*, a table of chunks, that are nearest to *vector*."""
     threshold = vectors.least or (vectors.calibration.threshold if vectors.calibration else 0.0)
     few = few_of(vectors.chunks)
     return Question(quote(vectors.name), vector, sql(vectors.distance), threshold, vectors.has_hnsw, few)
 
 
 def sql(composable: Any) -> str:
-    """Return a composed part of SQL as text, for our own placeholders."""
+    """Return *composable*, of psycopg.sql, as text for a statement with placeholders: each ``%`` is doubled."""
     return str(composable.as_string()).replace("%", "%%")
 
 
 def question_in(text: str) -> str:
-    """Return the question in the search text *text*, in plain words: without operators, wildcards and what it excludes."""
+    """Return the question in the search text *text*: its words without operators, wildcards and excluded words."""
     plain = _OPERATOR.sub(" ", _EXCLUDED.sub(" ", text[: 4 * LONGEST_QUESTION]))
     return " ".join(_MARK.sub(" ", plain).split())[:LONGEST_QUESTION].replace("\0", "")
 
 
 def vector_of(vectors: Vectors, question: str) -> str | None:
-    """Return the vector of *question* as a parameter, from the embedder of *vectors*; None if it gives none that fits.
+    """Return the vector of *question* as a parameter; None if the embedder of *vectors* returns none of the same model.
 
-    It is centred, unless the site has set its own least similarity.
+    It is centred, unless the site has set a least similarity, or the model is not calibrated.
     """
     try:
         vector, name = _embedded(vectors.embedder, question)

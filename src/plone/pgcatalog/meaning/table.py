@@ -1,7 +1,7 @@
-"""The tables with the chunks of a catalog's texts: one for each model that answers, or is to answer.
+"""The tables with the chunks of a catalog's texts: one for each model, in use or being filled.
 
-A table says itself, in its comment, which embedder its vectors are of, and whether it has all texts.  Chunks are known by the
-oid of their object, which a rebuild, a clear and a move leave as it is, so none of them embeds anything anew.
+The comment of a table records the embedder of its vectors, and whether the table is complete.  The key of a chunk is the oid
+of its object, which survives a rebuild, a clear and a move, so none of these requests new vectors.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ from typing import Any
 import json
 
 
-#: What the operators need.
+#: The least version of pgvector that has the operators of the searches.
 OLDEST_PGVECTOR = (0, 8)
 
 PGVECTOR = """
@@ -48,19 +48,19 @@ ON CONFLICT (zoid, chunk) DO UPDATE
 SET (start, stop, digest, embedding) = (EXCLUDED.start, EXCLUDED.stop, EXCLUDED.digest, EXCLUDED.embedding)
 """)
 MOVE = SQL("UPDATE {chunks} SET (start, stop) = (%s, %s) WHERE zoid = %s AND chunk = %s")
-# No commit takes the row away meanwhile.
+# Locks the row, so that no commit deletes it meanwhile.
 HOLD_ROW = SQL("SELECT 1 FROM {relation} WHERE zoid = %s FOR KEY SHARE")
 KEPT = SQL("SELECT chunk, start, stop, digest, embedding::text FROM {chunks} WHERE zoid = %s ORDER BY chunk")
 FORGET_STALE = SQL("DELETE FROM {chunks} AS c WHERE NOT EXISTS (SELECT FROM {relation} AS r WHERE r.zoid = c.zoid)")
 
 
 class PgvectorMissing(Exception):
-    """The database has no pgvector that can be used; the message says what to do."""
+    """The database has no usable pgvector; the message names the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """A table of chunks: what a search needs to know to ask for the nearest ones.
+    """A table of chunks, with all properties that a search for the nearest chunks needs.
 
     Its columns are zoid, chunk, start, stop, digest, embedding.
     """
@@ -70,20 +70,20 @@ class Vectors:
     name: str
     dimension: int
     embedder: Embedder
-    #: the name of the model as the embedder gave it
+    #: the name of the model in the embedder's responses
     answers_as: str
-    #: False while texts are missing that were there when the table was made
+    #: False until all texts that existed when the table was created have their chunks
     is_complete: bool
     has_hnsw: bool
-    #: chunks, as PostgreSQL guesses; -1 if it knows nothing yet
+    #: number of chunks as estimated by PostgreSQL; -1 before its first estimate
     chunks: int
     #: the schema of pgvector
     schema: str
-    #: least similarity of a chunk that counts as near, which the site has set; 0 for that of the calibration
+    #: least similarity of a near chunk, as set by the site; 0: use the threshold of the calibration
     least: float = 0.0
-    #: True if it is to have texts that anonymous may not see
+    #: True if the table includes texts that Anonymous may not see
     of_private: bool = True
-    #: None as long as the table was empty when that was looked at
+    #: None until the table has chunks to calibrate with
     calibration: Calibration | None = None
 
     @property
@@ -92,29 +92,29 @@ class Vectors:
 
     @property
     def halfvec(self) -> SQL:
-        """The type of a vector, as SQL."""
+        """The SQL type of a vector."""
         return SQL(f"{quoted(self.schema)}.halfvec")
 
     @property
     def distance(self) -> SQL:
-        """The operator, as SQL, that gives minus the similarity (the cosine) of two vectors, and that HNSW is made for."""
+        """The SQL operator for minus the similarity (cosine) of two vectors; the HNSW index is for this operator."""
         return SQL(f"OPERATOR({quoted(self.schema)}.<#>)")
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the comment of the table says."""
+        """The content of the table's comment, a value for JSON."""
         names = ("answers_as", "is_complete", "of_private")
         about = asdict(self.embedder) | {name: getattr(self, name) for name in names}
         return about | {"calibration": None if self.calibration is None else self.calibration.as_json()}
 
     @property
     def wants_hnsw(self) -> bool:
-        """True if an index of the neighbours would pay, and is not there."""
+        """True if an HNSW index is missing, possible with this dimension, and worth it for the number of chunks."""
         can_have = self.chunks >= layout.HNSW_FROM and self.dimension <= layout.HNSW_DIMENSIONS
         return can_have and not self.has_hnsw
 
     def is_of(self, embedder: Embedder) -> bool:
-        """True if *embedder*, as far as settings tell, gives the vectors of this table: it may stand elsewhere now."""
+        """True if *embedder* has the model and the passage prefix of this table; its URL may differ."""
         mine = self.embedder
         return (mine.model, mine.passage_prefix) == (embedder.model, embedder.passage_prefix)
 
@@ -130,7 +130,7 @@ def load(name: str) -> str:
 
 
 def embedder_of(tool: Any) -> Embedder | None:
-    """Return the embedder that the site of the catalog *tool* has set, None without one."""
+    """Return the embedder in the settings of the site of the catalog *tool*; None without one."""
     url = settings.embedder_url(tool).strip()
     if not url:
         return None
@@ -143,10 +143,9 @@ def embedder_of(tool: Any) -> Embedder | None:
 
 
 def vectors_of(core: Any) -> Vectors | None:
-    """Return the table of chunks that answers in the snapshot of the catalog *core*; None if there is none.
+    """Return the table of chunks to search in, in the snapshot of the catalog *core*; None if there is none.
 
-    Its embedder is the one to ask for the vector of a question.  One statement for all that a snapshot is asked, none for a
-    site without an embedder.
+    Questions need the vectors of its ``embedder``.  One statement per snapshot, none for a site without an embedder.
     """
     if embedder_of(core.tool) is None:
         return None
@@ -159,12 +158,12 @@ def vectors_of(core: Any) -> Vectors | None:
 
 
 def pattern_of(zoid: int) -> dict[str, str]:
-    """Return the parameters of ``generations.sql`` for the catalog tool with oid *zoid*."""
+    """Return the parameters of ``generations.sql`` for the catalog tool with the oid *zoid*."""
     return {"pattern": f"^{chunks_prefix(zoid)}[0-9]+$"}
 
 
 def generations(rows: Iterable[Sequence[Any]]) -> list[Vectors]:
-    """Return the tables of chunks that the *rows* of ``generations.sql`` tell of, the oldest first."""
+    """Return the tables of chunks in *rows* of ``generations.sql``, the oldest first."""
     return [vectors for row in rows if (vectors := _vectors(*row)) is not None]
 
 
@@ -178,7 +177,7 @@ def _vectors(
         of_private = bool(about.get("of_private", True))
         calibration = Calibration.from_json(about.get("calibration"), dimension)
     except (ValueError, LookupError, TypeError):
-        return None  # somebody else's table, or a comment that somebody has changed
+        return None  # a table of another owner, a retired one, or a comment that was changed by hand
     return Vectors(
         *(number, name, dimension, embedder, answers_as, is_complete, has_hnsw, chunks, schema),
         of_private=of_private,
@@ -187,21 +186,21 @@ def _vectors(
 
 
 def answering(tables: Sequence[Vectors]) -> Vectors | None:
-    """Return which of *tables* answers: the newest complete one, else the oldest."""
+    """Return the table of *tables* to search in: the newest complete one, else the oldest; None if there are none."""
     complete = [vectors for vectors in tables if vectors.is_complete]
     return complete[-1] if complete else next(iter(tables), None)
 
 
-# -- what workers do, on an autocommit connection whose rows are tuples
+# -- operations of workers, on an autocommit connection whose rows are tuples
 
 
 def read(connection: Connection[Any], catalog: int) -> list[Vectors]:
-    """Return the tables of chunks of the tool with oid *catalog*, the oldest first."""
+    """Return the tables of chunks of the catalog tool with the oid *catalog*, the oldest first."""
     return generations(connection.execute(load("generations"), pattern_of(catalog)).fetchall())
 
 
 def schema_of_pgvector(connection: Connection[Any]) -> str:
-    """Return the schema of pgvector, which is made if that is possible.  Raises PgvectorMissing."""
+    """Return the schema of the extension pgvector, which is created if possible.  Raises PgvectorMissing."""
     row = connection.execute(PGVECTOR).fetchone()
     if row is None:
         try:
@@ -225,23 +224,23 @@ def schema_of_pgvector(connection: Connection[Any]) -> str:
 
 
 def version_of(version: str) -> tuple[int, ...]:
-    """Return the numbers at the beginning of a *version*: (0, 8) of 0.8.1."""
+    """Return the first two numbers of *version*: (0, 8) for 0.8.1."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
 def create(
     connection: Connection[Any], catalog: int, relation: str, embedder: Embedder, dimension: int, answers_as: str
 ) -> Vectors:
-    """Make a table of chunks for *embedder*, which none of the catalog's is of, in the transaction of *connection*.
+    """Create a table of chunks for *embedder*, in the transaction of *connection*.
 
-    Those that have never been complete go, but for one that answers.  Raises PgvectorMissing.
+    Retires all other tables but the one that searches use now.  Raises PgvectorMissing.
     """
     schema = schema_of_pgvector(connection)
     rows = connection.execute(load("generations"), pattern_of(catalog)).fetchall()
     tables = generations(rows)
     kept = answering(tables)
     retire(connection, [vectors for vectors in tables if vectors is not kept])
-    # One that waits to be dropped still has its number.
+    # Retired tables that are not dropped yet still occupy their numbers.
     number = 1 + max((row[0] for row in rows), default=0)
     name = f"{chunks_prefix(catalog)}{number}"
     vectors = Vectors(number, name, dimension, embedder, answers_as, False, False, -1, schema)
@@ -253,14 +252,17 @@ def create(
 
 
 def keep_chunks_with_rows(connection: Connection[Any], relation: str) -> None:
-    """Have chunks go with the rows of *relation*, in the transaction of *connection*: create function and trigger, or enable it."""
+    """Create or enable the trigger that deletes chunks with the rows of *relation*, and its function if it is missing.
+
+    In the transaction of *connection*.
+    """
     if connection.execute(HAS_FUNCTION).fetchone() == (False,):
         connection.execute(load("forget_chunks"))
     create_chunks_trigger(connection.cursor(), relation)
 
 
 def note(connection: Connection[Any], vectors: Vectors, **changes: Any) -> Vectors:
-    """Have the table of *vectors* say so if *changes* of it are any; return it with them."""
+    """Return *vectors* with *changes*; write them to the comment of the table if they change anything."""
     changed = replace(vectors, **changes)
     if changed != vectors:
         comment = SQL("COMMENT ON TABLE {} IS {}").format(vectors.table, Literal(json.dumps(changed.about)))
@@ -269,10 +271,10 @@ def note(connection: Connection[Any], vectors: Vectors, **changes: Any) -> Vecto
 
 
 def retire(connection: Connection[Any], tables: Iterable[Vectors]) -> None:
-    """Have *tables* dropped as soon as no snapshot needs them."""
+    """Mark *tables* to be dropped as soon as no snapshot needs them."""
     for vectors in tables:
         retirement.retire_relation(connection.cursor(), vectors.name)
-        # It is none of the catalog's from now on.
+        # Without its comment the table no longer counts as one of the catalog.
         connection.execute(SQL("COMMENT ON TABLE {} IS NULL").format(vectors.table))
 
 
@@ -281,7 +283,7 @@ KeptChunks = dict[bytes, tuple[int, int, int, str]]
 
 
 def kept_chunks(connection: Connection[Any], vectors: Vectors, zoid: int) -> KeptChunks:
-    """Return what the table of *vectors* has of the object *zoid*."""
+    """Return the chunks of the object *zoid* in the table of *vectors*, by digest."""
     rows = connection.execute(KEPT.format(chunks=vectors.table), (zoid,)).fetchall()
     return {bytes(digest): (chunk, start, stop, vector) for chunk, start, stop, digest, vector in rows}
 
@@ -294,9 +296,9 @@ def write(
     kept: KeptChunks,
     vectors_by_digest: Mapping[bytes, Vector],
 ) -> None:
-    """Have the *passages* of the object *zoid*, and no more, in the table of *vectors*: what changed of the *kept* ones.
+    """Make *passages* the chunks of the object *zoid* in the table of *vectors*, by writing only the differences.
 
-    *vectors_by_digest* are those of passages that were not kept.
+    ``kept`` are its present chunks, *vectors_by_digest* the vectors of passages that are not among them.
     """
     with connection.cursor() as cursor:
         cursor.execute(FORGET.format(chunks=vectors.table), (zoid, len(passages)))
@@ -314,5 +316,5 @@ def write(
 
 
 def literal(vector: Vector) -> str:
-    """Return *vector* as a parameter of the type halfvec."""
+    """Return *vector* as the text of a parameter of the type halfvec."""
     return "[" + ",".join(f"{value:.6g}" for value in vector) + "]"

@@ -1,4 +1,4 @@
-"""What an embedder is sent of a page: its kept text in chunks, each below the title."""
+"""The texts of a page that an embedder is sent: chunks of its stored text, each below title and description."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from typing import Any
 import re
 
 
-#: Characters of title and description that stand before each chunk.
+#: Most characters of title and description before each chunk.
 LONGEST_HEADING = 300
-#: The index of who may see an object, and what it has for everybody.
+#: The index of roles and users that may see an object, and its value for all users.
 WHO_MAY_SEE = "allowedRolesAndUsers"
 ANONYMOUS = "Anonymous"
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk of a page: its number, where it stands in the kept text, and *text*, what the embedder is sent."""
+    """A chunk of a page: its number, its *start* and *stop* in the stored text, and the *text* that the embedder is sent."""
 
     chunk: int
     start: int
@@ -34,9 +34,9 @@ class Passage:
 
 
 def passages_of(core: Any, zoid: int, of_private: bool) -> list[Passage]:
-    """Return the passages of the object *zoid* as the snapshot of the catalog *core* has them; none for one without a row.
+    """Return the passages of the object *zoid* in the snapshot of the catalog *core*.
 
-    Nor for one that anonymous may not see, unless *of_private*.
+    The list is empty for an object without a row, and, unless *of_private*, for one that Anonymous may not see.
     """
     view = core.view()
     where = Condition("zoid = %s", (zoid,))
@@ -49,13 +49,13 @@ def passages_of(core: Any, zoid: int, of_private: bool) -> list[Passage]:
 
 
 def source_column(core: Any) -> str:
-    """Return the SQL of the kept text."""
+    """Return the SQL of the stored text."""
     column = core.translator(SOURCE_INDEX).source if SOURCE_INDEX in core.indexes else None
     return "NULL::varchar" if column is None else str(column.quoted)
 
 
 def is_public(core: Any, view: Any, where: Condition) -> bool:
-    """True if everybody may see one of the rows *where*; a catalog that does not know is one of private pages."""
+    """True if Anonymous may see one of the rows *where*; False if the catalog has no index of who may see them."""
     if WHO_MAY_SEE not in core.indexes:
         return False
     seen = core.translator(WHO_MAY_SEE).where({WHO_MAY_SEE: [ANONYMOUS]})
@@ -63,15 +63,15 @@ def is_public(core: Any, view: Any, where: Condition) -> bool:
 
 
 def text_in(idx: dict[str, Any], name: str) -> str:
-    """Return the metadata *name*, one line; "" for what is no text."""
+    """Return the metadata *name* in one line; "" if it is no string."""
     value = idx.get(name)
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def passages(source: str, id: str, title: str, description: str) -> list[Passage]:
-    """Return the passages of a page with the kept text *source*, which may begin with id and title.
+    """Return the passages of a page with the stored text *source*, which may begin with *id* and *title*.
 
-    A page without a text has one, of its title and description.
+    A page without a text has one passage, of its title and description.
     """
     heading = title if description in source else f"{title}. {description}"
     heading = heading.strip()[:LONGEST_HEADING]
@@ -85,27 +85,27 @@ def passages(source: str, id: str, title: str, description: str) -> list[Passage
     ]
 
 
-#: Words of a chunk, about.
+#: Most words of a chunk.
 WORDS = 200
-#: Words that a chunk repeats of the one before it, at most: what stands on the border is whole in one of them.
+#: Most words that a chunk repeats of the chunk before it, so that a sentence at the border is whole in one of them.
 OVERLAP = 40
-#: Characters of a chunk at most: scripts without spaces have long "words", a model has a limit of tokens.
+#: Most characters of a chunk: scripts without spaces have long "words", and models have a limit of tokens.
 LONGEST = 1600
-#: Chunks of a text at most.
+#: Most chunks of a text.
 MOST = 200
 
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]»“”]*$|[。！？]['\")\]」』]*$")
 
-#: Where a chunk begins and ends in its text.
+#: (start, end) of a chunk or word in its text.
 Span = tuple[int, int]
 
 
 def chunks_of(text: str, words: int = WORDS, overlap: int = OVERLAP) -> list[Span]:
-    """Return the spans of the chunks of *text*, in order: together they have all of its words, up to MOST chunks.
+    """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST chunks.
 
-    A chunk ends with a sentence if one ends in its last third, and begins with the sentences of the one before that
-    end in the last *overlap* words.
+    A chunk ends with a sentence if one ends in its last third.  It begins at the first sentence that starts in the last
+    *overlap* words of the chunk before it, else behind that chunk.
     """
     tokens = list(_tokens(text))
     spans: list[Span] = []
@@ -120,7 +120,7 @@ def chunks_of(text: str, words: int = WORDS, overlap: int = OVERLAP) -> list[Spa
 
 
 def _tokens(text: str) -> Iterator[Span]:
-    """Yield the spans of the words of *text*; one longer than a chunk in pieces."""
+    """Yield the spans of the words of *text*; a word longer than a chunk in pieces."""
     for match in _WORD.finditer(text):
         for start in range(match.start(), match.end(), LONGEST):
             yield start, min(start + LONGEST, match.end())
@@ -131,7 +131,7 @@ def _ends_sentence(text: str, token: Span) -> bool:
 
 
 def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
-    """Return the number of the last token of the chunk that begins with the token *first*."""
+    """Return the number of the last token of the chunk that begins with token *first*."""
     begin = tokens[first][0]
     last = first
     while last + 1 < min(len(tokens), first + words) and tokens[last + 1][1] - begin <= LONGEST:
@@ -143,7 +143,7 @@ def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
 
 
 def _begin(text: str, tokens: list[Span], first: int, last: int, overlap: int) -> int:
-    """Return the number of the first token of the chunk after the one from *first* to *last*."""
+    """Return the number of the first token of the chunk after the chunk of the tokens *first* to *last*."""
     earliest = max(first + 1, last + 1 - min(overlap, (last - first + 1) // 2))
     beginnings = (number for number in range(earliest, last + 1) if _ends_sentence(text, tokens[number - 1]))
     return next(beginnings, last + 1)

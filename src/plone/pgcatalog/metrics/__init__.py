@@ -1,1 +1,1 @@
-"""Figures for monitoring: of this process, and of the database."""
+"""Figures for monitoring, of the process and of the database."""

@@ -1,4 +1,4 @@
-"""Figures of the database: what its catalogs hold, and what goes on in it."""
+"""Figures of the database: the contents of its catalogs, and the activity in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ import time
 class Metric:
     """A value with its Prometheus name, its kind (``gauge`` or ``counter``), one sentence of help, and its labels.
 
-    *scope* is ``instance`` for what belongs to a process, ``global`` for what all processes share.
+    *scope* is ``instance`` for a figure of one process, ``global`` for a figure shared by all processes.
     """
 
     name: str
@@ -38,7 +38,7 @@ CATALOG = {
     "long_queries": "Those of them that took 100 ms, or ten times what is usual for their shape",
     "advice_waiting": "Shapes of slow queries that read far more rows than they return, and have no index of their own",
 }
-#: Work that can be begun in the ZMI.
+#: Jobs that can be started in the ZMI.
 JOBS = ("rebuild", "vacuum", "verify")
 REPLICA = {
     "lag_bytes": "Bytes of the write-ahead log that a replica has not replayed",
@@ -59,7 +59,7 @@ CONNECTIONS = {
 def database_metrics(connection: Connection[Any], check: bool = False) -> Iterator[Metric]:
     """Yield the figures of the database of *connection*, whose rows are dicts.
 
-    *check* adds what must be 0, for which all rows are read.
+    *check* adds numbers of faults, which should be 0; this reads all rows.
     """
     overview = collect(connection, check, ask_embedders)
     catalogs = overview["catalogs"]
@@ -104,7 +104,7 @@ def of_standby(standby: dict[str, Any] | None) -> Iterator[Metric]:
 
 
 def clock_offset(connection: Connection[Any]) -> float:
-    """Return by how many seconds the clock of this machine is ahead of the server's; half a round trip is in doubt."""
+    """Return the seconds by which the clock of this machine is ahead of the server's, accurate to half a round trip."""
     sent = time.time()
     [row] = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds").fetchall()
     received = time.time()
@@ -112,7 +112,7 @@ def clock_offset(connection: Connection[Any]) -> float:
 
 
 def rebuild(state: dict[str, Any] | None, labels: dict[str, str]) -> Iterator[Metric]:
-    """Yield how far a rebuild is; 0 of 0 when there is none."""
+    """Yield the progress of a rebuild; 0 of 0 if there is none."""
     state = state or {"done": 0, "total": 0, "changes": 0, "running": False}
     yield gauge("pgcatalog_rebuild_running", int(state["running"]), "1 while a rebuild runs", labels)
     yield gauge("pgcatalog_rebuild_done", state["done"], "Objects that a rebuild has catalogued", labels)
@@ -121,7 +121,7 @@ def rebuild(state: dict[str, Any] | None, labels: dict[str, str]) -> Iterator[Me
 
 
 def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
-    """Yield when the work of maintenance was done last, as seconds since 1970, and whether it failed."""
+    """Yield for each kind of maintenance when it ran last, in seconds since 1970, and whether it failed."""
     for name, help in (("vacuum", "VACUUM"), ("analyze", "ANALYZE")):
         yield gauge(f"pgcatalog_last_{name}_seconds", seconds(catalog[f"last_{name}"]), f"When {help} ran last", labels)
     for name in JOBS:
@@ -133,12 +133,12 @@ def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
         yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if it has failed", of_job)
 
 
-#: Objects that no worker will come to; above 0 after tables were lost.
+#: Help of objects without a job, which no worker will process; above 0 after tables were lost.
 NO_TEXT, NO_VECTORS = "Files that have neither a text nor a job", "Pages that have neither vectors nor a job"
 
 
 def files(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
-    """Yield how many files wait for their text, lack it, and have none."""
+    """Yield the numbers of files that need a job, that wait for their text, and that failed."""
     files = catalog["queue"].get("text") or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
     yield gauge("pgcatalog_files_needed", catalog["needed"]["text"], NO_TEXT, labels)
     yield gauge("pgcatalog_files_waiting", files["waiting"], "Files that wait for their text", labels)
@@ -152,7 +152,7 @@ def files(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
 
 
 def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
-    """Yield what a search by meaning has, and what waits for it; nothing for a catalog that was never asked to."""
+    """Yield the figures of search by meaning; nothing for a catalog that never used it."""
     pages, tables, needed = catalog["queue"].get("embed"), catalog["vectors"], catalog["needed"]["embed"]
     if pages is None and not tables and not needed:
         return
@@ -171,15 +171,15 @@ def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]
 
 
 def seconds(time: str | None) -> float:
-    """Return a *time* as seconds since 1970; 0 for never."""
+    """Return a *time*, as ISO 8601, in seconds since 1970; 0.0 for None."""
     return datetime.fromisoformat(time).timestamp() if time else 0.0
 
 
 def replicas(replicas_seen: list[dict[str, Any]]) -> Iterator[Metric]:
-    """Yield how many replicas there are, and how far those are behind of which this user may see it."""
+    """Yield the number of replicas, and the lag of those whose lag the user may see."""
     yield gauge("pgcatalog_replicas", len(replicas_seen), "Connected replicas of the database server")
     for number, replica in enumerate(replicas_seen):
-        # Several may have the same name, and two metrics must not.
+        # Several replicas may have the same name, and labels must be unique.
         labels = {"replica": replica["name"] or str(number), "number": str(number)}
         for name, help in REPLICA.items():
             if replica[name] is not None:

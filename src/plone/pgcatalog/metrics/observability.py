@@ -1,4 +1,4 @@
-"""Figures of this process, and plone.observability's endpoint and probes, when it is installed."""
+"""Figures of the process, and plone.observability's endpoint and probes, if that is installed."""
 
 from collections.abc import Iterator
 from itertools import accumulate
@@ -31,10 +31,10 @@ import psycopg_pool
 
 
 SECONDS = "pgcatalog_query_seconds"
-#: ``failed`` are those that words have answered alone.
+#: Searches by meaning; ``failed`` are those answered by words alone.
 QUESTIONS = "pgcatalog_questions_total"
 HELP = "Time of the statements of searches, by kind of search and by what they fetch"
-#: Fields of psycopg_pool's statistics.
+#: Fields of psycopg_pool's statistics -> help.
 POOL = {
     "pool_size": "Connections in a pool",
     "pool_available": "Connections in a pool that nobody uses",
@@ -54,7 +54,7 @@ def process_metrics(database: Any = None) -> Iterator[Metric]:
 
 
 def searches() -> Iterator[Metric]:
-    """Yield the latency histograms; their counts are the round trips."""
+    """Yield the latency histograms; their counts are the numbers of round trips."""
     for kind, operation, seconds, counts in trace.totals():
         labels = {"kind": kind, "operation": operation}
         for end, number in zip((*trace.BUCKETS, float("inf")), accumulate(counts), strict=True):
@@ -75,7 +75,7 @@ def cache() -> Iterator[Metric]:
 
 
 def pools(database: Any) -> Iterator[Metric]:
-    """Yield the state of the pools: the storage's, and those of code without a ZODB connection."""
+    """Yield the state of the pools: the pool of the storage, and those of code without a ZODB connection."""
     pools = {"catalog": list(pool.open_pools())}
     storage_pool = getattr(getattr(database, "storage", None), "_instance_pool", None)
     if storage_pool is not None:
@@ -87,7 +87,7 @@ def pools(database: Any) -> Iterator[Metric]:
             yield Metric(f"pgcatalog_{field}", total, "gauge", help, {"pool": name})
 
 
-#: Longest wait for the database, in seconds.
+#: Time limit for a connection to the database, in seconds.
 TIMEOUT = 5.0
 
 
@@ -110,7 +110,7 @@ class ProcessMetrics:
 @implementer(IMetricProvider)
 @adapter(Interface)
 class DatabaseMetrics:
-    """The figures of the database of the application root *context*; none of another storage's."""
+    """The figures of the database of the application root *context*; empty unless its storage is zodb-pgjsonb."""
 
     name = "pgcatalog-database"
     scope = "global"
@@ -132,7 +132,7 @@ def translated(metric: Metric) -> ObservabilityMetric:
 
 @implementer(IReadinessCheck)
 class CatalogReadiness:
-    """Ready when the database answers and its catalogs' tables are there, and no standby is too far behind."""
+    """Ready if the database answers and has the table of catalogs, and is not a standby that is too far behind."""
 
     name = "pgcatalog"
 
@@ -141,7 +141,7 @@ class CatalogReadiness:
         self.max_replay_lag = MAX_REPLAY_LAG
 
     def __call__(self) -> tuple[bool, str]:
-        """Return whether it is so, and a sentence."""
+        """Return whether the process is ready, and a sentence."""
         if self.dsn is None:
             return True, "no zodb-pgjsonb storage"
         try:
@@ -158,6 +158,6 @@ readiness = CatalogReadiness()
 
 @adapter(IDatabaseOpenedWithRoot)
 def remember_database(event: Any) -> None:
-    """Have the readiness check ask the database that was opened."""
+    """Have the readiness check query the opened database."""
     readiness.dsn = database_dsn(event.database)
     readiness.max_replay_lag = max_replay_lag(event.database) or MAX_REPLAY_LAG

@@ -1,4 +1,4 @@
-"""The figures of a database as Prometheus reads them; needs prometheus-client (the extra ``metrics``)."""
+"""The figures of a database in Prometheus' format; needs prometheus-client (the extra ``metrics``)."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ logger = logging.getLogger(__name__)
 
 
 class DatabaseCollector:
-    """Reads the figures of the database *dsn* anew for each scrape."""
+    """Reads the figures of the database *dsn* for each scrape."""
 
     def __init__(self, dsn: str, check: bool = False) -> None:
         self.dsn = dsn
         self.check = check
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Return nothing: what there is, is known when it is asked for."""
+        """Return []: the metrics are only known when they are collected."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the figures; only ``pgcatalog_up``, 0, while the database does not answer."""
+        """Yield the figures; only ``pgcatalog_up`` with 0 if the database does not answer."""
         try:
             with connect(self.dsn, "metrics", 0, read_only=True, row_factory=dict_row) as connection:
                 figures = list(database_metrics(connection, self.check))
@@ -64,6 +64,6 @@ def text(dsn: str, check: bool = False) -> str:
 
 
 def serve(dsn: str, host: str, port: int, check: bool = False) -> tuple[object, object]:
-    """Serve the figures over HTTP; return the server and its thread.  Raises OSError for a port that is taken."""
+    """Serve the figures over HTTP; return the server and its thread.  Raises OSError if the port is in use."""
     server, thread = start_http_server(port, host, registry(dsn, check))
     return server, thread

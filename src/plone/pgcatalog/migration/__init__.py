@@ -1,1 +1,1 @@
-"""A rehearsal of the migration: a site's own queries, asked of its catalog and of ours in a scratch copy."""
+"""Rehearsal of the migration: a site's own queries, run by its catalog and by plone.pgcatalog's in a scratch copy."""

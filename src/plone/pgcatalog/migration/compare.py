@@ -1,4 +1,4 @@
-"""The queries that a site asks by itself, asked of two catalogs, and in what the answers differ."""
+"""Runs the queries that a site itself makes on two catalogs, and compares the results."""
 
 from AccessControl.SecurityManagement import getSecurityManager
 from AccessControl.SecurityManagement import newSecurityManager
@@ -41,15 +41,15 @@ else:
 
 logger = logging.getLogger(__name__)
 
-#: What limits an answer: left out where answers are compared.
+#: Keys of a query that limit its results; left out for the comparison.
 LIMITS = ("sort_limit", "b_start", "b_size")
-#: How often each query is asked for a time, after a first time that is not counted.
+#: Number of times that each query is timed, after a first run that does not count.
 REPEATS = 3
 
 
 @dataclass(frozen=True)
 class SiteQuery:
-    """A query, of which kind it is, and the path of what asks it."""
+    """A query, its kind, and the path of the object that makes it."""
 
     kind: str
     path: str
@@ -57,7 +57,7 @@ class SiteQuery:
 
 
 def site_queries(portal: Any, limit: int) -> Iterator[SiteQuery]:
-    """Yield the queries of *portal*, of each kind not more than *limit*; it is walked once, and changed in nothing."""
+    """Yield the queries of *portal*, *limit* of each kind at most; the site is walked once, and not changed."""
     taken: Counter[str] = Counter()
     for path, obj in content_of(portal.portal_catalog):
         for kind, query in queries_of(obj):
@@ -68,7 +68,7 @@ def site_queries(portal: Any, limit: int) -> Iterator[SiteQuery]:
 
 
 def queries_of(obj: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (kind, query) of all that the content object *obj* asks when it is shown."""
+    """Yield (kind, query) of all queries that the content object *obj* makes when it is shown."""
     if HAS_CLASSIC and IPloneSiteRoot.providedBy(obj):
         yield "tabs", CatalogNavigationTabs(obj, obj.REQUEST)._getNavQuery()
         yield "sitemap", SitemapQueryBuilder(obj)()
@@ -92,7 +92,7 @@ def queries_of(obj: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def parsed(
     kind: str, obj: Any, criteria: Any, sort_on: Any, sort_order: str, limit: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the query that plone.app.querystring's builder makes of *criteria*; nothing for those it fails at."""
+    """Yield the query that plone.app.querystring's builder makes of *criteria*; nothing if it cannot read them."""
     try:
         for _, modifier in sorted(getUtilitiesFor(IQueryModifier), key=lambda item: item[0]):
             criteria = modifier(criteria)
@@ -102,7 +102,7 @@ def parsed(
                 new_name, value = modifier(query.pop(name))
                 query[new_name] = value
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        # An operation or a value that the installed plone.app.querystring cannot read: Plone shows an error here, too.
+        # An operation or a value that the installed plone.app.querystring cannot read; Plone shows an error, too.
         logger.warning("%s: a %s that cannot be parsed is left out: %r", "/".join(obj.getPhysicalPath()), kind, error)
         return
     indexes = obj.portal_catalog.indexes()
@@ -116,10 +116,10 @@ def parsed(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a catalog has found: for everybody's eyes and for visitors, in its order, and the times of a visitor's search.
+    """The results of a query: paths with and without restriction to a visitor's view, in order, and times of a search.
 
-    ``keys`` are the values that the answer is sorted by, as far as the sort index knows them.  ``ms`` is without, and
-    ``cached_ms`` with the answers that our catalog keeps in the process.
+    - ``keys``: path -> sort key, if the sort index has it
+    - ``ms``, ``cached_ms``: milliseconds of a visitor's search, without and with plone.pgcatalog's cache
     """
 
     everything: list[str]
@@ -131,7 +131,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two answers to a query: ``same``, ``ties`` (equal values in another order), ``order`` or ``different``."""
+    """The comparison of two answers; verdicts are ``same``, ``ties`` (equal keys reordered), ``order``, ``different``."""
 
     query: SiteQuery
     verdict: str
@@ -143,14 +143,14 @@ class Comparison:
 
     @property
     def is_fine(self) -> bool:
-        """True when both answers are right."""
+        """True if both answers are correct."""
         return self.verdict in ("same", "ties")
 
 
 def ask(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> Answer:
-    """Return what *catalog*, ZCatalog or ours, answers to *query*; times are the median of *repeats*.
+    """Return the answer of *catalog*, ZCatalog or plone.pgcatalog's, to *query*; times are the median of *repeats*.
 
-    Raises what the catalog raises.
+    Raises the errors of the catalog.
     """
     whole = {name: value for name, value in query.query.items() if name not in LIMITS}
     everything = catalog.unrestrictedSearchResults(**whole)
@@ -166,7 +166,7 @@ def ask(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> Answer:
 
 
 def timed(search: Callable[[], Any], repeats: int, is_cached: bool = False) -> float:
-    """Return the median time of *search* in milliseconds, our cache of answers emptied before each unless *is_cached*."""
+    """Return the median time of *search* in milliseconds; unless *is_cached*, the cache is cleared before each run."""
     search()
     times = []
     for _ in range(repeats):
@@ -180,7 +180,7 @@ def timed(search: Callable[[], Any], repeats: int, is_cached: bool = False) -> f
 
 @contextmanager
 def visitor() -> Iterator[None]:
-    """Act as somebody who has not logged in."""
+    """Act as an anonymous visitor."""
     manager = getSecurityManager()
     newSecurityManager(None, nobody)
     try:
@@ -190,17 +190,17 @@ def visitor() -> Iterator[None]:
 
 
 def sort_keys(catalog: Any, sort_on: Any, brains: Any) -> dict[str, Any]:
-    """Return path -> what ZCatalog sorts it by; empty without a single sort index that tells it."""
+    """Return path -> sort key in ZCatalog; {} unless there is a single sort index that has its keys."""
     if not isinstance(aq_base(catalog), ZCatalog) or not isinstance(sort_on, str):
         return {}
     index = catalog._catalog.indexes.get(sort_on)
-    rs = [brain.getRID() for brain in brains]  # GopipIndex takes the variable of this name from its caller
+    rs = [brain.getRID() for brain in brains]  # GopipIndex reads the variable of this name in its caller
     keys = index.documentToKeyMap() if hasattr(index, "documentToKeyMap") else {}
     return {brain.getPath(): keys[rid] for rid, brain in zip(rs, brains, strict=True) if rid in keys}
 
 
 def compare(query: SiteQuery, before: Answer, after: Answer) -> Comparison:
-    """Return in what the answers to *query* differ."""
+    """Return the comparison of two answers to *query*."""
     missing = sorted({*before.everything} - {*after.everything} | {*before.visible} - {*after.visible})
     additional = sorted({*after.everything} - {*before.everything} | {*after.visible} - {*before.visible})
     if missing or additional:
@@ -214,7 +214,7 @@ def compare(query: SiteQuery, before: Answer, after: Answer) -> Comparison:
 
 
 def only_ties(before: list[str], after: list[str], keys: dict[str, Any]) -> bool:
-    """True when *after* has the sort keys of *before* in the same order: only rows with equal keys have moved."""
+    """Return True if *after* has the sort keys of *before* in the same order: only rows with equal keys were reordered."""
     return all(one in keys and other in keys for one, other in zip(before, after, strict=True) if one != other) and [
         keys.get(path) for path in before
     ] == [keys.get(path) for path in after]

@@ -1,7 +1,7 @@
-"""Copies all objects of one storage into another one, also to try out, and looks whether all of them have arrived.
+"""Copies all objects of a storage into another one, also as a rehearsal, and checks that all of them have arrived.
 
-zodb-pgjsonb 1.19 hands out the states of empty BTrees as those of removed objects, so a copy out of it by the storages
-alone misses them: `CompleteSource` gives them to it, and `missing` finds what an earlier copy has lost.
+zodb-pgjsonb 1.19 returns the states of empty BTrees as those of removed objects, so a plain copy from it would lose them.
+``CompleteSource`` returns them correctly, and ``missing`` finds the objects that an earlier copy has lost.
 """
 
 from BTrees.QQBTree import QQBTree
@@ -35,23 +35,25 @@ import shutil
 import tempfile
 
 
-#: So many objects of each class are compared by value.
+#: Number of objects of each class that are compared by value.
 SAMPLE = 20
-#: The objects of one transaction of `repair`.
+#: Number of objects in one transaction of ``repair``.
 BATCH = 500
 
 
 class CopyError(RuntimeError):
-    """The storage cannot be copied into this one; nothing has been changed."""
+    """The storage cannot be copied into the other one; nothing has been changed."""
 
 
 class Source:
-    """A *storage* to copy from: hands out everything, and notes what it hands out.
+    """A *storage* to copy from; it records the objects that are read from it.
 
-    ``tids`` are the ids of the objects that are there in the end, each with that of its newest transaction; ``blobs`` those
-    of them that have a file; ``lost_files`` (oid, tid) of the files that the storage itself does not have any more.
-    ``sample`` are objects of each class, up to *sample*, to compare by value.  *progress* is called with the number of
-    transactions after each.
+    - ``tids``: oid -> tid of its newest record, without removed objects
+    - ``blobs``: oids of objects with a file
+    - ``lost_files``: (oid, tid) of files that the storage itself has lost
+    - ``sample``: up to *sample* objects of each class, to be compared by value
+
+    *progress* is called after each transaction, with the number of transactions so far.
     """
 
     def __init__(
@@ -66,13 +68,13 @@ class Source:
         self.transactions = 0
 
     def __getattr__(self, name: str) -> Any:
-        # Without the interfaces of the storage: RelStorage reads one that has records apart from transactions in another way.
+        # Hides the interfaces of the storage: with IRecordIter, a history-free RelStorage copies it without ``iterator``.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.storage, name)
 
     def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """Yield the transactions; each can be iterated over for its records."""
+        """Yield the transactions; iterating over one of them yields its records."""
         self.tids.clear()
         self.blobs.clear()
         self.transactions = 0
@@ -82,7 +84,7 @@ class Source:
             self.progress(self.transactions)
 
     def note(self, record: Any) -> None:
-        """Note that *record* is the newest one of its object so far."""
+        """Store *record* as the newest one of its object so far."""
         oid = u64(record.oid)
         self.blobs.discard(oid)
         if record.data is None:
@@ -94,7 +96,7 @@ class Source:
             self.blobs.add(oid)
 
     def loadBlob(self, oid: bytes, tid: bytes) -> str:
-        """Return the name of the file of a blob; raises what the storage raises."""
+        """Return the file name of a blob; raises the errors of the storage."""
         try:
             name: str = self.storage.loadBlob(oid, tid)
         except (KeyError, OSError):
@@ -104,7 +106,7 @@ class Source:
 
 
 class Records:
-    """The transaction *found*, which tells *source* each record it is asked for."""
+    """The transaction *found*; it passes each record that is read from it to ``source.note``."""
 
     def __init__(self, found: Any, source: Source) -> None:
         self.found = found
@@ -120,14 +122,14 @@ class Records:
 
 
 def copy(source: Source, target: Any) -> None:
-    """Copy all transactions of *source*, with their blobs, into the storage *target*; raises CopyError unless it is empty."""
+    """Copy all transactions of *source*, with their blobs, into the storage *target*; CopyError unless it is empty."""
     if target.lastTransaction() != z64:
         raise CopyError("the target is not empty; a copy needs a storage of its own")
     target.copyTransactionsFrom(source)
 
 
 def seen(storage: Any, progress: Callable[[int], None] = lambda transactions: None, sample: int = SAMPLE) -> Source:
-    """Return *storage* as a source that has noted what is in it."""
+    """Return *storage* as a source that has read all its records."""
     source = Source(storage, progress, sample)
     for found in source.iterator():
         for _ in found:
@@ -136,7 +138,7 @@ def seen(storage: Any, progress: Callable[[int], None] = lambda transactions: No
 
 
 def missing(source: Source, target: Source) -> list[int]:
-    """Return the ids of the objects and files that *source* has and *target* has not; both have been read."""
+    """Return the oids of objects and files in *source* that *target* lacks; both sources have been read."""
     lost = {oid for oid in source.tids if oid not in target.tids} | (source.blobs - target.blobs)
     without_file = {oid for oid, tid in source.lost_files if source.tids.get(oid) == tid}
     lost |= {oid for oid in source.blobs - lost - without_file if not _has_file(target, oid)}
@@ -144,9 +146,9 @@ def missing(source: Source, target: Source) -> list[int]:
 
 
 def changed(source: Source, target: Source) -> Iterator[Change | None]:
-    """Yield for each object in the sample of *source* a value that is another one in *target*, or None; both have been read.
+    """Yield for each object in the sample of *source* a value that differs in *target*, or None; both have been read.
 
-    An object that has been saved since it was copied is left out.
+    Objects that were saved after the copy are left out.
     """
     for oid in source.sample.oids():
         if oid in source.tids and source.tids[oid] == target.tids.get(oid):
@@ -162,7 +164,7 @@ def _has_file(storage: Source, oid: int) -> bool:
 
 
 def repair(source: Source, target: Any, oids: list[int]) -> None:
-    """Store the objects *oids* of *source*, with their blobs, in the storage *target*, which has lost them."""
+    """Store the objects *oids* of *source*, with their blobs, in the storage *target*, which lacks them."""
     for batch in batched(oids, BATCH):
         meta = TransactionMetaData(description="objects that a copy had lost")
         tid = newTid(target.lastTransaction())
@@ -174,33 +176,33 @@ def repair(source: Source, target: Any, oids: list[int]) -> None:
 
 
 def _restore(source: Source, target: Any, oid: bytes, tid: bytes, meta: Any) -> None:
-    """Store an object without asking for a conflict: a copy may have left a record that says that it was removed."""
+    """Store an object without a check for conflicts: a copy may have left a record that marks it as removed."""
     newest = p64(source.tids[u64(oid)])
     data = source.storage.loadSerial(oid, newest)
     if u64(oid) not in source.blobs:
         target.restore(oid, tid, data, "", None, meta)
         return
-    # The storage takes the file away.
+    # A copy of the file, because the storage moves it away.
     folder = tempfile.mkdtemp(dir=target.temporaryDirectory())
     name = shutil.copy(source.storage.loadBlob(oid, newest), folder)
     target.restoreBlob(oid, tid, data, name, None, meta)
 
 
-#: How a record of a blob begins when the storage has made it of JSON, and as ZODB writes it itself.
-#: ZODB's ``is_blob_record``, by which a copy finds the files, knows the second form only.
+#: First bytes of a blob's record: transcoded from JSON by the storage, and as written by ZODB itself.
+#: ZODB's ``is_blob_record``, by which a copy finds files, recognises only the second form.
 TRANSCODED = b"\x80\x02X\x09\x00\x00\x00ZODB.blobX\x04\x00\x00\x00Blob\x86N\x86."
 BLOB = pickle.dumps(Blob, 3) + pickle.dumps(None, 3)
 
 
 def is_blob(data: bytes) -> bool:
-    """True when *data* is the record of a blob, in either form."""
+    """Return True if *data* is the record of a blob, in either form."""
     return bool(data.startswith(TRANSCODED) or is_blob_record(data))
 
 
 class CompleteSource:
-    """A zodb-pgjsonb *storage* to copy from that hands out everything.
+    """A zodb-pgjsonb *storage* to copy from, without lost records.
 
-    By itself it takes the states of empty BTrees and of blobs for those of removed objects.
+    The storage itself returns the states of empty BTrees and of blobs as those of removed objects.
     """
 
     def __init__(self, storage: Any) -> None:
@@ -210,7 +212,7 @@ class CompleteSource:
         return getattr(self.storage, name)
 
     def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """Yield the transactions; each can be iterated over for its records."""
+        """Yield the transactions; iterating over one of them yields its records."""
         for transaction in self.storage.iterator(*args, **kwargs):
             for record in transaction:
                 if record.data is None:
@@ -220,7 +222,7 @@ class CompleteSource:
             yield transaction
 
     def loadSerial(self, oid: bytes, serial: bytes) -> bytes:
-        """Return the state of an object, that of a blob in the form of ZODB."""
+        """Return the state of an object; the state of a blob in ZODB's form."""
         data: bytes = self.storage.loadSerial(oid, serial)
         return BLOB if data.startswith(TRANSCODED) else data
 
@@ -230,7 +232,7 @@ class ScratchError(RuntimeError):
 
 
 def check_empty(dsn: str) -> None:
-    """Raise ScratchError unless the database *dsn* can be reached and holds no tables."""
+    """Raise ScratchError unless the database *dsn* can be reached and has no tables."""
     tables = "SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace)"
     try:
         with connect(dsn, "scratch database") as connection:
@@ -243,7 +245,7 @@ def check_empty(dsn: str) -> None:
 def copy_to_scratch(storage: Any, dsn: str, progress: Callable[[int], None] = lambda transactions: None) -> None:
     """Copy all transactions of *storage*, with their blobs, into the empty database *dsn*.  Raises ScratchError.
 
-    *progress* is called with the number of transactions after each.
+    *progress* is called after each transaction, with the number of transactions so far.
     """
     check_empty(dsn)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
@@ -254,14 +256,14 @@ def copy_to_scratch(storage: Any, dsn: str, progress: Callable[[int], None] = la
 
 
 def analyze(dsn: str) -> None:
-    """Have PostgreSQL take its statistics of the database *dsn*, as autovacuum does in time."""
+    """Run ANALYZE on the database *dsn*, which autovacuum would do later."""
     with connect_directly(dsn, "analyze", 0) as connection:
         connection.execute("ANALYZE")
 
 
 @contextmanager
 def opened(dsn: str, like: Any) -> Iterator[Any]:
-    """Yield the database *dsn* as a ZODB.DB with the catalog's hooks, with the name and the size of cache of *like*, another one."""
+    """Yield the database *dsn* as a ZODB.DB with the catalog's hooks, and name and cache size of the database *like*."""
     storage = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
     database = DB(storage, cache_size=like.getCacheSize(), database_name=like.database_name)
     database.classFactory = ClassFactory

@@ -29,7 +29,7 @@ import transaction
 
 logger = logging.getLogger(__name__)
 
-#: Pages of each portal type that are visited.
+#: Number of pages of each portal type that are visited.
 PAGES_OF_A_TYPE = 5
 
 
@@ -56,7 +56,7 @@ def is_page(portal: Any, path: str) -> bool:
     """Return whether a visitor gets a page at *path*: no login form, no redirect, no file, no error."""
     try:
         response = visit(portal, path)
-    except Exception as error:  # noqa: BLE001  # whatever the code of a page raises: it is left out of the comparison
+    except Exception as error:  # noqa: BLE001  # any error of a page's code: the page is left out of the comparison
         logger.info("%s is not visited: %r", path, error)
         return False
     return response.getStatus() == 200 and (response.getHeader("Content-Type") or "").startswith("text/html")
@@ -65,7 +65,7 @@ def is_page(portal: Any, path: str) -> bool:
 def visit(portal: Any, path: str) -> Any:
     """Publish the page at *path* in the database of *portal* for a visitor; return the response.
 
-    The theme is not applied.  Raises what the page raises.
+    The theme is not applied.  Raises the errors of the page.
     """
     environ = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "REQUEST_METHOD": "GET", "PATH_INFO": path}
     response = WSGIResponse(stdout=BytesIO(), stderr=BytesIO())
@@ -79,14 +79,14 @@ def visit(portal: Any, path: str) -> Any:
 
 @contextmanager
 def own_request(request: Any) -> Iterator[None]:
-    """Let *request* be that of the thread; what the thread had before is restored."""
+    """Make *request* the current request of the thread; restore request, site and user at the end."""
     former, site, manager = getRequest(), getSite(), getSecurityManager()
     setRequest(request)
     try:
         yield
     finally:
         request.close()
-        # What a page has changed is no part of the comparison.
+        # Changes by a page are not a part of the comparison.
         transaction.abort()
         setRequest(former)
         setSite(site)
@@ -96,7 +96,7 @@ def own_request(request: Any) -> Iterator[None]:
 def times_in_turns(visits: Sequence[Callable[[], object]], repeats: int) -> list[float]:
     """Return the median time of each of *visits* in milliseconds.
 
-    Each is called once before, then all take turns, in a changing order.
+    Each function is called once before the measurement, then all take turns, in alternating order.
     """
     times: list[list[float]] = [[] for _ in visits]
     numbered = list(zip(visits, times, strict=True))
@@ -111,6 +111,6 @@ def times_in_turns(visits: Sequence[Callable[[], object]], repeats: int) -> list
 
 
 def page_times(before: Any, after: Any, path: str, repeats: int) -> PageTimes:
-    """Return the times of the page at *path* of two sites, *before* with Plone's own catalog and *after* with ours."""
+    """Return the times of the page at *path* in two sites: *before* has Plone's own catalog, *after* plone.pgcatalog's."""
     visits = [lambda: visit(before, path), lambda: visit(after, path)]
     return PageTimes(path, *times_in_turns(visits, repeats))

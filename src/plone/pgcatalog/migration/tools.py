@@ -1,7 +1,7 @@
-"""One catalog tool takes over what another one is set to: properties, lexicons, indexes; and is filled.
+"""Transfers the settings of one catalog tool to another one: properties, lexicons and indexes; and fills the new one.
 
-The objects of a large site do not fit into one transaction.  So that the installation's profile can leave the filling to
-a command, and the uninstallation's can find it done, there is ``filling_later`` and the attribute SUCCESSOR.
+The objects of a large site do not fit into one transaction.  With ``filling_later`` the installation's profile leaves the
+filling to a command; with SUCCESSOR the uninstallation's profile finds a catalog that is filled already.
 """
 
 from Acquisition import aq_base
@@ -32,9 +32,9 @@ import transaction
 
 logger = logging.getLogger(__name__)
 
-#: The attribute of our tool with the ZCatalog that is to take its place.
+#: The attribute of plone.pgcatalog's tool with the ZCatalog that will replace it.
 SUCCESSOR = "_successor"
-#: Attributes of a catalog tool that make it the tool it is, ours or ZCatalog's; the others are settings.
+#: Attributes that belong to the kind of tool, plone.pgcatalog's or ZCatalog's; the other attributes are settings.
 OWN_STATE = (
     "id",
     "_objects",
@@ -44,7 +44,7 @@ OWN_STATE = (
     "_index_columns",
     "_old_columns",
     "_columns",
-    # A setting of ours: a ZCatalog's own value has nothing to do with it.
+    # The meaning of this setting differs from ZCatalog's.
     "long_query_time",
     ATTRIBUTE,
     SUCCESSOR,
@@ -55,7 +55,7 @@ _later: ContextVar[bool] = ContextVar("filling_later", default=False)
 
 @contextmanager
 def filling_later() -> Iterator[None]:
-    """Let an installation inside this context leave the new catalog unfilled: the caller has it rebuilt."""
+    """Let installations in this context leave the new catalog unfilled; the caller rebuilds it."""
     token = _later.set(True)
     try:
         yield
@@ -64,12 +64,12 @@ def filling_later() -> Iterator[None]:
 
 
 def is_filled_later() -> bool:
-    """True inside of ``filling_later``."""
+    """Return True inside of ``filling_later``."""
     return _later.get()
 
 
 def take_settings(old: Any, new: Any) -> None:
-    """Copy properties, local roles and permissions, lexicons and other sub-objects; a lexicon without its words."""
+    """Copy properties, local roles and permissions, lexicons and other sub-objects; lexicons without their words."""
     items = dict(old.objectItems())
     for name, value in vars(aq_base(old)).items():
         if name not in OWN_STATE and name not in items and not name.startswith("_v_"):
@@ -80,12 +80,12 @@ def take_settings(old: Any, new: Any) -> None:
 
 
 def empty_lexicon(lexicon: Any) -> PLexicon:
-    """Return a lexicon with the same id, title and pipeline, and no words."""
+    """Return a lexicon with the same id, title and pipeline, and without words."""
     return PLexicon(lexicon.getId(), lexicon.title, *lexicon._pipeline)
 
 
 def revive(catalog: Any, name: str) -> None:
-    """Make a stripped index of the ZCatalog *catalog* a working, empty one."""
+    """Turn a stripped index of the ZCatalog *catalog* into a working, empty one."""
     index = catalog._catalog.getIndex(name)
     if index.meta_type == GopipIndex.meta_type:
         index.catalog = aq_base(catalog._catalog)
@@ -95,7 +95,7 @@ def revive(catalog: Any, name: str) -> None:
 
 
 def add_indexes(catalog: Any, indexes: dict[str, Any], columns: Iterable[str]) -> None:
-    """Give the ZCatalog *catalog* the *indexes*, as ``settings_of`` makes them, and the metadata *columns*."""
+    """Add *indexes*, results of ``settings_of``, and the metadata *columns* to the ZCatalog *catalog*."""
     for name, index in indexes.items():
         catalog._catalog.addIndex(name, index)
         revive(catalog, name)
@@ -104,7 +104,7 @@ def add_indexes(catalog: Any, indexes: dict[str, Any], columns: Iterable[str]) -
 
 
 def fill(catalog: Any, paths: Iterable[str]) -> None:
-    """Catalogue the objects at *paths*; one that cannot be found any more, or not as a whole, is logged and left out."""
+    """Catalogue the objects at *paths*; an object that cannot be found or fully loaded is logged and left out."""
     for path in paths:
         try:
             obj = object_at(catalog, path)
@@ -114,18 +114,18 @@ def fill(catalog: Any, paths: Iterable[str]) -> None:
                 catalog.catalog_object(obj, path)
         except POSKeyError:
             log_gone(path)
-            # It may have been taken in part.
+            # It may have been catalogued in part.
             catalog.uncatalog_object(path)
 
 
 def unknown_indexes(tool: Any) -> list[tuple[str, str]]:
-    """Return (name, type) of the indexes of the ZCatalog *tool* that nobody translates."""
+    """Return (name, type) of the indexes of the ZCatalog *tool* that have no translator."""
     indexes = aq_base(tool)._catalog.indexes
     return [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not is_known(i)]
 
 
 def refused_names(tool: Any) -> list[str]:
-    """Return of each index of *tool* whose name no index of ours can have, why."""
+    """Return the reasons why names of indexes of *tool* are not allowed in plone.pgcatalog."""
     names = sorted(aq_base(tool)._catalog.indexes)
     return [reason for name in names if (reason := _refusal(name)) is not None]
 
@@ -138,25 +138,25 @@ def _refusal(name: str) -> str | None:
     return None
 
 
-# -- the ZCatalog that is to take our catalog's place, filled beside it in batches, each a transaction
+# -- the successor: a ZCatalog that will replace plone.pgcatalog's tool, filled beside it in batches, each a transaction
 #
-# Our catalog answers meanwhile, and follows what editors do.  What has changed since a path was put into the successor
-# is found by the versions of rows: PostgreSQL's number of the transaction that wrote the row, or the object.
+# Meanwhile the present catalog answers, and follows the changes of editors.  Changes since a path was catalogued in the
+# successor are found by xmin, the id of the transaction that wrote the row, or the object.
 
-#: Objects in one transaction.
+#: Number of objects in one transaction.
 BATCH = 500
-#: The attribute of a successor with the number of the oldest transaction that may have changed what it knows.
+#: The attribute of a successor with the id of the oldest transaction that may have changed its objects since.
 HORIZON = "_pgcatalog_horizon"
 
 
 def successor_of(tool: Any) -> Any:
-    """Return the ZCatalog that is to take the place of our *tool*, wrapped like it; None when none was begun."""
+    """Return the ZCatalog that will replace *tool*, wrapped like it; None if there is none."""
     found = getattr(aq_base(tool), SUCCESSOR, None)
     return None if found is None else found.__of__(tool.aq_inner.aq_parent)
 
 
 def new_successor(tool: Any) -> Any:
-    """Return an empty ZCatalog with the indexes, columns and settings of our *tool*, wrapped like it."""
+    """Return an empty ZCatalog with the indexes, columns and settings of *tool*, wrapped like it."""
     new = CatalogTool()
     take_settings(tool, new)
     new = new.__of__(tool.aq_inner.aq_parent)
@@ -166,7 +166,7 @@ def new_successor(tool: Any) -> Any:
 
 
 def paths_of(tool: Any) -> list[str]:
-    """Return the paths that a ZCatalog in the place of our *tool* is to know."""
+    """Return the paths that a ZCatalog in place of *tool* must contain."""
     core = tool._core
     return [path for path, _ in content_of(tool, on_gone=log_gone)] if is_unfilled(core) else list(tool._catalog.uids)
 
@@ -177,7 +177,7 @@ def log_gone(path: str) -> None:
 
 
 def begin(tool: Any) -> Any:
-    """Return the successor of our *tool*: the one that was begun, or a new, empty one, which is committed."""
+    """Return the successor of *tool*: an existing one, or a new, empty one, which is committed."""
     found = successor_of(tool)
     if found is not None and is_current(tool, found):
         return found
@@ -190,14 +190,14 @@ def begin(tool: Any) -> Any:
 
 
 def is_current(tool: Any, successor: Any) -> bool:
-    """True if *successor* has the indexes and columns that *tool* has now."""
+    """Return True if *successor* has the present indexes and columns of *tool*."""
     return set(successor._catalog.indexes) == set(aq_base(tool)._indexes) and set(successor._catalog.names) == set(
         tool._catalog.names
     )
 
 
 def abandon(tool: Any) -> bool:
-    """Forget the successor of our *tool*, and commit; return whether there was one."""
+    """Delete the successor of *tool*, and commit; return whether there was one."""
     if successor_of(tool) is None:
         return False
     delattr(aq_base(tool), SUCCESSOR)
@@ -207,7 +207,7 @@ def abandon(tool: Any) -> bool:
 
 
 def fill_in_batches(tool: Any, successor: Any) -> Iterator[tuple[int, int]]:
-    """Catalogue into *successor* what it does not know, batch by batch; yields how many paths it has, of how many."""
+    """Catalogue the missing paths into *successor* in batches; yield (number of paths it has, number of all paths)."""
     paths = paths_of(tool)
     uids = successor._catalog.uids
     rest = [path for path in paths if path not in uids]
@@ -223,7 +223,7 @@ def fill_in_batches(tool: Any, successor: Any) -> Iterator[tuple[int, int]]:
 
 
 def catch_up(tool: Any, successor: Any) -> None:
-    """Bring *successor* to what *tool* knows in this transaction."""
+    """Update *successor* to the state of *tool* in this transaction."""
     paths = paths_of(tool)
     uids = successor._catalog.uids
     wanted = set(paths)
@@ -234,7 +234,7 @@ def catch_up(tool: Any, successor: Any) -> None:
 
 
 def horizon(tool: Any) -> str:
-    """Return the number of the oldest transaction that has changed nothing yet that a new snapshot shows."""
+    """Return the id of the oldest transaction whose changes a new snapshot cannot see yet, as text."""
     [(found,)] = tool._core.session.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
     return str(found)
 

@@ -1,6 +1,6 @@
 """Compares records of two storages by value, without loading the classes that they name or calling their functions.
 
-A pickle of the same value may have other bytes after a copy: zodb-json-codec makes a record of JSON.
+After a copy, the pickle of an equal value may have other bytes, because zodb-json-codec transcodes records from JSON.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ import pickle
 import pytz
 
 
-#: Names of modules in records of Python 2.
+#: Names of modules in records of Python 2 -> their present names.
 RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg", "_datetime": "datetime"}
-#: The class of a record ends before this, and within so many bytes.
+#: The first bytes after the class of a record, and the number of bytes within which they are searched.
 END_OF_CLASS = b".\x80"
 LONGEST_CLASS = 300
-#: Characters of a value that are shown.
+#: Maximum number of characters of a value that are shown.
 SHOWN = 80
 
 
 class Sample:
-    """Up to *size* objects of each class, chosen at random while their records are read, the same ones each time."""
+    """A random sample of up to *size* objects of each class, chosen while records are read; the same in each run."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -40,7 +40,7 @@ class Sample:
         self._oids: dict[bytes, list[int]] = {}
 
     def add(self, oid: int, data: bytes) -> None:
-        """Count the record *data* of the object *oid*, and choose it or not."""
+        """Count the record *data* of the object *oid*, and choose it or not (reservoir sampling)."""
         kind = data[: max(data.find(END_OF_CLASS, 0, LONGEST_CLASS), 0)]
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         oids = self._oids.setdefault(kind, [])
@@ -55,7 +55,7 @@ class Sample:
 
 
 class Change(NamedTuple):
-    """A value at *place* of the object *oid* that is another one in the target; "" for the object itself."""
+    """A value at *place* of the object *oid* that differs in the target; the place is "" for the object itself."""
 
     oid: int
     class_name: str
@@ -69,7 +69,7 @@ class Change(NamedTuple):
 
 
 def change(oid: int, source: bytes, target: bytes) -> Change | None:
-    """Return the first value of the object *oid* that the record *target* has changed, None if all are equal to those of *source*."""
+    """Return the first value of the object *oid* that differs between the records, None if all values are equal."""
     if source == target:
         return None
     one, other = values(source), values(target)
@@ -81,14 +81,14 @@ def change(oid: int, source: bytes, target: bytes) -> Change | None:
 
 
 def shortened(one: str, other: str) -> tuple[str, str]:
-    """Return two different texts from a little before the first difference on, each of SHOWN characters at most."""
+    """Return parts of two different texts that start shortly before the first difference, of SHOWN characters at most."""
     same = next((n for n, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1), 0)
     begin = max(same - SHOWN // 2, 0)
     return one[begin : begin + SHOWN], other[begin : begin + SHOWN]
 
 
 def values(data: bytes) -> dict[str, str]:
-    """Return place -> type and value for each value in the record *data*; an unreadable record has one that says so."""
+    """Return place -> type and value for each value in the record *data*; a single text if the record is unreadable."""
     found: dict[str, str] = {}
     try:
         unpickler = PersistentUnpickler(_stand_in, _Reference, BytesIO(data))
@@ -102,7 +102,7 @@ def values(data: bytes) -> dict[str, str]:
 
 
 def _class_name(kind: Any) -> str:
-    """Return the name of the class of a record: the codec has module and name in a tuple."""
+    """Return the class name of a record; *kind* is a tuple (module, name) in records of the codec."""
     if isinstance(kind, tuple) and len(kind) == 2 and not kind[1]:
         kind = kind[0]
     if isinstance(kind, tuple) and all(isinstance(part, str) for part in kind):
@@ -111,7 +111,7 @@ def _class_name(kind: Any) -> str:
 
 
 def _flat(place: str, value: Any, around: tuple[int, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the place and the text of each value in *value*; *around* are the ids of the values that it is in."""
+    """Yield (place, text) of each value in *value*; *around* are the ids of the values that contain it."""
     if id(value) in around:
         yield place, "a value that contains itself"
         return
@@ -119,7 +119,7 @@ def _flat(place: str, value: Any, around: tuple[int, ...]) -> Iterator[tuple[str
     if isinstance(value, _StandIn):
         yield place, f"an object of {type(value).name}"
         for name, part in value.parts.items():
-            # A state is the attributes of the object.
+            # The state is the attributes of the object, so it needs no place of its own.
             yield from _flat(place if name == "state" and isinstance(part, dict) else f"{place}<{name}>", part, around)
     elif isinstance(value, Mapping):
         yield f"{place}{{}}", _type_name(value)
@@ -148,7 +148,7 @@ def _type_name(value: Any) -> str:
 
 
 class _StandIn:
-    """An object whose class is not loaded, with the parts that its record has."""
+    """An object whose class is not loaded; ``parts`` are the parts of its record."""
 
     name = ""
 
@@ -160,7 +160,7 @@ class _StandIn:
         return self
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Ignore the arguments, which `__new__` has stored."""
+        """Ignore the arguments, which ``__new__`` has stored."""
 
     parts: dict[str, Any]
 
@@ -195,20 +195,20 @@ class _Reference(_StandIn):
 
 
 def _bytes_of(text: str, encoding: str) -> bytes:
-    """Return bytes as protocols before 3 have them."""
+    """Return bytes from their form in pickle protocols before 3."""
     if encoding != "latin1":
         raise ValueError(encoding)
     return text.encode(encoding)
 
 
 def _method(owner: Any, name: str) -> Any:
-    """Return the function that makes a zone of zoneinfo, the one method that records of values name."""
+    """Return the function that creates a ZoneInfo: the only method that values of records refer to."""
     if owner is not _stand_in("zoneinfo", "ZoneInfo") or name != "_unpickle":
         raise ValueError(name)
     return lambda key, _from_cache: ZoneInfo(key)
 
 
-#: The functions that are called: they only make a value, and a record may make the same value by several of them.
+#: Functions that are called, because they only create values, and different functions may create equal ones.
 CALLED: dict[tuple[str, str], Callable[..., Any]] = {
     **{("builtins", kind.__name__): kind for kind in (bytearray, bytes, complex, float, frozenset, int, set, str)},
     **{
@@ -233,7 +233,7 @@ def _stand_in(module: str, name: str) -> type[_StandIn]:
         try:
             return function(*args, **options)  # type: ignore[misc]
         except (AttributeError, LookupError, TypeError, ValueError):
-            # As with a zone that has a stand-in.
+            # For example an argument that is itself a stand-in.
             return _StandIn.__new__(cls, *args, **options)
 
     return type(name, (_StandIn,), {"name": full_name} | ({"__new__": called} if function else {}))

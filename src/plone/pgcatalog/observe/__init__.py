@@ -1,1 +1,1 @@
-"""What searches took: traces, the log of slow queries, counters."""
+"""Measures searches: traces, the log of slow queries, counters."""

@@ -1,4 +1,4 @@
-"""What wants attention in the catalogs of a database, and how they are in one line."""
+"""Faults and delays in the catalogs of a database that need attention, and their summary in one line."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,24 +25,24 @@ from psycopg.errors import QueryCanceled
 from typing import Any
 
 
-#: A transaction that is older keeps VACUUM from its work, and retired tables on the disk.
+#: Age in seconds from which a transaction is reported: it blocks VACUUM and the removal of retired tables.
 OLDEST_SECONDS = 3600
-#: A standby that is behind by more seconds shows a state that is too old.
+#: Lag of a standby in seconds from which it is reported.
 MAX_REPLAY_LAG = 30.0
-#: A job that nobody has taken after so many seconds is worth a word: workers take one at once.
+#: Seconds from which a waiting job is reported although a worker is connected: workers start a job at once.
 LONGEST_WAIT = 600
-#: Seconds after which it is worth a word if no worker is connected to the database.
+#: Seconds from which a waiting job is reported if no worker is connected to the database.
 WITHOUT_WORKER = 30
-#: More slow queries than usual are worth a word from this factor on, if so many of them were slow for their site.
+#: Factor by which slow queries must exceed their usual number, and number of ``long_queries``, to be reported.
 UNUSUAL = 1.5
 FEW_LONG = 5
-#: The settings that an embedder is asked by.
+#: The settings of the embedder.
 EMBEDDER = ("embedder_url", "embedder_model", "embedder_question_prefix", "embedder_passage_prefix")
-#: Adds to catalogs, as ``statistics.catalogs`` returns them, the ``embedder_fault``: why the embedder gives no vectors, or "".
+#: Adds ``embedder_fault`` to each catalog of ``statistics.catalogs``: why the embedder returns no vectors, or "".
 Ask = Callable[[list[dict[str, Any]]], None]
-#: What the line says when there is nothing.
+#: The summary if nothing needs attention.
 HEALTHY = _("Healthy: nothing needs attention")
-#: What is known of a database without the tables that all catalogs share.
+#: The figures of a database without the tables that all catalogs share.
 NOTHING: dict[str, Any] = {
     "catalogs": [],
     "retired": [],
@@ -52,22 +52,23 @@ NOTHING: dict[str, Any] = {
     "blockers": [],
     "standby": None,
 }
-#: Bytes of a table for whose rows the planner needs no statistics.
+#: Size in bytes up to which a table needs no planner statistics.
 SMALL_TABLE = 1 << 20
-#: Sentences that the line about the health has room for.
+#: Maximum number of sentences in the summary.
 NAMED = 3
 
 
 def ask_no_embedder(catalogs: list[dict[str, Any]]) -> None:
-    """Ask no embedder."""
+    """Leave *catalogs* as they are: no embedder is checked."""
 
 
 def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_no_embedder) -> dict[str, Any]:
-    """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, upgrade steps that
-    wait, and ``attention`` in English, as JSON data; only what is missing if that is of what all catalogs share.
+    """Return the figures of ``statistics.overview`` and ``statistics.catalogs``, and ``attention`` in English, as JSON data.
 
-    *check* also counts damaged rows and lost references, for which all rows and objects are read.  *ask* adds what the
-    embedders of catalogs say.
+    - Added are missing parts, sites without a table, and upgrade steps that wait.
+    - If a shared table is missing, the result has only faults, missing parts and upgrade steps.
+    - *check* also counts damaged rows and lost references; this reads all rows and objects.
+    - ``ask`` adds the faults of the embedders.
     """
     execute = statistics.executing(connection)
     faults = shared_faults(execute)
@@ -87,7 +88,7 @@ def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_no_
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
             catalog["different_counts"] = counts.differences(connection.cursor(), catalog["relation"])
         relations = [catalog["relation"] for catalog in catalogs]
-        # What is lost with a table has its idx until a rebuild gives it rows.
+        # The idx of a catalog without a table stays until a rebuild, and would count as stale.
         if not figures["without_table"] and not any(map(statistics.lost_columns, catalogs)):
             figures["stale_objects"] = statistics.stale_objects(connection, relations)
         figures["lost_references"] = lost_references(connection)
@@ -96,13 +97,13 @@ def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_no_
 
 
 def of_shared(faults: list[dict[str, str]]) -> dict[str, Any]:
-    """Return the *faults* of shared parts for ``attention``: names of parts that a start of Zope creates, and all others."""
+    """Return the *faults* of shared parts for ``attention``: ``missing``, which a start of Zope creates, and ``faults``."""
     missing = [fault["name"] for fault in faults if not fault["line"]]
     return {"missing": missing, "faults": [fault for fault in faults if fault["line"]]}
 
 
 def of_sites(connection: Connection[Any]) -> dict[str, Any]:
-    """Return what ``attention`` is to know of sites besides the figures of their catalogs; rows of *connection* are dicts."""
+    """Return the figures of sites for ``attention``, besides those of their catalogs; rows of *connection* are dicts."""
     without_table = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
     return {
         "missing": restored.missing(connection),
@@ -119,9 +120,9 @@ def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
 
 
 def needed_statements(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[NamedStatement, NamedStatement]:
-    """Return the statements for files and pages of *catalog* that need one of *jobs* and have none.
+    """Return the statements for files and for pages of *catalog* that need one of *jobs*, which has not been queued.
 
-    Files need no job where no text is stored or waited for, and kreuzberg is not installed here.
+    Files need no job if no text is stored or queued and kreuzberg is not installed here.
     """
     if statistics.lost_columns(catalog):
         return NO_ROWS, NO_ROWS
@@ -130,23 +131,23 @@ def needed_statements(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[NamedS
 
 
 def take_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pages: list[Any]) -> None:
-    """Add to *catalog* how many objects need one of *jobs* and have none, by kind, and the settings of its embedder.
+    """Add to *catalog* the number of objects whose *jobs* are not queued, by kind, and the settings of its embedder.
 
     *files* and *pages* are the rows of ``needed_statements``.
     """
     catalog["settings"] = {name: jobs.settings.get(name, "") for name in EMBEDDER}
     catalog["needed"] = {"text": len(files_in(files)), "embed": len(pages)}
-    # The job about the tables of chunks puts those of the pages.
+    # The job that maintains the tables of chunks queues the jobs of pages.
     catalog["needed_later"] = {"text": False, "embed": jobs.has_upkeep}
 
 
 def unfinished(catalog: dict[str, Any], kind: str) -> int:
-    """Return how many objects of *catalog* lack what jobs of *kind* give them, and have not failed."""
+    """Return how many objects of *catalog* need a job of *kind*, queued or not, that has not failed."""
     return int(catalog["needed"][kind] + catalog["queue"].get(kind, {"waiting": 0})["waiting"])
 
 
 def line(figures: dict[str, Any]) -> str:
-    """Return a message how the catalogs in *figures* are, in one line."""
+    """Return a message of one line about the catalogs in *figures*."""
     sentences = attention(figures)
     if sentences:
         text = joined(sentences[:NAMED])
@@ -158,7 +159,7 @@ def line(figures: dict[str, Any]) -> str:
 
 
 def slow_queries(catalog: dict[str, Any]) -> str:
-    """Return a message how many searches of the last day were slow in *catalog*, and how many are usual."""
+    """Return a message with the number of slow searches in *catalog* in the last day, and their usual number."""
     usual = catalog["usual_queries"]
     return _(
         "${number} slow queries in 24 hours, ${long} of them slow for this site (${usual})",
@@ -171,13 +172,13 @@ def slow_queries(catalog: dict[str, Any]) -> str:
 
 
 def is_unusual(catalog: dict[str, Any]) -> bool:
-    """True when *catalog* had many more slow queries in the last day than in those of the week before."""
+    """Return True if *catalog* had many more slow queries in the last day than on a day of the week before."""
     usual = catalog["usual_queries"] or 0
     return bool(catalog["long_queries"] >= FEW_LONG and catalog["slow_queries"] >= UNUSUAL * usual)
 
 
 def attention(figures: dict[str, Any]) -> list[str]:
-    """Return a message for everything that somebody should look at."""
+    """Return a message for each thing in *figures* that needs attention."""
     sentences = []
     if missing := figures.get("missing"):
         sentences.append(
@@ -223,7 +224,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
             )
             for index in invalid
         ]
-        # A rebuild brings all parts back, and without a column its SQL indexes cannot be made.
+        # A rebuild restores all parts, and the SQL indexes of a lost column cannot be created before.
         lost = statistics.lost_columns(catalog)
         parts = [part for part in catalog["missing"] if not lost or part["kind"] == "column"]
         sentences += [of_part(part, catalog["relation"], site) for part in parts]
@@ -298,7 +299,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
 
 
 def of_fault(fault: dict[str, str]) -> str:
-    """Return the sentence about a *fault* of what all catalogs share that a start of Zope alone does not repair."""
+    """Return the sentence about a *fault* of a shared part that a restart of Zope alone does not repair."""
     if fault["state"] == "invalid":
         return _("the index ${name} was not built to its end; ${line} builds it", fault)
     if fault["kind"] == TRIGRAMS:
@@ -314,7 +315,7 @@ def of_part(part: dict[str, str], relation: str, site: dict[str, str]) -> str:
 
 
 def of_blocker(blocker: dict[str, Any]) -> str:
-    """Return the sentence about the session *blocker*, which others wait for."""
+    """Return the sentence about the session *blocker*, which other sessions wait for."""
     ages = {name: str(timedelta(seconds=round(blocker[name]))) for name in ("seconds", "wait_seconds")}
     texts = {
         name: str(blocker[name]) or "–" for name in ("pid", "user", "application_name", "state", "query", "waiting")
@@ -327,19 +328,19 @@ def of_blocker(blocker: dict[str, Any]) -> str:
 
 
 def lost_references(connection: Connection[Any]) -> dict[str, Any]:
-    """Return how many references of objects lead to some that are gone, and examples; {} for none."""
+    """Return the number of references to deleted objects, and examples; {} if there are none."""
     found: dict[str, Any]
     try:
         [found] = connection.execute(load_sql("findings_references")).fetchall()
     except QueryCanceled:
-        return {}  # so many objects that the server's own limit ends it: ``pgcatalog check`` says so
+        return {}  # statement_timeout, with very many objects; ``pgcatalog check`` reports this
     return found if found["number"] else {}
 
 
 def neglected(catalog: dict[str, Any]) -> list[str]:
-    """Return the kinds of jobs of *catalog* of which one waits for too long and none is being done.
+    """Return the kinds of jobs of *catalog* that wait too long while no worker runs one of them.
 
-    That is LONGEST_WAIT, or WITHOUT_WORKER if no worker is connected.
+    Too long is LONGEST_WAIT seconds, or WITHOUT_WORKER if no worker is connected.
     """
     return [
         kind
@@ -352,7 +353,7 @@ def neglected(catalog: dict[str, Any]) -> list[str]:
 
 
 def of_jobs(catalog: dict[str, Any], site: dict[str, str]) -> list[str]:
-    """Return the sentences about files and pages of *catalog* that wait for too long, or for nothing."""
+    """Return the sentences about files and pages of *catalog* whose jobs wait too long, or are not queued."""
     sentences = []
     waiting = neglected(catalog)
     for kind, number in catalog["needed"].items():
@@ -364,7 +365,7 @@ def of_jobs(catalog: dict[str, Any], site: dict[str, str]) -> list[str]:
 
 
 def of_needed(kind: str, number: int, site: dict[str, str]) -> str:
-    """Return the sentence about *number* objects that need a job of a *kind*, and have none."""
+    """Return the sentence about *number* objects that need a job of *kind* which is not queued."""
     values = site | {"number": str(number)}
     if kind == "embed":
         return _(
@@ -380,7 +381,7 @@ def of_needed(kind: str, number: int, site: dict[str, str]) -> str:
 
 
 def of_neglected(kind: str, number: int, work: dict[str, Any], site: dict[str, str]) -> str:
-    """Return the sentence about jobs of a *kind* that wait too long, for *number* objects."""
+    """Return the sentence about jobs of *kind* that wait too long, for *number* objects."""
     values = site | {"number": str(number), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
     if kind != "embed":
         return _(
@@ -401,7 +402,7 @@ def of_neglected(kind: str, number: int, work: dict[str, Any], site: dict[str, s
 
 
 def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_LAG) -> list[str]:
-    """Return what is to say of a *standby*, as ``statistics.standby`` has it, that may be *limit* seconds behind."""
+    """Return sentences about a *standby*, a result of ``statistics.standby``, if it is over *limit* seconds behind."""
     if standby is None:
         return []
     lag = standby["lag_seconds"]

@@ -1,6 +1,6 @@
-"""Long work on a catalog, told by a table: who began it in the browser or on the command line, all others see it there.
+"""Progress of long jobs on a catalog, stored in ``pgcatalog_jobs`` so that the browser and the command line both show it.
 
-A lock says that somebody is at it, and goes with its connection: after a crash the job is seen to be interrupted.
+An advisory lock marks a running job. The lock ends with its connection, so a crashed job is recognised as interrupted.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-#: How work in the background is called.
+#: Background jobs, and their titles.
 JOBS = {"rebuild": _("rebuild"), "verify": _("verify"), "vacuum": _("vacuum")}
 STOPPED = _("Stopped.")
 
@@ -36,9 +36,9 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' ||
 
 
 def begin(connection: Connection[Any], catalog: int, name: str) -> bool:
-    """Note on *connection* that the job *name* of the catalog with tool oid *catalog* begins; False if one is running.
+    """Record on *connection* that the job *name* of the catalog with tool oid *catalog* starts; False if it runs already.
 
-    It runs until ``end``, or until the server knows that the connection is closed.  Raises psycopg.Error.
+    The job counts as running until ``end``, or until the server sees the connection closed.  Raises psycopg.Error.
     """
     values = {"catalog": catalog, "name": name, "lock": locks.JOB}
     [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
@@ -48,7 +48,7 @@ def begin(connection: Connection[Any], catalog: int, name: str) -> bool:
 
 
 def end(connection: Connection[Any], catalog: int, name: str, lines: Iterable[str], failed: bool) -> None:
-    """Note how the job has ended: *lines* are messages that say what came out.  A database out of reach is logged."""
+    """Record the end of the job, with *lines*, messages about its result.  A psycopg.Error is logged."""
     message = "\n".join(map(stored, lines)).replace("\0", "")
     try:
         connection.execute(END, {"catalog": catalog, "name": name, "message": message, "failed": failed})
@@ -59,10 +59,13 @@ def end(connection: Connection[Any], catalog: int, name: str, lines: Iterable[st
 
 @contextmanager
 def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
-    """Tell of the job *name*, done within, of the catalog with tool oid *catalog* in the database *dsn*.
+    """Record the job *name* of the catalog with tool oid *catalog* in the database *dsn* while the body runs.
 
-    Yields a list for messages that say what came out.  The work is done untold if the same runs already, in a database
-    that takes no note, such as a standby, and where a pooler shares the session that has the lock.
+    Yields a list for messages about the result.  The body runs unrecorded if:
+
+    - the same job is running already,
+    - the database is read-only, such as a standby, or cannot be reached,
+    - a pooler shares the session that would hold the lock.
     """
     lines: list[str] = []
     with ExitStack() as stack:
@@ -84,11 +87,11 @@ def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
 
 
 def reason(error: BaseException) -> Any:
-    """Return a message why a job has ended by *error*."""
+    """Return the message for a job that *error* has ended."""
     return STOPPED if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
 
 
-# -- what came out
+# -- messages about the result of a job
 
 
 def rebuilt(objects: int) -> str:
@@ -96,7 +99,7 @@ def rebuilt(objects: int) -> str:
 
 
 def compared(objects: int, different: int, left: int | None) -> str:
-    """Return the message of a comparison of *objects*, so many of them *different*, so many *left* so; None for mending none."""
+    """Return the message of a comparison of *objects*, *different* of them; *left* remain different, None without repair."""
     numbers = {
         "objects": f"{objects:,}",
         "number": f"{different if left is None else different - left:,}",
@@ -110,6 +113,6 @@ def compared(objects: int, different: int, left: int | None) -> str:
 
 
 def vacuumed(tables: int, objects: int) -> str:
-    """Return the message of a vacuum that has dropped *tables* and cleared *objects*."""
+    """Return the message of a vacuum that dropped *tables* retired tables and cleared *objects* objects."""
     numbers = {"tables": str(tables), "objects": str(objects)}
     return _("Vacuumed; ${tables} retired tables dropped, ${objects} objects cleared.", numbers)

@@ -1,4 +1,4 @@
-"""Reads the log of slow queries of one catalog."""
+"""The log of slow queries of one catalog, read from the database."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
 
 
-#: When this process began.
+#: Start time of this process.
 STARTED = datetime.now(UTC)
-#: Pages that a filter offers.
+#: Maximum number of pages in the filter.
 PAGES = 50
-#: Lower ends of the buckets but the first, in milliseconds; the last one is open.
+#: Lower bounds of the buckets after the first, in milliseconds; the last bucket has no upper bound.
 BOUNDS = (1, 2, 5, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000)
 
-#: Runs a statement with named values and returns its rows as tuples.
+#: Runs a statement with named parameters and returns its rows as tuples.
 Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
@@ -41,7 +41,7 @@ def log_sql(name: str) -> str:
 
 
 def histogram(times: Iterable[float]) -> list[int]:
-    """Return how many of *times*, in milliseconds, are in each bucket."""
+    """Return the number of *times*, in milliseconds, in each bucket."""
     counts = [0] * (len(BOUNDS) + 1)
     for ms in times:
         counts[bisect_right(BOUNDS, ms)] += 1
@@ -49,7 +49,7 @@ def histogram(times: Iterable[float]) -> list[int]:
 
 
 def quantile(counts: Sequence[int], part: float) -> float:
-    """Return about the time that *part* (0 to 1) of the queries in *counts* did not exceed; 0.0 when there are none."""
+    """Return an estimate of the *part* quantile (0 to 1), in milliseconds, of a ``histogram``; 0.0 if it is empty."""
     wanted = part * sum(counts)
     for number, count in enumerate(counts):
         if count and wanted <= count:
@@ -62,7 +62,7 @@ def quantile(counts: Sequence[int], part: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which slow queries are looked at: of the last *hours*, of the group with this *key*, of this *page*; None for any."""
+    """A filter of slow queries: the last *hours*, the key of a group, the page of the request; None for all."""
 
     hours: int | None = None
     key: str | None = None
@@ -78,11 +78,13 @@ EVERYTHING = Choice()
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All slow queries of one shape and operation; times in milliseconds, share of all time from 0 to 1.
+    """All slow queries of one shape and operation; times in milliseconds.
 
-    *long* are slow for this site, the group *is_new* since the last start of a process: the catalog was there before, and
-    the shape was not slow; *embed_ms* to *server_ms* are
-    sums of what the times consist of, *server_ms* None without a plan.  *cold* counts what statements were the first of.
+    - *share*: share of the time of all groups, 0 to 1
+    - *long*: queries that are slow for this site
+    - *is_new*: True if the shape was not slow before the last start of a process, although the catalog was in use
+    - *embed_ms* to *server_ms*: sums over the queries; *server_ms* is None without a plan
+    - *cold*: number of cold statements by reason, "process" or "connection"
     """
 
     shape: str
@@ -110,7 +112,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One recorded query; ``query`` is what ``record.recall`` takes, ``plan`` the newest of its shape if it has none."""
+    """A recorded query; ``query`` is an argument for ``record.recall``, ``plan`` by default the newest one of its shape."""
 
     id: int
     recorded_at: datetime
@@ -133,7 +135,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many slow queries there were, and about how long they took."""
+    """The number of slow queries, and estimates of their median and their 95th percentile."""
 
     count: int = 0
     p50_ms: float = 0.0
@@ -141,7 +143,7 @@ class Figures:
 
     @classmethod
     def of(cls, counts: Mapping[str, int] | None) -> "Figures":
-        """Return those of *counts*, numbers of buckets (as JSON has them) and how many queries are there."""
+        """Return the figures of *counts*: number of the bucket (a string, as in JSON) -> number of queries."""
         buckets = [0] * (len(BOUNDS) + 1)
         for number, count in (counts or {}).items():
             buckets[int(number)] += count
@@ -150,9 +152,9 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Figures of a period: of its hours, of each group by its key, and of each group a week before.
+    """Figures of a period: by hour, by key of a group, and by key of a group one week before.
 
-    *is_compared* is False as long as the history does not reach back a week.
+    *is_compared* is False while the history is shorter than a week.
     """
 
     hours: dict[datetime, Figures] = field(default_factory=dict)
@@ -169,7 +171,7 @@ class SlowQueryLog:
         self.zoid = zoid
 
     def groups(self, limit: int = 50, choice: Choice = EVERYTHING) -> list[Group]:
-        """Return the groups: those first that are slow for this site, then those that cost most time."""
+        """Return the groups, ordered by the time of queries that are slow for this site, then by total time."""
         values = {"limit": limit, "long": LONG_MS, "times": TIMES_MEDIAN, "started": STARTED}
         return [Group(*row) for row in self._read("groups", choice, values)]
 
@@ -177,16 +179,16 @@ class SlowQueryLog:
         return [Example(*row) for row in self._read("examples", choice, {"id": None, "limit": limit})]
 
     def example(self, id: int) -> Example | None:
-        """Return the query number *id* if it is in this catalog's log."""
+        """Return the query with this *id*; None if it is not in the log of this catalog."""
         rows = self._read("examples", EVERYTHING, {"id": id, "limit": 1}) if 0 <= id < 2**63 else []
         return Example(*rows[0]) if rows else None
 
     def pages(self, choice: Choice) -> list[str]:
-        """Return the pages that have asked slow queries, those first that waited longest."""
+        """Return the pages that ran slow queries, those with the longest total time first."""
         return [page for (page,) in self._read("pages", choice, {"limit": PAGES})]
 
     def history(self, choice: Choice) -> History:
-        """Return the figures of the hours of *choice*, which must name how many."""
+        """Return the figures for *choice*; its ``hours`` are required."""
         rows = self._read("history", choice, {"bounds": list(BOUNDS)})
         history = History(is_compared=any(hour is key is None for hour, key, *_ in rows))
         for hour, key, is_before, counts in rows:
@@ -202,13 +204,13 @@ class SlowQueryLog:
 
 
 def log_of(catalog: "Catalog") -> SlowQueryLog:
-    """Return the log of *catalog*, as its snapshot sees it."""
+    """Return the log of *catalog*, read in its snapshot."""
     return SlowQueryLog(catalog.session.execute, catalog.zoid)
 
 
 def clear(dsn: str, zoid: int) -> int:
-    """Delete the log of the catalog with tool oid *zoid*, and its history; return how many queries it had."""
-    # The recorder knows indexes and objects; who only reads the log need not load them.
+    """Delete the log and the history of the catalog with tool oid *zoid*; return the number of deleted queries."""
+    # Imported late: the recorder imports indexes and objects, which a reader of the log does not need.
     from plone.pgcatalog.observe import recorder
 
     recorder.recorders[dsn].flush(EXIT_SECONDS)

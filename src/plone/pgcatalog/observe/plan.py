@@ -1,4 +1,4 @@
-"""How PostgreSQL runs a statement, as EXPLAIN tells it, and why queries were slow; no value of a query is kept."""
+"""Plans of slow statements, from EXPLAIN, and the causes of their slowness.  Values of queries are not stored."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -19,23 +19,23 @@ import re
 
 RUN = "ANALYZE, BUFFERS, FORMAT JSON"
 ONLY_PLAN = "FORMAT JSON"
-#: What is kept of a node of a plan.
+#: Keys of a plan's node that are stored.
 KEPT = (
     *("Node Type", "Relation Name", "Index Name", "Join Type", "Plan Rows", "Actual Rows", "Actual Loops"),
     *("Actual Total Time", "Rows Removed by Filter", "Rows Removed by Index Recheck", "Rows Removed by Join Filter"),
     *("Shared Hit Blocks", "Shared Read Blocks", "Sort Method"),
 )
-#: Conditions, which have the values that were asked for.
+#: Keys of a plan's node that contain values of the query.
 CONDITIONS = ("Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Join Filter", "Sort Key")
 REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
-#: What people see instead of the hundreds of numbers of a vector.
+#: Replaces the numbers of a vector in texts for people.
 VECTOR = "[…]"
 _NUMBER = r"-?[\d.e+-]+"
 _NUMBERS = re.compile(rf"\[{_NUMBER}(?:,{_NUMBER}){{5,}}\]")
 
 
 def explain_rows(connection: Connection[Any], statement: Statement, options: str) -> list[tuple[Any, ...]]:
-    """Return what EXPLAIN with *options* says of *statement*, planned as a search plans it, in a read-only transaction."""
+    """Return the rows of EXPLAIN with *options* for *statement*, planned as in a search, in a read-only transaction."""
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
         connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
@@ -46,7 +46,7 @@ def explain_rows(connection: Connection[Any], statement: Statement, options: str
 
 
 def explain_json(connection: Connection[Any], statement: Statement, run: bool = True) -> dict[str, Any]:
-    """Return the plan of *statement* as PostgreSQL's JSON data; with *run* it is run for that.
+    """Return the plan of *statement* as PostgreSQL's JSON data; with *run* the statement is executed (EXPLAIN ANALYZE).
 
     The rows of *connection* are tuples.  Raises psycopg.Error.
     """
@@ -56,7 +56,7 @@ def explain_json(connection: Connection[Any], statement: Statement, run: bool = 
 
 
 def summary(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of the plan *raw*: its times, rows and nodes, without any value."""
+    """Return the part of the plan *raw* that is stored: its times, rows and nodes, without values of the query."""
     top = raw["Plan"]
     kept: dict[str, Any] = {"plan": without_values(top)}
     if "Execution Time" in raw:
@@ -76,7 +76,7 @@ def without_values(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rows_read(node: Mapping[str, Any]) -> float:
-    """Return how many rows the scans of tables below *node* have looked at."""
+    """Return the number of rows that the scans of tables at and below *node* have read."""
     below = sum(rows_read(part) for part in node.get("Plans", ()))
     if "Relation Name" not in node:
         return below
@@ -85,7 +85,7 @@ def rows_read(node: Mapping[str, Any]) -> float:
 
 
 def rows_returned(node: Mapping[str, Any]) -> float:
-    """Return how many rows *node* had to give: those that are counted, if it counts them."""
+    """Return the number of rows that *node* returned; for an Aggregate, the number of rows that it aggregated."""
     while node["Node Type"] == "Aggregate" and node.get("Plans"):
         node = node["Plans"][0]
     return float(node["Actual Rows"] * node["Actual Loops"])
@@ -93,7 +93,7 @@ def rows_returned(node: Mapping[str, Any]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PlanFigures:
-    """What a plan that was run says in figures; times in milliseconds."""
+    """Figures of an executed plan; times in milliseconds."""
 
     server_ms: float
     rows_read: int
@@ -102,14 +102,14 @@ class PlanFigures:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any] | None) -> "PlanFigures | None":
-        """Return those of what ``summary`` has kept; None when the statement was not run."""
+        """Return the figures in a result of ``summary``; None if the statement was not executed."""
         if not kept or "server_ms" not in kept:
             return None
         return cls(*(kept[name] for name in cls.__slots__))
 
 
 def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield lines for people to read of the node *plan*, of a plan as it is kept or as PostgreSQL gives it."""
+    """Yield lines of text for the node *plan* and those below, of a stored plan or of PostgreSQL's JSON."""
     indent = "  " * depth
     name = " ".join(filter(None, (plan.get("Join Type", ""), plan["Node Type"])))
     name += f" using {plan['Index Name']}" if "Index Name" in plan else ""
@@ -131,17 +131,17 @@ def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
 
 
 def without_vectors(text: str) -> str:
-    """Return *text* with VECTOR for each vector in it."""
+    """Return *text* with each vector replaced by VECTOR."""
     return _NUMBERS.sub(VECTOR, text)
 
 
 def text(plan: Mapping[str, Any], server_ms: float | None) -> str:
-    """Return the plan whose first node is *plan*, and the time that it took on the server."""
+    """Return the text of the plan with the root node *plan*, and of its time on the server."""
     end = [] if server_ms is None else [f"Time on the server: {server_ms:.3f} ms"]
     return "\n".join([*lines(plan), *end])
 
 
-#: What the time of a search consists of, in the order it comes.
+#: The parts of the time of a search, in their order.
 EMBED, COMPILE, WAITING, PLAN, UNKNOWN, TRANSFER = "embed", "compile", "waiting", "plan", "unknown", "transfer"
 PARTS = {
     EMBED: _("waiting for the embedder"),
@@ -155,18 +155,18 @@ COLD = {
     "process": _("the first of its process"),
     "connection": _("the first of its kind on its connection"),
 }
-#: From this share of the queries on that were the first of something, that is why they were slow.
+#: Share of cold queries in a group from which coldness counts as the cause.
 MOSTLY = 0.5
-#: The longest period, in hours, that can be compared with the one a week before.
+#: The longest period, in hours, that is compared with the same period a week before.
 WEEK = 168
-#: A deviation from the week before is worth a word from this factor on, and from so many queries on.
+#: Factor and number of queries from which a deviation from the week before is reported.
 DEVIATION = 1.5
 FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The parts of the time as shares from 0 to 1, in their order; the *cause*, a part or "cold"; what the plan says."""
+    """The parts of the time as shares from 0 to 1; the *cause*, a part or "cold"; the number of cold queries; the plan."""
 
     parts: dict[str, float]
     cause: str
@@ -177,8 +177,8 @@ class Why:
 def why(group: Group) -> Why:
     """Return why the queries of *group* were slow.
 
-    The server's own part is what the same query took there when it was explained; what is beyond that was waiting: for a
-    busy server or a lock, for the network, for pages that were not in memory.
+    The time on the server is the time that the query took when it was explained.  The rest of the execution time counts as
+    waiting: for a busy server, a lock, the network, or pages that were not in memory.
     """
     waiting = unknown = server = 0.0
     if group.server_ms is None:
@@ -196,7 +196,7 @@ def why(group: Group) -> Why:
 
 
 def reason(group: Group) -> str:
-    """Return a message, one sentence, about the cause for which the queries of *group* were slow."""
+    """Return a message of one sentence: why the queries of *group* were slow."""
     told = why(group)
     if told.cause == "cold":
         kinds = [COLD[kind] for kind, count in group.cold.items() if count]
@@ -212,15 +212,15 @@ def reason(group: Group) -> str:
 
 
 def rows_text(figures: PlanFigures) -> str:
-    """Return a message how many rows a plan reads, and how many it returns."""
+    """Return a message with the numbers of rows that the plan reads and returns."""
     numbers = {"read": f"{figures.rows_read:,}", "returned": f"{figures.rows_returned:,}"}
     return _("${read} rows read, ${returned} returned", numbers)
 
 
 def deviation(group: Group, history: History, hours: int | None) -> str:
-    """Return a message what is different from the week before for *group* in the last *hours*, which *history* is of.
+    """Return a message about the change of *group* from the week before, over the last *hours*, the period of *history*.
 
-    It is empty if nothing is, or if nobody can tell.
+    It is empty if there is no notable change, or too little to compare.
     """
     now, before = (figures.get(group.key, Figures()) for figures in (history.now, history.before))
     if hours is None or hours > WEEK or not history.is_compared or max(now.count, before.count) < FEW:
@@ -236,7 +236,7 @@ def deviation(group: Group, history: History, hours: int | None) -> str:
 
 
 def listed(messages: list[str]) -> str:
-    """Return one message of several with commas between them; empty for none."""
+    """Return *messages* as one message, separated by commas; empty if there are none."""
     if len(messages) < 2:
         return messages[0] if messages else ""
     return _("${first}, ${others}", {"first": messages[0], "others": listed(messages[1:])})

@@ -1,4 +1,4 @@
-"""What is recorded of a slow query: its JSON form, and its shape, which is what it asks for without the values."""
+"""The record of a slow query: its JSON form, and its shape (the query without values)."""
 
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -25,18 +25,18 @@ from typing import Any
 import orjson
 
 
-#: The value of an index that is longer as JSON is not kept.
+#: Longest JSON of the value of an index that is stored, in bytes.
 MAX_BYTES = 16_000
 ROLES_INDEX = "allowedRolesAndUsers"
-#: Keys of a query besides the indexes that count.
+#: Keys of a query that are stored besides its indexes.
 WINDOW = ("b_start", "b_size")
 
 
 @dataclass(frozen=True, slots=True)
 class SlowQuery:
-    """A slow query, as it goes into ``pgcatalog_slow_queries``; times in milliseconds.
+    """A row of ``pgcatalog_slow_queries``; times in milliseconds.
 
-    The values of the *statement* are for EXPLAIN, and are not kept.
+    The parameters of *statement* are used for EXPLAIN and not stored.
     """
 
     catalog: int
@@ -52,13 +52,13 @@ class SlowQuery:
     decode_ms: float
     result_rows: int
     statement: Statement
-    #: path of the address that was asked for, and what the statement was the first one of (``RowsFetch.value``)
+    #: path of the request's URL, and why the statement ran cold: "process", "connection" or ""
     page: str = ""
     cold: str = ""
 
     @property
     def kind(self) -> tuple[int, str, str]:
-        """What is slow for one reason: catalog, operation and shape."""
+        """The key by which slow queries are grouped: catalog, operation and shape."""
         return self.catalog, self.operation, self.shape
 
     def row(self) -> tuple[Any, ...]:
@@ -74,11 +74,11 @@ def keep(
     masked: Collection[str] = (),
     page: tuple[int, int | None] | None = None,
 ) -> tuple[str, list[str]]:
-    """Return the JSON text of a query, and the names of the indexes whose values it does not have.
+    """Return the JSON text of a query, and the names of the indexes whose values it leaves out.
 
-    The arguments are those of ``shape_of``, the names of *masked* indexes, "*" for all, and start and size of the *page*
-    that was read, None for no page.  Left out is what is masked, too long, or without a JSON form; and who asked: of
-    ``allowedRolesAndUsers`` the roles are kept, not the names of users and groups.
+    The arguments are those of ``shape_of``; the names of *masked* indexes, "*" for all; and (start, size) of the *page* that
+    was read, None if no page was.  A value is left out if it is masked, too long, or has no JSON form.  Of
+    ``allowedRolesAndUsers`` only the roles are stored, not the names of users and groups.
     """
     kept: dict[str, Any] = {}
     left_out = []
@@ -110,7 +110,7 @@ def keep(
 
 
 def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, bool]], int | None]:
-    """Return query, sort and limit of what ``keep`` made.  Raises CodecError for damaged data."""
+    """Return query, sort and limit from *data*, the JSON of ``keep``.  Raises CodecError for damaged data."""
     sort = [(str(name), bool(reverse)) for name, reverse in data["sort"]]
     query = {key: decode(value) for key, value in data["query"].items()}
     if data["where"] is not None:
@@ -119,7 +119,7 @@ def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, boo
 
 
 def query_text(data: Mapping[str, Any]) -> str:
-    """Return what ``keep`` made as code would write the query; damaged data as JSON."""
+    """Return the query in *data*, the JSON of ``keep``, as Python code; damaged data as JSON."""
     try:
         query, sort, limit = recall(data)
     except CodecError:
@@ -133,7 +133,7 @@ def query_text(data: Mapping[str, Any]) -> str:
 
 
 def page_in(data: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """Return start and size of the page that was read, from what ``keep`` made; None if that is not known."""
+    """Return (start, size) of the page that was read, from *data*, the JSON of ``keep``; None if it has no page."""
     match data.get("page"):
         case [int(start), int() | None as size]:
             return start, size
@@ -153,7 +153,7 @@ def encoded_parts(parts: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def encoded_expression(expression: Expression, masked: Collection[str]) -> dict[str, Any] | None:
-    """Return *expression* as JSON data, None when it must not be kept, has no form or is too long."""
+    """Return *expression* as JSON data; None if it is masked, has no JSON form or is too long."""
     if any(name == ROLES_INDEX or is_masked(name, masked) for name in expression.names()):
         return None
     try:
@@ -167,7 +167,7 @@ def short(data: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def without_users(value: Any) -> Any:
-    """Return the roles of a query for ``allowedRolesAndUsers``."""
+    """Return *value*, a query for ``allowedRolesAndUsers``, without its users and groups."""
     if isinstance(value, Mapping):
         return {key: without_users(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -182,7 +182,7 @@ def is_number(value: Any) -> bool:
         return False
 
 
-#: Options whose value is part of the shape; of others it is enough that they are there.
+#: Options whose value is part of the shape; of other options only the name is.
 TOLD = ("range", "operator")
 
 
@@ -192,10 +192,10 @@ def shape_of(
     sort: Sequence[tuple[str, bool]],
     limited: bool,
 ) -> str:
-    """Return the shape of *query*: equal for queries that differ in nothing but values.
+    """Return the shape of *query*, which is equal for queries that differ only in their values.
 
-    *options* are the names of all indexes, each with the names of its query options; other keys of the query do not
-    count.  *sort* are (index name, reverse) pairs.
+    *options* are the names of all indexes with the names of their query options; other keys of the query are ignored.
+    *sort* are (index name, reverse) pairs.
     """
     parts = [index_shape(name, query, options[name]) for name in sorted(options) if name in query]
     expression = expression_in(query)
@@ -214,7 +214,7 @@ def index_shape(name: str, query: Mapping[str, Any], options: Collection[str]) -
     value = query[name]
     record = dict(value) if isinstance(value, Mapping) else {"query": value}
     for option in options:
-        # The old way to write options: Title_range, next to Title.
+        # The old syntax for options: Title_range, next to Title.
         if f"{name}_{option}" in query:
             record.setdefault(option, query[f"{name}_{option}"])
     words = [name, kind_of(record.get("query"))]
@@ -224,7 +224,7 @@ def index_shape(name: str, query: Mapping[str, Any], options: Collection[str]) -
 
 
 def kind_of(value: Any) -> str:
-    """Return how many values are asked for: "=" for one, "in" for several, "" for none."""
+    """Return "=" for one value, "in" for several, "nothing" for an empty sequence, "" for None."""
     if value is None:
         return ""
     if isinstance(value, list | tuple | set | frozenset):
@@ -233,7 +233,7 @@ def kind_of(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """Return the text of an option, without what does not belong to the options of ZCatalog."""
+    """Return the words min, max, and, or in *value*, the value of an option, joined by colons."""
     words = [w for w in ("min", "max", "and", "or") if isinstance(value, str) and w in value.lower()]
     return ":".join(words)
 
@@ -254,7 +254,7 @@ def shape_of_expression(expression: Expression) -> str:
 
 
 def dump_expression(expression: Expression) -> dict[str, Any]:
-    """Return *expression* as JSON data.  Raises CodecError when that is not possible."""
+    """Return *expression* as JSON data.  Raises CodecError if it has no JSON form."""
     name = type(expression).__name__
     if isinstance(expression, Compound) and name in JOINED:
         return {name: [dump_expression(part) for part in expression.parts]}
@@ -269,7 +269,7 @@ def dump_expression(expression: Expression) -> dict[str, Any]:
 
 
 def load_expression(data: Mapping[str, Any]) -> Expression:
-    """Return what ``dump_expression`` made *data* of.  Raises CodecError for anything else."""
+    """Return the expression that ``dump_expression`` wrote as *data*.  Raises CodecError for other data."""
     try:
         [(name, content)] = data.items()
         if name in JOINED:

@@ -1,7 +1,7 @@
-"""Writes slow queries, their plans and a history by hours into the database, off the requests' time.
+"""Writes slow queries, their plans and an hourly history into the database, in a thread outside of requests.
 
-The queue is bounded, and what does not fit is dropped and counted.  A connection is open only while there is something to
-write, so a restarted server is no event.
+The queue is bounded: queries beyond it are dropped and counted.  A connection is open only during a write, so a restart of
+the server does no harm.
 """
 
 from collections import defaultdict
@@ -30,16 +30,16 @@ import psycopg
 import threading
 
 
-#: Seconds between two lines about the same thing.
+#: Seconds between two lines of the log about the same kind of query.
 PAUSE = 60.0
-#: Things that are remembered; of more, those are forgotten whose last line is longest ago.
+#: Maximum number of kinds in memory; beyond it the kind with the oldest line is removed.
 SIZE = 1000
 
 
 class Throttle:
-    """Lets one line for each thing through in *pause* seconds, and counts the others; safe for threads.
+    """Lets through one line per *pause* seconds for each thing, and counts the others; thread-safe.
 
-    *clock* returns seconds, which only grow.
+    *clock* returns seconds from a monotonic clock.
     """
 
     def __init__(self, pause: float = PAUSE, size: int = SIZE, clock: Callable[[], float] = monotonic) -> None:
@@ -47,11 +47,11 @@ class Throttle:
         self._size = size
         self._clock = clock
         self._lock = threading.Lock()
-        #: thing -> when it had its last line, and how many have been left out since
+        #: thing -> (time of its last line, number of lines left out since)
         self._lines: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def left_out(self, thing: Hashable) -> int | None:
-        """Return how many lines about *thing* were left out since its last one, None if this one is to be left out, too."""
+        """Return the number of lines about *thing* left out since its last one; None if this one is left out, too."""
         now = self._clock()
         with self._lock:
             written, count = self._lines.get(thing, (None, 0))
@@ -72,38 +72,38 @@ class Throttle:
 logger = logging.getLogger(__name__)
 
 QUEUE_SIZE = 1000
-#: How many slow queries a database keeps, and for how many days.
+#: Number of slow queries that a database stores, and days for which they are stored.
 KEPT_ROWS = 5000
 KEPT_DAYS = 30.0
-#: How many days and lines of slow queries the history keeps: a month's view, and the week before it.
+#: Days and rows of the history that are stored: a view of a month, and the week before it.
 HISTORY_DAYS = 38.0
 KEPT_LINES = 20_000
-#: Seconds to wait for more before a connection is opened.
+#: Seconds to collect further queries before a connection is opened.
 LINGER = 0.3
-#: Longest time of a statement, in seconds.
+#: Time limit of a statement, in seconds.
 SECONDS = 5
-#: Seconds between two plans of a kind of queries, and how many plans are made at once.
+#: Seconds between two plans of the same kind of query, and maximum number of plans per write.
 PLAN_SECONDS = 3600.0
 PLANS = 5
-#: Seconds between two notes of the catalogs' sizes, and until the first: a process that ends soon makes none.
+#: Seconds between two records of the sizes of catalogs, and before the first: short-lived processes write none.
 SIZES_SECONDS = 3600.0
 FIRST_SIZES = 300.0
 
 
 class Recorder:
-    """Writes into the database *dsn*; at most *size* queries wait.  Counts what it has done."""
+    """Writes slow queries into the database *dsn*, with a queue of *size*; counts recorded, dropped and failed ones."""
 
     def __init__(self, dsn: str, size: int = QUEUE_SIZE) -> None:
         self.dsn = dsn
         self.size = size
         self.recorded = self.dropped = self.failed = 0
-        #: when the sizes of the catalogs are kept next, as ``monotonic`` tells
+        #: time, on the ``monotonic`` clock, of the next record of the sizes of catalogs
         self.sizes_due = monotonic() + FIRST_SIZES
         self._plans = Throttle(PLAN_SECONDS)
         self._worker: BatchWorker[SlowQuery | None] = BatchWorker("slow-queries", self._write, LINGER)
 
     def put(self, entry: SlowQuery) -> None:
-        """Let *entry* be written soon; never waits, never fails."""
+        """Queue *entry* to be written soon; never waits, never fails."""
         if not self._worker.put(entry, self.size):
             self.dropped += 1
 
@@ -125,7 +125,7 @@ class Recorder:
                 if len(entries) < len(items):
                     connection.execute(log_sql("keep_sizes"))
                 connection.execute(log_sql("prune_history"), {"lines": KEPT_LINES, "days": HISTORY_DAYS})
-                # What comes last may take seconds, and be lost at the process's end.
+                # Last, because it may take seconds, and the end of the process may cut it off.
                 self._keep_plans(connection, entries)
         except psycopg.Error as error:
             self.failed += len(entries)
@@ -137,7 +137,7 @@ class Recorder:
         times: defaultdict[tuple[int, str, str], list[float]] = defaultdict(list)
         for entry in entries:
             times[entry.kind].append(entry.total_ms)
-        # In the order of their keys: other processes write the same lines.
+        # Sorted by key, against deadlocks: other processes write the same rows.
         hours = [(*kind, histogram(durations)) for kind, durations in sorted(times.items())]
         with connection.cursor() as cursor:
             cursor.executemany(log_sql("record"), [(*entry.row(), STARTED) for entry in entries])
@@ -145,7 +145,7 @@ class Recorder:
         connection.execute(log_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
 
     def _keep_plans(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
-        """Explain one query of each kind that was not explained for long, a few at most."""
+        """Store the plan of one query for each kind without a recent plan, for PLANS kinds at most."""
         newest = {entry.kind: entry for entry in entries}
         wanted = (entry for kind, entry in newest.items() if self._plans.left_out(kind) is not None)
         for entry in islice(wanted, PLANS):
@@ -157,9 +157,9 @@ class Recorder:
 
 
 def plan_of(connection: Connection[Any], entry: SlowQuery) -> dict[str, Any] | None:
-    """Return what is kept of the plan of *entry*, which is run again for that; None if that is not possible.
+    """Return the ``summary`` of the plan of *entry*, which is executed again; None if it cannot be explained.
 
-    A query that takes too long is only planned, and one of rows that were not committed cannot be run by anybody else.
+    If the execution takes too long, only the plan is read.  A query over uncommitted tables fails on another connection.
     """
     for run in (True, False):
         try:

@@ -1,6 +1,6 @@
-"""Counts what visitors search for: words, by day, without who it was; written off the requests' time.
+"""Counts the words that visitors search for, by day and anonymously, in a thread outside of requests.
 
-The process collects for LINGER seconds, so a connection is opened once for many searches.
+Searches are collected for LINGER seconds and written on one connection.
 """
 
 from AccessControl import getSecurityManager
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Searches that may wait to be written; more are not counted.
+#: Maximum number of searches that wait to be written; further ones are not counted.
 QUEUE_SIZE = 1000
-#: Seconds to collect searches for.
+#: Seconds for which searches are collected.
 LINGER = 20.0
-#: For how many days a catalog keeps its words, and how many of a day: the most frequent ones.
+#: Days for which a catalog stores words, and the number of most frequent searches per day that are stored.
 KEPT_DAYS, KEPT_WORDS = 28, 500
-#: A text with more words or characters is not counted: nobody types it, or only once.
+#: A text with more words or characters is not counted: it was pasted, or will not be searched for again.
 MAX_WORDS, MAX_LENGTH = 8, 80
 
-#: Where a request keeps the first search for words that was made in it.
+#: Key in ``request.other`` of the first text search of the request.
 NOTED = "plone.pgcatalog.text_search"
-#: The pages and services by which people search; live search asks for what is not yet typed.
+#: Names of the pages and services whose searches count.  Live search is left out: its text is still being typed.
 ASKED_BY = ("search", "@search", "@pgsearch", "@querystring-search")
 
 _WORD = re.compile(r"\w+")
-#: A mail address, a telephone number, an account: nothing that other people should read.
+#: A mail address, a telephone number or an account: personal data, which is not stored.
 _PERSONAL = re.compile(r"@|(?:\d[\s./-]*){6}")
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How often *words* were searched for in the last weeks, and how often nothing was found."""
+    """The number of searches for *words* in the last weeks, and the number of those without results."""
 
     words: str
     searches: int
@@ -66,7 +66,7 @@ class Counted:
 
 
 def words_of(text: str) -> str:
-    """Return the words of *text*, a search, as they are counted, without excluded ones; empty for what is not."""
+    """Return the words of the search *text* in the form that is counted, without excluded ones; "" if it is not counted."""
     if _PERSONAL.search(text):
         return ""
     wanted = storable_text(wanted_text(text)).casefold()
@@ -76,14 +76,14 @@ def words_of(text: str) -> str:
 
 
 class Recorder:
-    """Writes into the database *dsn*."""
+    """Writes counted searches into the database *dsn*."""
 
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
         self._worker: BatchWorker[tuple[int, str, bool]] = BatchWorker("searches", self._write, LINGER)
 
     def put(self, catalog: int, words: str, has_results: bool) -> None:
-        """Let a search for *words* in *catalog* be counted; never waits, never fails."""
+        """Queue a search for *words* in *catalog*; never waits, never fails."""
         self._worker.put((catalog, words, has_results), QUEUE_SIZE)
 
     def flush(self, timeout: float) -> bool:
@@ -113,9 +113,9 @@ def record(dsn: str, catalog: int, text: str, has_results: bool) -> None:
 
 
 def note(catalog: "Catalog", value: Any, has_results: bool) -> None:
-    """Note in the request that *value*, a query for words, was answered by *catalog*, and whether it *has_results*.
+    """Store in the request that *catalog* answered the text query *value*, and whether it *has_results*.
 
-    Only the first search of a visitor who has not logged in, whom nothing but public pages answer.
+    Only the first search of the request counts, and only for anonymous visitors: their results are public pages.
     """
     other = getattr(getRequest(), "other", None)
     if other is None or NOTED in other or not record_searches(catalog.tool):
@@ -126,7 +126,7 @@ def note(catalog: "Catalog", value: Any, has_results: bool) -> None:
 
 
 def count_noted(request: Any) -> None:
-    """Count the search of a *request* that has ended, if it was for the first page of a search."""
+    """Count the stored search of the ended *request*, if it was for the first page of results."""
     noted = request.other.get(NOTED)
     name = getattr(request.other.get("PUBLISHED"), "__name__", "")
     if noted is not None and name.rpartition("_")[2] in ASKED_BY and request.form.get("b_start") in (None, "", 0, "0"):
@@ -139,13 +139,13 @@ def flush(timeout: float = EXIT_SECONDS) -> bool:
 
 
 def top_searches_statement(catalog: int, limit: int = 10) -> Statement:
-    """Return the statement whose rows ``top_searches`` takes: the most frequent searches in *catalog*, and others."""
+    """Return the statement for ``top_searches``: the most frequent searches in *catalog*, and those without results."""
     query, params = positional(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": KEPT_DAYS})
     return Statement(query, tuple(params))
 
 
 def top_searches(rows: Iterable[Sequence[Any]]) -> tuple[list[Counted], list[Counted]]:
-    """Return the most frequent searches, and those that found nothing, made of *rows*."""
+    """Return (the most frequent searches, the searches mostly without results) from *rows* of ``top_searches_statement``."""
     kinds: tuple[list[Counted], list[Counted]] = ([], [])
     for missed, words, searches, without_results in rows:
         kinds[missed].append(Counted(words, searches, without_results))

@@ -1,4 +1,4 @@
-"""Follows one search, and reports what was slow: the only part of this room on the way of a query."""
+"""Times one search and reports slow ones: the only module of ``observe`` that runs within a query."""
 
 from Acquisition import aq_base
 from bisect import bisect_left
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
 
 
-#: Upper ends of the buckets, in seconds; the last one is open.
+#: Upper bounds of the buckets, in seconds; a last bucket has no upper bound.
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-#: The first index of these in a query tells its kind.
+#: (index, kind of search): the first of these indexes that the query contains decides.
 KINDS = (("SearchableText", "text"), ("UID", "uid"), ("path", "path"))
 OTHER = "other"
 
-#: (thread, kind, operation) -> [seconds in all, statements in each bucket]
+#: (thread, kind, operation) -> [total seconds, statements in each bucket]
 _cells: dict[tuple[int, str, str], list[float]] = {}
 
 
 def kind_of(query: Mapping[str, Any]) -> str:
-    """Return what kind of search *query* is: ``text``, ``uid``, ``path`` or ``other``."""
+    """Return the kind of *query*: ``text``, ``uid``, ``path`` or ``other``."""
     for name, kind in KINDS:
         if name in query:
             return kind
@@ -62,7 +62,7 @@ def observe(query: Mapping[str, Any], operation: str, seconds: float) -> None:
 
 
 def totals() -> Iterator[tuple[str, str, float, list[int]]]:
-    """Yield (kind, operation, seconds in all, statements in each bucket) over all threads."""
+    """Yield (kind, operation, total seconds, statements in each bucket), summed over all threads."""
     sums: dict[tuple[str, str], list[float]] = {}
     for (_thread, kind, operation), cell in list(_cells.items()):
         total = sums.setdefault((kind, operation), [0.0] * len(cell))
@@ -72,7 +72,7 @@ def totals() -> Iterator[tuple[str, str, float, list[int]]]:
 
 
 class ReportEntry(CatalogPlan):
-    """One entry of the report; grouped by the names in the query, not by their values."""
+    """An entry of ZCatalog's query report, grouped by the names in the query, not by their values."""
 
     def __init__(self, tool: Any, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
         self.cid = tuple(tool.getPhysicalPath())
@@ -82,41 +82,43 @@ class ReportEntry(CatalogPlan):
         self.duration = seconds
 
     def valueindexes(self) -> frozenset[str]:
-        """Return nothing: counting the values of every index would make a slow query slower."""
+        """Return an empty set: counting the values of every index would make a slow query slower."""
         return frozenset()
 
 
 def report_slow(tool: Any, query: Mapping[str, Any], seconds: float) -> None:
-    """Put *query*, answered by the catalog *tool* in *seconds*, into the report if it was slow."""
+    """Add *query*, which the catalog *tool* answered in *seconds*, to the query report if it was slow."""
     threshold = slow_query_ms(tool) / 1000
     if 0 < threshold <= seconds:
         ReportEntry(tool, query, threshold, seconds).log()
 
 
-#: Milliseconds in all, and those of the embedder, of making the SQL, of PostgreSQL and of reading the rows.
+#: Milliseconds: total, waiting for the embedder, compiling the SQL, executing it, reading the rows.
 Times = tuple[float, float, float, float, float]
 
 logger = logging.getLogger(__name__)
-#: All slow queries are recorded, but in the log a site with many of them would find nothing else any more.
+#: Limits the lines about slow queries in the log file; the table records all of them.
 throttle = Throttle()
 
 
 class Trace:
     """Times the parts of a search in *catalog*, and reports them.
 
-    ``compiled`` is called when the SQL is there, ``ran`` after each statement, ``started`` when the first rows are read.
-    A result runs its statements when it is read, so each counts by itself: a page, the total, the remaining rows,
-    metadata.  Making the SQL, and the time of the embedder within ``embedding``, count with the first.
+    - ``compiled``: the SQL is compiled.
+    - ``ran``: a statement has run (a page, the total, remaining rows, metadata); each is reported by itself.
+    - ``started``: the first rows are read.
+
+    The time to compile and the time within ``embedding`` are added to the first statement.
     """
 
     __slots__ = ("_catalog", "_compile", "_embed", "_query", "_started", "seconds")
 
     def __init__(self, catalog: "Catalog") -> None:
         self._catalog = catalog
-        #: the query dict, its sort, its limit, and whether it is ranked
+        #: (query, sort, limit, whether the search is ranked)
         self._query: tuple[Mapping[str, Any], Sequence[tuple[str, bool]], Any, bool] = ({}, (), None, False)
         self._compile = self._embed = 0.0
-        #: so long the search has taken until now
+        #: seconds that the search has taken so far
         self.seconds = 0.0
         self._started = perf_counter()
 
@@ -129,7 +131,7 @@ class Trace:
             self._embed += perf_counter() - started
 
     def compiled(self, query: Mapping[str, Any], sort: Sequence[tuple[str, bool]], limit: Any, is_ranked: bool) -> None:
-        """Note that *query* is compiled, with its *sort* and its *limit*."""
+        """Record the end of compiling *query*, with its *sort* and *limit*."""
         self._query = (query, sort, limit, is_ranked)
         self.seconds = perf_counter() - self._started
         self._compile = self.seconds - self._embed
@@ -137,7 +139,7 @@ class Trace:
     def ran(
         self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int, cold: str = ""
     ) -> None:
-        """Note that *statement* took *seconds*, *fetching* of them to read its rows; for *cold* see ``RowsFetch.value``."""
+        """Record that *statement* took *seconds*, *fetching* of them for its rows; *cold*: "process", "connection" or ""."""
         observe(self._query[0], operation, seconds)
         parts = (self._embed, self._compile, seconds - fetching, fetching)
         self._embed = self._compile = 0.0
@@ -148,7 +150,7 @@ class Trace:
             self._record(operation, statement, times, rows, cold)
 
     def started(self, found: bool) -> None:
-        """Feed the query report, note the words of the search, and whether it has *found* rows; schedule regular work."""
+        """Report the query, count the words of the search and whether it *found* rows, and schedule regular work."""
         catalog = self._catalog
         query, _, _, is_ranked = self._query
         report_slow(catalog.tool, query, self.seconds)

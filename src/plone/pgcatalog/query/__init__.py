@@ -1,1 +1,1 @@
-"""Query dict to SQL.  Pure: no connection, no Plone."""
+"""Compiles query dicts to SQL; needs no connection and no Plone site."""

@@ -1,8 +1,8 @@
-"""Binds conditions, columns and orders to the stored form of a catalog: pure, without a connection.
+"""Binds conditions, columns and orders to the stored form of a catalog, without a connection.
 
-``Stored`` is what of a catalog's state a statement takes for granted.  A ``results.seen.Snapshot`` has it, and
-``CatalogView.statement`` looks up before what a condition needs of the database; nothing here asks anybody.
-``query.statements`` makes the statements of a compiled query of what is bound.
+``Stored`` describes the rows that a statement reads; it is an attribute of ``results.seen.Snapshot``.
+``CatalogView.statement`` first adds the values from the database that binding a condition needs.
+``query.statements`` builds the statements of a compiled query from the bound parts.
 """
 
 from collections.abc import Callable
@@ -34,22 +34,25 @@ from types import MappingProxyType
 from typing import Any
 
 
-#: Column -> share of the rows, 0 to 1, with a value; and with each of its frequent values.
+#: Column -> share of the rows, 0 to 1, with a value; and column -> frequent value -> share of the rows with it.
 Shares = tuple[Mapping[str, float], Mapping[str, Mapping[str, float]]]
 
-#: What no more than this share of the rows has finds them best by its index.
+#: For a value in at most this share of the rows, the index of its column is the best plan.
 SELECTIVE_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """How the rows are stored that a transaction sees of a catalog.
+    """The stored form of the rows that a transaction sees of a catalog.
 
-    *source* is what to select from; *complete* are columns with a value in every row; *interned_columns* those that hold
-    numbers, by name, *known_sets* the sets there are, and *pending_sets* a table with those that nobody has saved, "" for none.
-    Of *rows*, an estimate, the hits of a ranked search are all ranked up to *full* of them, 0 for any number.
-    *shares* are None where no statement is worth a thought about plans.  *moved* is the SQL condition for rows that the
-    transaction has moved, "" if there are none.  *counted* are the columns of *relation*, by name, whose values are counted.
+    - ``source``: the SQL relation to select from, with its values
+    - ``complete``: the columns with a value in every row
+    - ``interned_columns``: the columns that hold numbers of lists, by name
+    - ``known_sets``: the interned sets in memory; ``pending_sets``: a table with uncommitted sets, "" if there is none
+    - ``rows``: the estimated number of rows; ``full``: up to this many hits of a ranked search are all ranked, 0: all
+    - ``shares``: None for small catalogs, where plans do not matter
+    - ``moved``: the SQL condition for rows that the transaction has moved, "" if there are none
+    - ``relation``: the catalog table; ``counted``: its columns, by name, whose values are counted
     """
 
     source: Source
@@ -66,7 +69,7 @@ class Stored:
 
     @property
     def is_committed(self) -> bool:
-        """True if these rows stay the same until the transaction ends."""
+        """True if these are the rows of the table, without an overlay."""
         return self.source == (quote(self.relation), ())
 
 
@@ -74,7 +77,7 @@ class Stored:
 
 
 def condition(where: Condition, stored: Stored) -> Condition:
-    """Return *where* for the rows of *stored*: drop what holds for every row, and replace lists by their numbers."""
+    """Return *where* bound to *stored*: without conditions that hold for every row, and with numbers in place of lists."""
     interned_columns = stored.interned_columns or {}
 
     def bound(part: Condition) -> Condition:
@@ -90,18 +93,18 @@ def condition(where: Condition, stored: Stored) -> Condition:
 
 
 def selective_condition(where: Condition, stored: Stored) -> Condition:
-    """Return ``condition`` for a statement that needs each row that matches, and not the first ones of an order only."""
+    """Return ``condition`` for a statement that reads all rows that match, not only the first ones of an order."""
     return hide_unselective_indexes(condition(where, stored), partial(share, stored.shares))
 
 
 def hide_unselective_indexes(
     where: Condition, share: Callable[[Column, Sequence[Any] | None], float | None]
 ) -> Condition:
-    """Hide unselective columns of *where* from the planner, if it compares long values.
+    """Hide unselective columns of *where* from the planner, if *where* compares long values.
 
-    *share* returns which share of the rows, 0 to 1, has one of some values in a column, None for any value; None if nobody
-    knows.  What most rows have is compared row by row: PostgreSQL found the index of such a column as good as the GIN of the
-    long values, read the rows by it, and decompressed each.
+    *share* returns the share of the rows, 0 to 1, with one of some values in a column (None: with any value), or None if it
+    is unknown.  Without this, PostgreSQL rated the index of an unselective column as good as the GIN index of the long
+    values, read the rows by it, and decompressed the long value of each.
     """
     if not where.is_costly:
         return where
@@ -122,14 +125,14 @@ def hide_unselective_indexes(
 
 
 def asks_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
-    """True if ``selective_condition`` asks how many rows *part* is true of, where these columns are complete or numbers."""
+    """Return True if ``selective_condition`` needs the share of rows that match *part*; other arguments as in ``Stored``."""
     if part.operator == NOT_NULL:
         return part.column.name not in complete
     return part.can_be_hidden or part.column.name in interned_columns
 
 
 def share(shares: Shares | None, column: Column, values: Iterable[Any] | None) -> float | None:
-    """Return which share of the rows, 0 to 1, has one of *values* in *column*, None for any value; None if nobody knows."""
+    """Return the share of the rows, 0 to 1, with one of *values* in *column* (None: any value); None if it is unknown."""
     if shares is None:
         return None
     filled, by_value = shares
@@ -140,10 +143,10 @@ def share(shares: Shares | None, column: Column, values: Iterable[Any] | None) -
 
 
 def plans_once(where: Condition) -> bool:
-    """True if the same plan is good for any values in *where*, a condition on long values.
+    """Return True if the same plan is good for any values in *where*, a condition on long values.
 
-    PostgreSQL expects 0.5 % of all rows from a text it does not know, and as many from values between two others: of these
-    an index could look cheaper than that of the texts.  Planning a ranked page takes 1 ms, ranking 50 hits half of that.
+    For a generic plan PostgreSQL expects 0.5 % of all rows from a search for words, and as many from a range: the index of
+    a range could look cheaper than the index of the texts.  Planning a ranked page takes 1 ms, ranking 50 hits 0.5 ms.
     """
     return all(
         isinstance(part, Predicate) and (part.is_hidden or part.operator not in (BELOW, BETWEEN))
@@ -155,23 +158,23 @@ def plans_once(where: Condition) -> bool:
 
 
 def lists_sql(stored: Stored) -> dict[str, str]:
-    """Return the SQL of the lists themselves for each column of *stored* that holds numbers, by name."""
+    """Return name -> SQL of the list, for each column of *stored* that holds numbers."""
     return {name: as_list_sql(column, stored.pending_sets) for name, column in (stored.interned_columns or {}).items()}
 
 
 def columns_sql(columns: Iterable[Column], stored: Stored) -> str:
-    """Return the SQL of *columns* under their names, with the lists where those are numbers."""
+    """Return the SQL that selects *columns* under their names, with lists in place of numbers."""
     values = lists_sql(stored)
     return ", ".join(f"{values[c.name]} AS {c.quoted}" if c.name in values else c.quoted for c in columns)
 
 
 def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
-    """Return the terms that *query* is sorted by."""
+    """Return the terms that *query* is sorted by, bound to *stored*."""
     values = lists_sql(stored)
 
     def bound(term: Order) -> Order:
         if term.nulls_lowest and term.column is not None and term.column.name in stored.complete:
-            # No row has NULL: an SQL index has the order.
+            # No row has NULL, so an SQL index has this order.
             term = replace(term, nulls=False, nulls_lowest=False)
         value = values.get(term.column.name) if term.column is not None else None
         return term if value is None else replace(term, expression=value)
@@ -180,10 +183,10 @@ def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
 
 
 def order_by(query: CompiledQuery, stored: Stored) -> str:
-    """Return the ORDER BY of *query*; without an order of its own what the transaction has moved comes last.
+    """Return the ORDER BY of *query*; if the query has no order, rows that the transaction has moved come last.
 
-    ZCatalog gives a moved object a new rid.  Code that searches while it moves objects, as plone.app.multilingual does,
-    takes the first of two for the one that was there before.
+    In ZCatalog, a moved object gets a new rid.  Code that searches while it moves objects, such as plone.app.multilingual,
+    expects that the first of two rows is the one that existed before.
     """
     terms = ", ".join([term.sql for term in order(query, stored)])
     return f"{stored.moved}, {terms}" if stored.moved and query.order == (OLDEST_FIRST,) else terms
@@ -202,7 +205,7 @@ def select(
 ) -> Statement:
     """Return ``SELECT expressions FROM catalog WHERE where tail``; *params* belong to *expressions*.
 
-    *where* is bound already; *window* is that of ``Statement``.
+    *where* is already bound; *window* as in ``Statement``.
     """
     relation, source_params = stored.source
     condition = "" if where is EVERYTHING else f" WHERE {where.sql}"

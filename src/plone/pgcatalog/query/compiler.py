@@ -1,7 +1,7 @@
-"""Compiles a ZCatalog query into the parts of one SELECT, and remembers what was compiled.
+"""Compiles a ZCatalog query into the parts of one SELECT, and caches compiled queries.
 
-The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResults``,
-``_sort_limit_arguments``); index types say through their translators what they contribute.
+Each part means the same as in Products.ZCatalog.Catalog (``search``, ``sortResults``, ``_sort_limit_arguments``); the
+translators of the index types return conditions, orders and scores.
 """
 
 from collections import OrderedDict
@@ -43,24 +43,27 @@ from typing import Any
 # -- compiling
 
 
-#: The terms that end every ORDER BY.
+#: The last term of every ORDER BY is one of these.
 OLDEST_FIRST, NEWEST_FIRST = (Order(RID.name, descending, RID, nulls=False) for descending in (False, True))
 
-#: More rows than there can be; PostgreSQL adds LIMIT and OFFSET up in 64 bits.
+#: More rows than a table can have; the sum of LIMIT and OFFSET must fit into PostgreSQL's 64 bits.
 LARGEST_WINDOW = 2**60
 
-#: The score of words that find nothing, beside what is near.
+#: The score by words of a hybrid search whose words have no score.
 UNRANKED = Fragment("NULL::float8")
 
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """A query ready to run against a catalog source.
+    """A compiled query, not yet bound to a catalog.
 
-    ``order`` are the terms of ORDER BY, always ending with rid; ``score`` an SQL number to rank
-    by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL; ``sort_count`` how many
-    indexes sort; ``is_stable`` False if the same question may be compiled otherwise another time.  Counting its rows may stop
-    behind ``count_limit`` of them.
+    - ``where``: the condition of the rows that match
+    - ``order``: the terms of ORDER BY, always ending with rid
+    - ``score``: an SQL number to rank by, None if the result is not ranked
+    - ``window``: the requested part of the result
+    - ``python_sort``: (index name, reverse) pairs to sort by in Python instead of SQL
+    - ``sort_count``: the number of indexes that the query sorts by
+    - ``count_limit``: counting may stop behind this many rows; None: it may not stop
     """
 
     where: Condition
@@ -73,7 +76,7 @@ class CompiledQuery:
 
     @cached_property
     def key(self) -> Hashable:
-        """What tells the answer from that of other queries; None when the parameters do not say that."""
+        """A hashable key; queries with equal keys have the same answer.  None if a parameter cannot be part of a key."""
         score = self.score
         try:
             return (
@@ -93,7 +96,7 @@ class CompiledQuery:
 
     @cached_property
     def unique(self) -> Predicate | None:
-        """The part of ``where`` that names values of a column whose values are unique; None if there is no such part."""
+        """The part of ``where`` that compares a column of unique values by ``=`` or ``= ANY``; None if there is none."""
         for part in self.where.conjuncts():
             if isinstance(part, Predicate) and part.column.is_unique and part.operator in (EQUALS, ANY):
                 return part
@@ -101,14 +104,14 @@ class CompiledQuery:
 
     @property
     def is_empty(self) -> bool:
-        """True when no row can match, whatever the catalog holds."""
+        """True if no row can match, whatever the catalog contains."""
         return self.where is NOTHING
 
     def cut(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """Return the wanted part of all *rows*, which are sorted, for any start of the window.
+        """Return the window of all *rows*, which are sorted; its start may be negative.
 
-        ZCatalog sorts no more rows than up to the end of the window; a negative start counts from there.  With an end
-        before the first row it fails by one index (nothing, here), and counts backwards by several.
+        ZCatalog sorts only the rows up to the end of the window, and a negative start counts from there.  If the end is
+        before the first row, it fails in a sort by one index (here: no rows); in a sort by several, it counts backwards.
         """
         if self.window.size is None:
             return rows
@@ -120,16 +123,16 @@ class CompiledQuery:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of the sorted result that is wanted: ``result[start:start + size]``; all when size is None."""
+    """The requested part of the sorted result: ``result[start:start + size]``; all rows if size is None."""
 
     start: int = 0
     size: int | None = None
-    #: True for a page, whose reader probably wants the number of all rows, too
+    #: True for a page, whose caller probably needs the number of all rows, too
     is_page: bool = field(default=False, compare=False)
 
     @property
     def fits_sql(self) -> bool:
-        """False for a negative start, which counts as Python slices do."""
+        """False for a negative start or size, which count as in Python's slices."""
         return self.start >= 0 and (self.size is None or self.size >= 0)
 
 
@@ -140,16 +143,18 @@ def compile_query(
     limit: Any = None,
     where_of: Callable[[str, SearchContext], Condition | None] | None = None,
 ) -> CompiledQuery:
-    """Compile *query* for the indexes of *context*; *where_of* an index returns its ``where``, None calls that.
+    """Compile *query* for the indexes of *context*.
 
-    *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index and no oid, and
-    has no query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options
-    or values, and QueryError for a query object, and for what is no oid.
+    - *sort*: (index name, reverse) pairs; *limit*: the ``sort_limit``
+    - *where_of*: returns the condition of an index, by name; None for ``where`` of the translator
+
+    A query without an index, an oid and a query object under ``where`` finds nothing, as in ZCatalog.  Raises the errors
+    of the indexes for wrong options or values, and QueryError for a query object or for a value that is no oid.
     """
     indexes = context.indexes
     where_of = where_of or (lambda name, context: indexes[name].where(query, context))
     named = {n: t for n, t in indexes.items() if n in query and not isinstance(query[n], Expression)}
-    # PostgreSQL compares a row in this order.
+    # PostgreSQL evaluates the conditions of a row in this order.
     conditions = sorted(((n, where_of(n, context) or NOTHING) for n in named), key=lambda each: each[1].is_costly)
     expression = expression_in(query)
     given = [] if expression is None else [expression.condition(context)]
@@ -180,9 +185,10 @@ def order_terms(
 ) -> tuple[tuple[Order, ...], list[Condition]]:
     """Return the terms of ORDER BY, and the conditions that drop rows without a value in a sort index.
 
-    In a *limited* search that is each index, else the first; rows without a value in a further one come before the others.
-    Ties are broken by rid: descending in a *limited* descending sort by one index, where ZCatalog sorts (key, rid)
-    pairs, else ascending, as where it walks the sort index.
+    - In a *limited* search each index drops rows, otherwise the first one only: rows without a value in a further index
+      come first.
+    - Ties are broken by rid: descending in a *limited* descending sort by one index, where ZCatalog sorts (key, rid)
+      pairs; otherwise ascending, as in ZCatalog's walk through the sort index.
     """
     terms: list[Order] = []
     not_null: list[Condition] = []
@@ -203,7 +209,7 @@ def order_terms(
 
 
 def window(query: Mapping[str, Any], limit: Any) -> Window:
-    """Return the wanted part of the result, from ``b_start``, ``b_size`` and ``sort_limit``."""
+    """Return the window of ``b_start`` and ``b_size`` in *query*, else of *limit*, the ``sort_limit``."""
     is_page = query.get("b_size") is not None
     size = query["b_size"] if is_page else limit or None
     if size is None:
@@ -212,17 +218,18 @@ def window(query: Mapping[str, Any], limit: Any) -> Window:
     return Window(min(start, LARGEST_WINDOW), min(size, LARGEST_WINDOW), is_page)
 
 
-# -- remembering
+# -- caching
 
 
-#: Queries, and parts of queries for one index, that one configuration keeps.
+#: Upper limit of the cache of one configuration: queries, and conditions of one index.
 SIZE = 500
 
 
 class CompiledQueries:
-    """The queries that were compiled last for a catalog in one state of its settings, and their parts, by their values.
+    """Cache (LRU) of compiled queries, and of conditions of one index, for a catalog in one state of its settings.
 
-    *indexes* are its translators, *lexicons* those of its text indexes; nothing is stored for settings that are not saved.
+    *indexes* are the translators, *lexicons* the lexicons of text indexes, both by name.  Nothing is cached unless the
+    settings are committed (*is_saved*).
     """
 
     def __init__(
@@ -231,19 +238,19 @@ class CompiledQueries:
         self._lexicons = lexicons
         self._is_saved = is_saved
         self._memory: OrderedDict[Hashable, Any] = OrderedDict()
-        #: name of an index with a ``cache_key`` of its own -> that, for a value
+        #: name of an index with its own ``cache_key`` -> function that returns the key of a value
         self._key_of = {n: partial(t.cache_key, t.index) for n, t in indexes.items() if t.has_cache_key}
-        #: the indexes whose condition depends on the value under their name alone, if it has no options elsewhere
+        #: the indexes whose condition depends only on the value under their name, if there are no old-style options
         built_in = {n: t for n, t in indexes.items() if BUILT_IN.get(t.meta_type) is type(t)}
         self._own = {name for name, t in built_in.items() if t.is_stable and not t.has_ranking}
 
     def find_or_compile(
         self, criteria: Mapping[str, Any], context: SearchContext, sort: Sequence[tuple[str, bool]], limit: Any
     ) -> CompiledQuery:
-        """Return ``compile_query`` of the same arguments, from memory if it would be the same."""
+        """Return ``compile_query`` of the same arguments, from the cache if possible."""
         indexes = context.indexes
         keys = value_keys(criteria, self._key_of) if self._is_saved else {}
-        # The same objects make the words of a lexicon as long as it has not changed.
+        # A lexicon has the same pipeline elements as long as it has not changed.
         words = tuple([getattr(each, "_pipeline", None) for name, each in self._lexicons.items() if name in criteria])
         is_plain = not words or (context.is_plain and all(type(elements) is tuple for elements in words))
         key: Hashable = None
@@ -274,7 +281,7 @@ class CompiledQueries:
         return compile_query(criteria, context, sort, limit, where_of)
 
     def _once[T](self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the stored value of *key*, else that of *make*, which is not stored for None."""
+        """Return the cached value of *key*, else the result of *make*, which is cached unless *key* is None."""
         if key in self._memory:
             self._memory.move_to_end(key)
             return self._memory[key]  # type: ignore[no-any-return]
@@ -287,7 +294,7 @@ class CompiledQueries:
 
 
 def value_keys(query: Mapping[str, Any], key_of: Mapping[str, Callable[[Any], Hashable]]) -> dict[str, Hashable]:
-    """Return the key of each value of *query*; values that an index treats as equal have one key by *key_of* its name.
+    """Return name -> key of each value of *query*; *key_of*: name -> function for the values of that index.
 
     Empty if a value has no stable key, or a name is no text.
     """

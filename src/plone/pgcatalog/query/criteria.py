@@ -1,4 +1,4 @@
-"""A query dict in the form that is compiled, as Products.ZCatalog.Catalog makes it before its indexes see it."""
+"""Converts a query dict to the form that is compiled, as Products.ZCatalog.Catalog does before it calls its indexes."""
 
 from Acquisition import aq_base
 from BTrees import family32
@@ -23,7 +23,7 @@ from ZPublisher.HTTPRequest import record
 
 
 _trees = [getattr(family, kind) for family in (family32, family64) for kind in ("OO", "OI", "IO", "II")]
-#: Types that hold several values; keys of BTrees and generators count as such, too.
+#: Types of several values, including keys of BTrees and generators.
 CONTAINERS: tuple[Any, ...] = (
     Sequence,
     Set,
@@ -31,18 +31,18 @@ CONTAINERS: tuple[Any, ...] = (
     Iterator,
     *{type(tree.BTree().keys()) for tree in _trees},
 )
-#: Types that are one value, or a list already.
+#: Types of one value, or of a list.
 PLAIN = (str, bytes, bytearray, memoryview, list, tuple)
-#: The words of a query dict, besides names of indexes, whose value may be a list.
+#: The keys of a query dict, besides names of indexes, whose value may be a list.
 WORDS = frozenset({"oid", "sort-on", "sort-order", "sort_on", "sort_order", "zoid"})
 #: (index name, reverse) pairs
 Sort = list[tuple[str, bool]]
 
 
 def merged(query: Any, keywords: Mapping[str, Any], indexes: Container[str]) -> dict[str, Any]:
-    """Return the query dict of *query* and *keywords*, which count more, for a catalog with *indexes*.
+    """Return the query dict of *query*, updated by *keywords*, for a catalog with *indexes*.
 
-    Of a *query* that is neither a query dict nor a query object nothing counts, as in ZCatalog.
+    A *query* that is neither a query dict nor a query object is ignored, as in ZCatalog.
     """
     query = as_dict(query)
     return with_lists({**(query if isinstance(query, dict) else {}), **keywords}, indexes)
@@ -54,7 +54,7 @@ def as_dict(query: Any) -> Any:
 
 
 def expression_in(query: Mapping[str, Any]) -> Expression | None:
-    """Return the query object in the query dict *query*, None without one.
+    """Return the query object in the query dict *query*, None if it has no query object.
 
     Anything else under that name, such as a parameter of a request, is ignored, as unknown names are.
     """
@@ -68,9 +68,9 @@ def as_list(value: Any) -> Any:
 
 
 def as_options(value: Any) -> Any:
-    """Return *value*, of an index in a query, as a dict if it holds options, as a list if it holds several values."""
+    """Return *value*, of an index in a query, as a dict if it has options, as a list if it has several values."""
     if isinstance(value, str):
-        # Most values are texts, and the question of the next line takes long.
+        # Most values are texts, and the next check is slow.
         return value
     if isinstance(value, Mapping | record):
         return {option: as_list(each) for option, each in value.items()}
@@ -80,7 +80,7 @@ def as_options(value: Any) -> Any:
 def names_read(query: Mapping[Any, Any], indexes: Container[str]) -> set[Any]:
     """Return the names in the query dict *query* that a catalog with *indexes* reads.
 
-    They are indexes, their old-style options (``Subject_operator``), and WORDS.
+    These are indexes, their old-style options (``Subject_operator``), and WORDS.
     """
     prefixes = tuple([f"{name}_" for name in query if name in indexes])
     return {
@@ -93,7 +93,7 @@ def names_read(query: Mapping[Any, Any], indexes: Container[str]) -> set[Any]:
 def with_lists(query: Any, indexes: Container[str]) -> dict[str, Any]:
     """Return the items of *query*, a dict or a request, with dicts and lists in place of other containers.
 
-    Only values that a catalog with *indexes* reads are looked at.
+    Only values that a catalog with *indexes* reads are converted.
     """
     items = dict(query.items())
     return items | {name: as_options(items[name]) for name in names_read(items, indexes)}
@@ -102,9 +102,10 @@ def with_lists(query: Any, indexes: Container[str]) -> dict[str, Any]:
 def canonical(
     query: Mapping[str, Any], indexes: Container[str], rewriters: Iterable[Any], every: bool = False
 ) -> dict[str, Any]:
-    """Return *query* as ``Catalog.make_query`` does: as *rewriters*, indexes that rewrite queries, want it, its lists sorted.
+    """Return *query* as ZCatalog's ``Catalog.make_query`` does: rewritten by the indexes *rewriters*, its lists sorted.
 
-    *query* is one of ``with_lists``, for a catalog with *indexes*; lists that it does not read are sorted if *every* one is.
+    *query* is a result of ``with_lists`` for a catalog with *indexes*.  Lists that the catalog does not read are sorted only
+    with *every*.
     """
     for index in rewriters:
         query = index.make_query(query)
@@ -113,7 +114,7 @@ def canonical(
 
 
 def check_values(query: Mapping[str, Any], translators: Mapping[str, IndexTranslator]) -> None:
-    """Raise TypeError for a value of an index that is a list or a dict itself, as ZCatalog does, which caches by values."""
+    """Raise TypeError if a value of an index is itself a list or a dict, as ZCatalog does: its cache hashes values."""
     for name, translator in translators.items():
         if name in query and isinstance(translator, UnIndexTranslator):
             record = parse(translator.index, query)
@@ -121,7 +122,7 @@ def check_values(query: Mapping[str, Any], translators: Mapping[str, IndexTransl
 
 
 def option(query: Mapping[str, Any], name: str) -> Any:
-    """Return the value of ``sort-`` or ``sort_`` *name* in *query*, None if there is none."""
+    """Return the value of the key ``sort-<name>``, else ``sort_<name>``, in *query*; None if there is none."""
     value = query.get(f"sort-{name}")
     return query.get(f"sort_{name}") if value is None else value
 
@@ -129,7 +130,7 @@ def option(query: Mapping[str, Any], name: str) -> Any:
 def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) -> Sort:
     """Return the indexes of ``sort_on`` in *query*, in the directions of ``sort_order``.
 
-    Raises CatalogError for an index that is not there, or by which nothing can be sorted.
+    Raises CatalogError for an unknown index, or one that cannot be sorted by.
     """
     names = option(query, "on")
     if names is None:
@@ -145,15 +146,15 @@ def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) ->
 
 
 def is_sortable(index: Any) -> bool:
-    """True when ZCatalog sorts by indexes of the type of *index*."""
+    """Return True if ZCatalog can sort by indexes of the type of *index*."""
     return hasattr(aq_base(index), "documentToKeyMap")
 
 
 def sort_directions(order: Any) -> Iterator[bool]:
-    """Yield for each sort index whether it is reversed.
+    """Yield, for each sort index, True if it is reversed; endless.
 
-    *order* is ``sort_order``: None, a string or a sequence of strings, in any case.  Indexes beyond the given
-    directions follow the first.
+    *order* is ``sort_order``: None, a string or a sequence of strings, in upper or lower case.  Indexes beyond the given
+    directions use the first direction.
     """
     if order is None or isinstance(order, str):
         order = [order or ""]
@@ -162,7 +163,7 @@ def sort_directions(order: Any) -> Iterator[bool]:
 
 
 def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
+    """Return (index name, search text) for the text indexes *texts* that the query dict *criteria* searches."""
     searched = []
     for name in [name for name in texts if name in criteria]:
         value: Any = criteria[name]

@@ -1,4 +1,4 @@
-"""The base class of query objects, their errors, and their place in a query dict."""
+"""The base class of query objects, their errors, and their key in a query dict."""
 
 from abc import ABC
 from abc import abstractmethod
@@ -13,7 +13,7 @@ from typing import Any
 
 #: The key of a query dict, or keyword, whose value is a query object.
 WHERE = "where"
-#: PostgreSQL's parser and Python's stack both have an end; a statement has 65,535 parameters at the most.
+#: Upper limits, since PostgreSQL's parser and Python's stack are limited, and a statement has at most 65,535 parameters.
 MAX_LEVELS = 50
 MAX_LEAVES = 1000
 
@@ -21,24 +21,24 @@ MAX_LEAVES = 1000
 class Expression(ABC):
     """A condition on any indexes, as a value."""
 
-    #: Levels of nesting, and conditions in it.
+    #: Numbers of levels of nesting, and of conditions.
     levels: int = 1
     leaves: int = 1
 
     @abstractmethod
     def names(self) -> frozenset[str]:
-        """Return the names of all indexes it asks."""
+        """Return the names of all indexes that it searches."""
 
     @abstractmethod
     def condition(self, context: SearchContext) -> Condition:
-        """Return it as SQL in the *context* of a search; raises QueryError."""
+        """Return the SQL condition in the *context* of a search; raises QueryError."""
 
     def score(self, context: SearchContext) -> Fragment | None:
-        """Return an SQL number that ranks the rows it finds, by its first text; None without one."""
+        """Return an SQL number that ranks the rows by the first text it searches for; None if there is no text."""
         return None
 
     def texts(self) -> list[tuple[str, str]]:
-        """Return (index name, text) of what it searches for in texts."""
+        """Return (index name, text) for each text that it searches for."""
         return []
 
 

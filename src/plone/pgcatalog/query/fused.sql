@@ -1,4 +1,4 @@
--- Rows with the words first; among each, reciprocal rank fusion: the sum of 1 / ({smoothing} + place) of both rankings, below 1.
+-- Rows with the words come first; each group is sorted by reciprocal rank fusion: the sum of 1 / ({smoothing} + place).
 fused AS MATERIALIZED (
     SELECT coalesce(words.rid, nearest.rid) AS hit, words.rid IS NULL AS is_alone,
         CASE WHEN words.score > {highest} THEN words.score

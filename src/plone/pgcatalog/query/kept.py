@@ -1,7 +1,7 @@
-"""Facets and keys from kept counts (``database.counts``), for what nobody has narrowed; pure.
+"""SQL for facets and keys from stored counts (``database.counts``), for searches without further conditions; no I/O.
 
-Counts are told apart by who may see the rows, and by type.  What else is always asked, the effective range and the place of
-the catalog, holds for nearly all rows: the others are found, and taken away.
+Counts are grouped by the list of roles and users that may see a row, and by type.  The other conditions of every search,
+effective range and path of the site, hold for nearly all rows: the rows that fail them are found and subtracted.
 """
 
 from collections.abc import Collection
@@ -33,32 +33,32 @@ from typing import Any
 
 
 OPPOSITES = {"<=": ">", ">=": "<"}
-#: Who may see which rows: the lists that a condition is true of, and whether that is most of them.
+#: CTEs for the lists of roles and users: for each list whether the condition holds, and whether it holds for most lists.
 LISTS = (
     "lists AS MATERIALIZED (SELECT number, ({condition}) IS TRUE AS is_seen FROM pgcatalog_sets WHERE name = %s),"
     " most AS MATERIALIZED (SELECT sees_most, CASE WHEN sees_most THEN -1 ELSE 1 END AS sign"
     " FROM (SELECT 2 * count(*) FILTER (WHERE is_seen) > count(*) FROM lists) AS counted (sees_most))"
 )
 VALS = Column("vals", "text[]")
-#: The changes that are not added to the counts yet.
+#: Changes that have not been added to the counts yet.
 CHANGES = "pgcatalog_count_changes CROSS JOIN LATERAL unnest(fields, vals) AS v (field, value)"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The counts of *columns*, by name as they are stored, in some rows of *relation*."""
+    """The stored counts of *columns*, by name, for the rows of *relation* that match a search."""
 
     relation: str
     columns: Mapping[str, Column]
-    #: what is asked of who may see a row, of lists in ``vals``; and of its type
+    #: the condition on the list of roles and users, of the column ``vals``; and the condition on the type
     lists: Condition
     types: Condition
-    #: the rows that are counted, and are to be taken away
+    #: the condition for counted rows that are subtracted
     away: Condition
 
     @classmethod
     def of(cls, where: Condition, stored: Stored) -> "Kept | None":
-        """Return the counts that answer for the rows of *stored* that match *where*, which is not bound; None without."""
+        """Return the counts for the rows of *stored* that match *where*, not bound; None if they do not suffice."""
         if not stored.counted:
             return None
         lists, types, outside = [], [], []
@@ -76,7 +76,7 @@ class Kept:
         return cls(stored.relation, stored.counted, of_list, all_of(types), inside & any_of(outside))
 
     def field(self, key: str, columns: Collection[str]) -> str | None:
-        """Return the name under which the values *key*, an SQL expression of *columns*, are counted; None if they are not."""
+        """Return the field that counts *key*, an SQL expression of the quoted *columns*; None if there is none."""
         return next((c.name for c in self.columns.values() if {c.quoted} == {*columns} and _is_key(key, c)), None)
 
     def type(self, field: str) -> str:
@@ -84,7 +84,7 @@ class Kept:
         return "boolean" if self.columns[field].type == "boolean" else "text"
 
     def counts(self, fields: Sequence[str]) -> Fragment:
-        """Return the SELECT of (field, value, n) for *fields*, n being more than 0."""
+        """Return the SELECT of (field, value, n) for *fields*, with n > 0."""
         of_types = "" if self.types is EVERYTHING else f" AND ({self.types.sql})"
         params: tuple[Any, ...] = (self.relation, list(fields), *self.types.params)
         every = f"WHERE relation = %s AND field = ANY(%s){of_types} AND summed ="
@@ -95,7 +95,7 @@ class Kept:
             parts[0] += " AND portal_type IS NULL"
         before: tuple[Any, ...] = ()
         if self.lists is not EVERYTHING:
-            # Of all that there is, or of nothing: whatever leaves fewer lists to be taken away, or to be added.
+            # Start from all rows or from no row, whichever leaves fewer lists to subtract or to add.
             parts = [
                 f"{parts[0]} AND (SELECT sees_most FROM most)",
                 f"SELECT field, value, n * (SELECT sign FROM most) FROM pgcatalog_counts {every} 0"
@@ -120,7 +120,7 @@ class Kept:
 
 
 def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement | None:
-    """Return ``statements.key_counts`` from kept counts, for all rows with a value; None if *where* says anything else."""
+    """Return ``statements.key_counts`` from stored counts; None unless *where* only requires a value."""
     kept = Kept.of(EVERYTHING, stored)
     field = None if kept is None else kept.field(key, [c.quoted for c in columns])
     if kept is None or field is None or not isinstance(where, Predicate) or where.operator != NOT_NULL:
@@ -135,12 +135,12 @@ def _is_key(key: str, column: Column) -> bool:
 
 
 def _opposite(part: Condition, complete: Collection[str]) -> Condition | None:
-    """Return the condition for the rows that *part* is not true of, if it is one of those that nearly all rows fulfil."""
+    """Return the condition for the rows that fail *part*, if nearly all rows fulfil it, else None."""
     if not isinstance(part, Predicate):
         return NOTHING if part is EVERYTHING else None
     column, operator = part.column, part.operator
     if column.name in EFFECTIVE and operator in OPPOSITES:
-        # So PostgreSQL sees that the index of those with an end answers.
+        # This lets PostgreSQL use the partial index of the rows with an end.
         has_end = Condition(f"{column.quoted} < {NO_END}", (), (column,)) if operator == ">=" else EVERYTHING
         opposite = all_of((compared(column, OPPOSITES[operator], *part.values), has_end))
     elif operator == BELOW and part.is_hidden:

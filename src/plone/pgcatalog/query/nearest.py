@@ -1,4 +1,4 @@
-"""Rows whose text means what was asked: those with the chunks that are nearest to the vector of a question."""
+"""Search by meaning: finds the rows with the text chunks nearest to the vector of a question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,49 +15,50 @@ from typing import Any
 import hashlib
 
 
-#: The key of a query dict that says how hits are ranked, and its values.
+#: The key of a query dict for the ranking of hits, and its values.
 RANK = "rank"
 HYBRID, WORDS = "hybrid", "words"
-#: The key of a query dict that says that a visitor searches on a search page of the site, with its stop words.
+#: The key of a query dict that marks a search on a search page of the site, to which its stop words apply.
 AS_SITE = "as_site"
 
-#: Rows that a question finds by its meaning at most, and how many of the nearest chunks are looked at for them: with 300 a walk of
-#: HNSW takes three times as long.
+#: Upper limits of rows that a question finds by meaning, and of nearest chunks to select them from: with 300 chunks, a
+#: search with HNSW takes three times as long.
 MOST_ROWS, MOST_CHUNKS = 100, 150
-#: How much less similar than the nearest row another one may be.  Models differ in how similar they find texts at all, but what
-#: is far behind the best is hardly meant: of 120 questions as many find their page with it as without, among a third of the hits.
+#: Largest difference in similarity between the nearest row and another near row.  Similarities differ between models, but
+#: rows far behind the best one are rarely relevant: with the margin, a test with 120 questions had a third of the hits, and
+#: as many questions found their page.
 MARGIN = 0.03
-#: Where no more rows than these are allowed, all their chunks are compared; HNSW would walk over most of what it reads.
+#: Up to this many allowed rows, all their chunks are compared: HNSW would discard most of the chunks that it visits.
 FEW = 10_000
-#: The same as a share of all chunks, for smaller sites: with two chunks a row a walk pays where two of five rows are allowed.
+#: The same limit as a share of all chunks, for smaller sites: with two chunks per row, HNSW is faster from two of five rows.
 FEW_OF_CHUNKS = 0.2
-#: How many candidates a walk of HNSW keeps at a time (``hnsw.ef_search``): enough for MOST_CHUNKS where anonymous sees three of four
-#: rows, since going on takes longer than the beginning.
+#: Number of candidates in a scan of HNSW (``hnsw.ef_search``): enough for MOST_CHUNKS if Anonymous may see three of four
+#: rows.  Continuing a scan takes longer than its beginning.
 EFFORT = 200
 
 
 def few_of(chunks: int) -> int:
-    """Return the number of rows up to which their chunks are compared one by one, in a table of so many *chunks*, as PostgreSQL guesses.
+    """Return the number of allowed rows up to which all chunks are compared, for a table with *chunks* rows (an estimate).
 
-    In thousands, so that a guess that moves a little makes no other statement.
+    Rounded to thousands, so that a small change of the estimate does not change the statement.
     """
     return min(FEW, max(1, round(chunks * FEW_OF_CHUNKS / 1000)) * 1000)
 
 
 def sql_of(name: str) -> str:
-    """Return the SQL in the file of that *name* in one line, without its comments."""
+    """Return the SQL of the file ``<name>.sql`` in one line, without its comments."""
     lines = (files(__package__) / f"{name}.sql").read_text("utf-8").splitlines()
     return " ".join(" ".join(line for line in lines if not line.startswith("--")).split())
 
 
-#: Names that no column of a catalog has: record id, and the part of its kept text.
+#: Names that no column of a catalog has: record id, start and end of the chunk in the stored text.
 CHUNK_COLUMNS = ('"chunk rid"', '"chunk start"', '"chunk stop"')
 #: The similarity of that chunk to the question.
 SIMILARITY = '"chunk similarity"'
-#: The SQL of whether a row is near, of its similarity and a threshold.
+#: The SQL that is true for a near row: of its similarity, and of a threshold as placeholder.
 IS_NEAR = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN})"
 
-#: The setting in which a transaction notes the rows that are near: 32 characters that name the question, and an array of rids.
+#: The setting in which a transaction caches the near rows: 32 characters that identify them, then an array of rids.
 NOTED = "pgcatalog.near"
 
 EXACT, INDEXED = sql_of("nearest_exact"), sql_of("nearest_indexed")
@@ -65,11 +66,13 @@ EXACT, INDEXED = sql_of("nearest_exact"), sql_of("nearest_indexed")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question by its meaning: an SQL *vector*, and the table of *chunks* it is compared with, a quoted name.
+    """A question, searched by its meaning.
 
-    *distance* is the SQL operator that gives minus the similarity of two vectors of length 1.  A row without the words needs
-    *threshold*, a similarity from 0 to 1.  *is_indexed*: the chunks have an HNSW index for that operator.  Where no more than *few*
-    rows are allowed, it is not used.
+    - *chunks*: the quoted name of the table of chunks
+    - *vector*: the embedding of the question, as SQL
+    - *distance*: the SQL operator that returns minus the similarity of two vectors of length 1
+    - *threshold*: the least similarity, 0 to 1, of a row without the words
+    - *is_indexed*: the chunks have an HNSW index for *distance*; it is used if more than *few* rows are allowed
     """
 
     chunks: str
@@ -81,12 +84,12 @@ class Question:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from other questions, shorter than the vector."""
+        """A hashable key that identifies the question, shorter than the vector."""
         vector = hashlib.sha256(repr((self.vector.sql, self.vector.params)).encode()).hexdigest()
         return self.chunks, vector, self.threshold, self.is_indexed, self.few
 
     def nearest(self, source: Source, among: Condition) -> Fragment:
-        """Return the SELECT of (rid, similarity, start, stop) of the nearest chunks of the rows of *source* that match *among*."""
+        """Return the SELECT of (rid, similarity, start, stop): the nearest chunks of *source* rows that match *among*."""
         relation, values = source
         sql = (INDEXED if self.is_indexed else EXACT).format(
             source=relation,
@@ -101,7 +104,7 @@ class Question:
         return Fragment(sql, (*rows, *vector, *vector, *rows) if self.is_indexed else (*rows, *vector))
 
     def nearest_rows(self, source: Source, among: Condition) -> Fragment:
-        """Return the SELECT of (rid, similarity, place, is_near) of the nearest rows, the first place being 1."""
+        """Return the SELECT of (rid, similarity, place, is_near) of the nearest rows; places count from 1."""
         chunks = self.nearest(source, among)
         rows = f"SELECT rid, max(similarity) AS similarity FROM ({chunks.sql}) AS chunk GROUP BY rid"
         place = "row_number() OVER (ORDER BY similarity DESC, rid DESC) AS place"
@@ -111,7 +114,7 @@ class Question:
         )
 
     def near_chunks(self, source: Source, among: Condition) -> Fragment:
-        """Return the SELECT of CHUNK_COLUMNS and SIMILARITY of the nearest chunk of each row that is near."""
+        """Return the SELECT of CHUNK_COLUMNS and SIMILARITY of the nearest chunk of each near row."""
         chunks = self.nearest(source, among)
         rid, start, stop = CHUNK_COLUMNS
         each = f"SELECT DISTINCT ON (rid) rid, start, stop, similarity FROM ({chunks.sql}) AS chunk ORDER BY rid, similarity DESC, start"
@@ -122,7 +125,7 @@ class Question:
         )
 
     def nearest_of_each(self, source: Source, among: Condition) -> Fragment:
-        """Return the SELECT of CHUNK_COLUMNS, the nearest chunk of each row of *source* that matches *among*, if it has any."""
+        """Return the SELECT of CHUNK_COLUMNS: the nearest chunk of each row of *source* that matches *among*."""
         chunks = self.nearest(source, among)
         rid, start, stop = CHUNK_COLUMNS
         return Fragment(
@@ -133,9 +136,9 @@ class Question:
 
 
 class Near(Structure):
-    """Rows that mean what *question* asks for, of those that match *among*: the other conditions of the same search.
+    """Matches the rows that are near *question*, out of the rows that match *among*, the other conditions of the search.
 
-    Whatever *among* leaves out has no influence.  The SQL names the question only; ``bound`` has the one to send.
+    Rows that do not match *among* have no influence.  Its own SQL only identifies the question; ``bound`` returns real SQL.
     """
 
     __slots__ = ("among", "question")
@@ -151,13 +154,13 @@ class Near(Structure):
         return (self.among,)
 
     def within(self, condition: Condition) -> "Near":
-        """Return what is near of the rows that match *condition*, too: at least those that are near here and match it."""
+        """Return a Near for the rows that also match *condition*; rows near here that match it are near there, too."""
         return Near(self.question, self.among & condition)
 
     def bound(self, source: Source, among: Condition, is_noted: bool) -> Condition:
-        """Return it for the rows of *source*, with *among* as they are stored.
+        """Return the condition for the rows of *source*; *among* is bound to them.
 
-        With *is_noted* they are looked for once in a transaction: by the first of its statements that asks for the same.
+        With *is_noted* the near rows are found once per transaction, by the first statement that needs them.
         """
         near = self.question.nearest_rows(source, among)
         if not is_noted:
@@ -172,45 +175,45 @@ class Near(Structure):
         )
 
     def noting(self, relation: str, params: Sequence[Any], source: Source, among: Condition) -> Fragment:
-        """Return the expression that notes the rows of *relation*, as ``chosen``, for ``bound`` of *source* and *among*."""
+        """Return the SQL that caches the near rows of *relation*, as in ``chosen``, for ``bound(source, among)``."""
         rids = f"ARRAY(SELECT rid FROM {relation} WHERE is_near)::text"
         return Fragment(f"set_config('{NOTED}', %s || {rids}, true)", (self._name(source, among), *params))
 
     def _name(self, source: Source, among: Condition) -> str:
-        """Return what tells its rows, of those of *source* that match *among*, from others: 32 characters."""
+        """Return 32 characters that identify the near rows out of the rows of *source* that match *among*."""
         parts = sorted((part.sql, repr(part.params)) for part in among.conjuncts())
         return hashlib.sha256(repr((self.question.key, source, parts)).encode()).hexdigest()[:32]
 
     def chosen(self, relation: str, params: Sequence[Any] = ()) -> Condition:
-        """Return the condition for the rows of *relation*, ``nearest_rows``, that are near enough; *params* are its values."""
+        """Return the condition for the near rows of *relation*, SQL of ``nearest_rows`` with the values *params*."""
         return Condition(
             f"rid = ANY(ARRAY(SELECT rid FROM {relation} WHERE is_near))", tuple(params), None, self.is_costly
         )
 
 
 def near_in(where: Condition) -> Near | None:
-    """Return the part of *where* that is about meaning, None for none."""
+    """Return the Near of *where*, None if there is none."""
     return next(iter(where.leaves(Near)), None)
 
 
 def without_near(where: Condition) -> Condition:
-    """Return *where* without the part that is about meaning, the same object if there is none."""
+    """Return *where* with NOTHING in place of its Near; the same object if there is no Near."""
     return where.changed(lambda part: NOTHING if isinstance(part, Near) else part)
 
 
-#: The constant of the formula: the higher, the less a first place counts more than the next ones.
+#: The constant k of reciprocal rank fusion: the higher, the smaller the advantage of the first places.
 SMOOTHING = 60
-#: No ranking gives a row more, but pins do (``indexes.base.HIGHEST_SCORE``).
+#: The highest score by a ranking; only pins have a higher one (``indexes.base.HIGHEST_SCORE``).
 HIGHEST = "1e12"
 FUSED = sql_of("fused")
-#: What the fused rows are joined as: names that no column of a catalog has.
+#: Names of the columns of fused rows in a join; no column of a catalog has them.
 HIT, SCORE = '"fused hit"', '"fused score"'
 
 
 class Fusion(Fragment):
-    """The score of a hybrid search: that of its *words*, for rows with *found*, the condition of a search for words, and *near*.
+    """The score of a hybrid search: the score by *words* of the rows that match *found*, fused with the places of *near*.
 
-    As SQL it is the score of the words; with the condition of the search, that tells it from others.
+    Its own SQL is the score by words; together with the condition of the search, it identifies the ranking.
     """
 
     __slots__ = ("found", "near", "words")
@@ -224,10 +227,10 @@ class Fusion(Fragment):
 
 @dataclass(frozen=True)
 class FusedRows:
-    """The rows of a Fusion as SQL: of *source*, with its conditions *found* and *among* as they are stored.
+    """SQL for the rows of a Fusion in *source*; its conditions *found* and *among* are bound.
 
-    *stages* are those of the ranking by words, None if all hits are ranked.  With *is_noted* other statements of the transaction
-    need not look for what is near once more.
+    *stages* are the stages of the ranking by words, None if all hits are ranked.  With *is_noted* the near rows are cached
+    for further statements of the transaction.
     """
 
     fusion: Fusion
@@ -239,14 +242,14 @@ class FusedRows:
 
     @property
     def first(self) -> Fragment:
-        """The WITH clause: ``nearest``, ``words`` with their places, and ``fused``: hit, score, is_alone (without the words)."""
+        """The WITH clause: ``nearest``, ``words`` with places, ``fused`` with hit, score and is_alone (without words)."""
         nearest = self.fusion.near.question.nearest_rows(self.source, self.among)
         parts = [Fragment(f"nearest AS MATERIALIZED ({nearest.sql})", nearest.params)]
         relation, values = self.source
         where = self.found
         if self.stages is not None:
             parts.append(self.stages.ctes)
-            # Only of what is near nobody knows yet whether it has the words, and that where not all hits are ranked.
+            # If not all hits are ranked, a nearest row may have the words, and still not be in ``ranked``.
             near = "SELECT rid FROM nearest WHERE (SELECT is_much FROM found)"
             rids = f"rid = ANY(ARRAY(SELECT rid FROM ranked UNION {near}))"
             where = Condition(f"{rids} AND (rid IN (SELECT rid FROM ranked) OR ({where.sql}))", where.params)
@@ -268,7 +271,7 @@ class FusedRows:
         )
 
     def places(self, rids: Sequence[int]) -> Statement:
-        """Return the statement for (rid, place by words, place by meaning, similarity) of those of *rids* that are fused."""
+        """Return the statement for (rid, place by words, place by meaning, similarity) of the fused rows among *rids*."""
         first = self.first
         return Statement(
             f"{first.sql}SELECT hit, words.place, nearest.place, nearest.similarity FROM fused"
@@ -278,19 +281,19 @@ class FusedRows:
         )
 
     def page(self, start: int, size: int) -> str:
-        """Return the relation of the rows ``[start:start + size]``, if these are fused."""
+        """Return the FROM item of the fused rows ``[start:start + size]``."""
         rows = f"SELECT hit AS {HIT}, score AS {SCORE} FROM fused ORDER BY score DESC, hit DESC LIMIT {size:d} OFFSET {start:d}"
         return f"({rows}) AS fused_page JOIN {self.source[0]} ON rid = {HIT}"
 
     @property
     def all_rows(self) -> str:
-        """The relation of all rows of the source, with the score of those that are fused."""
+        """The FROM item of all rows of the source, with the score of fused rows, else NULL."""
         return (
             f"{self.source[0]} LEFT JOIN (SELECT hit AS {HIT}, score AS {SCORE} FROM fused) AS fused_all ON rid = {HIT}"
         )
 
     def total(self, count: Statement | None) -> Fragment:
-        """Return the number of hits as an expression; NULL if it costs something and there is no *count*, which counts them."""
+        """Return SQL for the number of hits: if it is not known from the stages, by the statement *count*, else NULL."""
         if self.stages is None:
             return Fragment("(SELECT count(*) FROM fused)")
         free = "(SELECT total + (SELECT count(*) FROM fused WHERE is_alone) FROM found)"

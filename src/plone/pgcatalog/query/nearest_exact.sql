@@ -1,4 +1,4 @@
--- The chunks nearest to the vector, of all objects whose rows are allowed: rid, similarity, start, stop.
+-- Returns (rid, similarity, start, stop) of the chunks nearest to the vector, out of the chunks of all allowed rows.
 WITH allowed AS MATERIALIZED (SELECT rid, zoid FROM {source} WHERE {among})
 SELECT allowed.rid, near.similarity, near.start, near.stop
 FROM (

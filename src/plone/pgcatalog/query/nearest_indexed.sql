@@ -1,5 +1,5 @@
--- The same with HNSW: where few rows are allowed by their objects, else by a walk from the nearest chunk on that asks of each
--- whether its object is allowed.  The walk goes on until it has found enough of those (hnsw.iterative_scan).
+-- Returns the same as nearest_exact.sql.  If few rows are allowed, it compares all their chunks; otherwise it scans the HNSW
+-- index from the nearest chunk on, until enough chunks belong to allowed rows (hnsw.iterative_scan).
 WITH few AS MATERIALIZED (SELECT rid, zoid FROM {source} WHERE {among} LIMIT {few} + 1),
 counting AS MATERIALIZED (SELECT count(*) > {few} AS are_many FROM few)
 (

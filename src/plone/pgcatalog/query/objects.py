@@ -1,12 +1,12 @@
 """Query objects: conditions on any indexes, joined by And, Or and Not.
 
-A query dict of ZCatalog means AND between its indexes; these say the rest::
+A query dict of ZCatalog joins its indexes by AND; query objects allow other combinations::
 
     catalog(where=Or(Eq("Creator", "mara"), And(In("Subject", ["a", "b"]), Not(Path("/plone/archive")))))
 
-They are values: comparable, without connection, and usable for any catalog.  Each leaf compiles to what the index
-answers in the dict dialect.  ``Not`` is the complement: it finds every row its part does not find, those without a
-value in the index included.
+Query objects are values: comparable, without a connection, and usable for any catalog.  A leaf compiles to the same
+condition as its index in a query dict, except a Range.  ``Not`` is the complement: it finds every row that its part does
+not find, including rows without a value in the index.
 """
 
 from abc import abstractmethod
@@ -31,7 +31,7 @@ from plone.pgcatalog.query.expression import QueryError
 from typing import Any
 
 
-#: What an index raises for a value that it cannot take.
+#: Errors that an index raises for an invalid value.
 VALUE_ERRORS = (*PARSE_ERRORS, AttributeError)
 
 
@@ -49,7 +49,7 @@ class Combinable(Expression):
 
 
 class Leaf(Combinable):
-    """Asks one index."""
+    """A condition on one index."""
 
     index: str
 
@@ -66,7 +66,7 @@ class Leaf(Combinable):
             raise QueryError(f"{self!r}: {error}") from error
 
     def query(self) -> dict[str, Any]:
-        """Return it in the dict dialect."""
+        """Return the equivalent query dict."""
         return {self.index: self._options()}
 
     def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
@@ -77,12 +77,12 @@ class Leaf(Combinable):
 
     @abstractmethod
     def _options(self) -> dict[str, Any]:
-        """Return what the index is asked, as an options dict."""
+        """Return the options of the index in the query dict."""
 
 
 @dataclass(frozen=True)
 class Eq(Leaf):
-    """Rows that have *value* in the index *index*; for a KeywordIndex, among others."""
+    """Rows with *value* in the index *index*; in a KeywordIndex, among other values."""
 
     index: str
     value: Any
@@ -96,7 +96,7 @@ class Eq(Leaf):
 
 @dataclass(frozen=True)
 class In(Leaf):
-    """Rows that have at least one of *values* in the index *index*; none for an empty sequence."""
+    """Rows with at least one of *values* in the index *index*; no rows for an empty sequence."""
 
     index: str
     values: tuple[Any, ...]
@@ -115,7 +115,7 @@ class In(Leaf):
 
 @dataclass(frozen=True)
 class Range(Leaf):
-    """Rows that have a value from *min* to *max*, both included, in *index*; None is an open end."""
+    """Rows with a value from *min* to *max*, both included, in *index*; None is an open end."""
 
     index: str
     min: Any = None
@@ -132,7 +132,7 @@ class Range(Leaf):
 
     def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         if isinstance(translator, UnIndexTranslator):
-            # Not by the dict dialect, where 0 or "" is no upper end and ends given in the wrong order are exchanged.
+            # Not by a query dict, in which 0 or "" is no upper end, and ends in the wrong order are swapped.
             ends = (None if end is None else translator.convert_key(end) for end in (self.min, self.max))
             return translator.match_range(*ends)
         if "range" not in getattr(translator.index, "query_options", ()):
@@ -199,7 +199,7 @@ class Path(Leaf):
 
 @dataclass(frozen=True)
 class DictQuery(Combinable):
-    """A query dict of ZCatalog as a part of And, Or or Not: all of its indexes."""
+    """A query dict of ZCatalog as a part of And, Or or Not; its indexes are joined by AND."""
 
     query: Mapping[str, Any]
 
@@ -231,7 +231,7 @@ class DictQuery(Combinable):
 
 
 class Compound(Combinable):
-    """Base of And and Or."""
+    """Base class of And and Or."""
 
     parts: tuple[Expression, ...]
 
@@ -276,7 +276,7 @@ class Or(Compound):
 
 @dataclass(frozen=True, init=False)
 class Not(Combinable):
-    """Rows that *part* does not find, those without a value in its index included."""
+    """Rows that *part* does not find, including rows without a value in its index."""
 
     part: Expression
 

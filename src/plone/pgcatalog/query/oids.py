@@ -1,7 +1,7 @@
-"""``zoid`` and ``oid`` in a query dict: rows by the objects that they are of.
+"""``zoid`` and ``oid`` in a query dict: search for rows by the oids of their objects.
 
-The record id of an object's first path is its oid, so brains of objects that something refers to are found without waking
-one of them.  An index of one of these names, in a catalog that has it, is asked instead.
+The record id of an object's first path is its oid, so the brains of referenced objects are found without loading an
+object.  If the catalog has an index of one of these names, the search uses that index instead.
 """
 
 from collections.abc import Collection
@@ -15,20 +15,20 @@ from typing import Any
 from ZODB.utils import u64
 
 
-#: ZODB's oids, of 8 bytes (``_p_oid``), and the same as numbers.
+#: The keys for oids of the ZODB: as 8 bytes (``_p_oid``), and as numbers.
 OID, ZOID = "oid", "zoid"
-#: Oids of one query; the numbers alone take 80 kB on their way.
+#: Upper limit of oids in one query; the numbers alone are 80 kB of the message.
 MAX_OIDS = 10_000
-#: What PostgreSQL's bigint holds.
+#: The first number that PostgreSQL's bigint cannot hold.
 BEYOND = 2**63
 
 
 class NoOid(QueryError):
-    """What was given for an oid is none; a visitor may have sent it, so over the web it is a 400."""
+    """A value is no oid.  A visitor may have sent it, so over the web it results in status 400."""
 
 
 def oid_conditions(query: Mapping[str, Any], names: Collection[str]) -> list[Condition]:
-    """Return the conditions that *query* sets by oids, in a catalog with the indexes *names*.
+    """Return the conditions of ``oid`` and ``zoid`` in *query*, for a catalog with the indexes *names*.
 
     Raises NoOid for a value that is no oid, LimitExceeded for more than ``MAX_OIDS``.
     """

@@ -1,13 +1,20 @@
 """Two-stage ranking: find matches without reading texts, then score candidates.
 
-A score needs the text of each row, and nobody reads page 1,000.  The first stage finds what matches without reading a text.  If
-that is little, the second makes a score of each.  If it is much, only candidates get one: the newest hits, and the newest ones for
-each thing that makes a good hit (a word stands in the title or the description, somebody has pinned the page).  They come first,
-in the order of their scores; all others follow, the newest first.
+The score of a row is computed from its text, and the last pages of a large result are rarely read.  The first stage finds
+all matches without reading a text.  The second stage scores all of them if there are few, else only candidates:
 
-There are two ways to the newest rows that match.  The index of the texts finds all, in no order, and each is visited: the time
-grows with the hits.  A walk from the newest row on reads each text until it has enough: the time shrinks with them.  In a large
-catalog the first way is taken for up to ``bound`` hits, then the second; if the hits turn out to be old, the first one to its end.
+- the newest hits
+- the newest hits for each sign of a good hit: a word is in the title or the description, an editor has pinned the page
+
+Candidates come first, in the order of their scores; all other hits follow, the newest first.
+
+There are two ways to find the newest hits:
+
+- the index of the texts finds all hits without an order, and each row is visited: the time grows with the number of hits
+- a walk from the newest row on compares each text until it has enough hits: the time shrinks with the number of hits
+
+In a large catalog the index is used for up to ``bound`` hits, and the walk for more.  If the walk finds too few, because
+the hits are old, all hits of the index are visited.
 """
 
 from collections.abc import Iterable
@@ -24,21 +31,24 @@ from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 
-#: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
+#: Numbers of candidates: newest hits, at least the first window, and hits for each sign of a good one.
 NEWEST = 100
 GOOD = 300
-#: In a catalog of more rows than these not all hits are visited.
+#: In a catalog with more rows than this, not all hits are visited.
 LARGE = 10_000
-#: A text that is walked over takes about as long as 1.5 hits that are visited, and the walk wants ``NEWEST`` of them.
+#: A text in the walk takes as long as visiting 1.5 hits, and the walk needs ``NEWEST`` hits: 1.5 * 100.
 WALKED = 150
 
-#: MATERIALIZED, PostgreSQL plans as if it had to read all hits: it takes the index of the texts, and stops on the way.
-#: If the hits are old, a walk has found too few, and all of them are visited.
+#: With MATERIALIZED, PostgreSQL plans as if it read all hits: it uses the index of the texts, and LIMIT stops it early.
+#: If the walk finds too few hits, all hits are visited.
 NEWEST_HITS = " ".join((files(__package__) / "newest_hits.sql").read_text("utf-8").split())
 
 
 def bound(rows: int, full: int) -> int:
-    """Return how many hits of *rows* take as long to visit, as the walk takes that finds so many; *full* at least."""
+    """Return the number of hits, in *rows* rows, whose visit takes as long as the walk; at least *full*.
+
+    The walk reads NEWEST * rows / hits texts, so both are equal for hits = sqrt(WALKED * rows).
+    """
     return max(full, isqrt(WALKED * rows))
 
 
@@ -50,8 +60,8 @@ Source = tuple[str, tuple[Any, ...]]
 class Score(Fragment):
     """An SQL number that ranks a row, the higher the better.
 
-    ``preferred`` are conditions of what is ranked however many rows are found, since the best ones probably have it: in
-    groups, which do not take places from each other, and in each the best condition first.
+    ``preferred`` are conditions of rows that are ranked however many rows match, since the best rows probably fulfil them.
+    They are in groups with separate numbers of candidates; in each group the best condition is first.
     """
 
     preferred: tuple[tuple[Condition, ...], ...] = ()
@@ -66,21 +76,21 @@ class Score(Fragment):
 
 @dataclass(frozen=True)
 class Stages:
-    """The two stages for the rows of *source* that match *where*, as SQL.  Up to *full* hits are all ranked."""
+    """SQL of the two stages for the rows of *source* that match *where*.  Up to *full* hits are all ranked."""
 
     source: Source
     where: Condition
     score: Score
     full: int
 
-    #: Whether PostgreSQL plans the statement as well without its values.
+    #: True if PostgreSQL's plan of the statement is as good without its values.
     plans_once = True
-    #: Whether ``found`` counts all hits, however many there are.
+    #: True if ``found`` counts all hits, however many there are.
     counts_all = True
 
     @staticmethod
     def of(source: Source, where: Condition, score: Fragment | None, rows: int | None, full: int) -> "Stages | None":
-        """Return those for a catalog of *rows* in which *full* hits are all ranked, 0 for any number; None if all hits are."""
+        """Return the stages for a catalog of *rows*; None if all hits are ranked: *full* is 0, or at least *rows*."""
         if rows is None or not 0 < full < rows or not isinstance(score, Score):
             return None
         if rows > LARGE:
@@ -89,12 +99,12 @@ class Stages:
 
     @property
     def newest(self) -> int:
-        """How many hits are ranked for sure, if there are as many."""
+        """The number of newest hits that are ranked in any case."""
         return min(NEWEST, self.full)
 
     @property
     def good(self) -> int:
-        """How many hits are ranked for each thing that makes a good one."""
+        """The number of hits that are ranked for each group of preferred conditions."""
         return min(GOOD, self.full)
 
     @property
@@ -105,7 +115,7 @@ class Stages:
 
     @property
     def ctes(self) -> Fragment:
-        """What WITH names: ``found`` with the ``total`` of hits (NULL: very many), and ``ranked``, the rids of what is ranked."""
+        """The CTEs ``found``, with the ``total`` of hits (NULL: very many), and ``ranked``, the rids of the ranked hits."""
         newest = "SELECT unnest(rids[:CASE WHEN is_much THEN %s::int ELSE %s::int END]) AS rid FROM found"
         good = [branch for group in self.score.preferred if (branch := self._good(group)) is not None]
         ranked = [Fragment(newest, (self.newest, self.full)), *good]
@@ -120,15 +130,15 @@ class Stages:
         relation, source_params = self.source
         columns = "array_agg(rid ORDER BY rid DESC) AS rids, count(*) > %s::int AS is_much, count(*) AS total"
         hits = f"SELECT rid FROM {relation} WHERE {self.where.sql}"
-        # Without OFFSET, PostgreSQL would walk through the ids to have them in order, and read the text of each row.
+        # Without OFFSET, PostgreSQL would read the rows in the order of rid, and compare the text of each.
         return Fragment(
             f"SELECT {columns} FROM ({hits} OFFSET 0) AS each", (self.full, *source_params, *self.where.params)
         )
 
     def _good(self, group: Sequence[Condition]) -> Fragment | None:
-        """Return the newest hits of the first condition of *group*, then those of the next one; None if there can be none.
+        """Return SQL for the newest hits of the first condition of *group*, then of the next ones; None if no row can match.
 
-        They are looked for only where not all hits are ranked.
+        It finds no rows if all hits are ranked.
         """
         relation, source_params = self.source
         grades = [(grade, first) for grade, first in enumerate(group) if first is not NOTHING]
@@ -146,18 +156,18 @@ class Stages:
 
     @property
     def only_ranked(self) -> Condition:
-        """The condition for the rows that are ranked."""
+        """The condition for the ranked rows."""
         return Condition("rid = ANY(ARRAY(SELECT rid FROM ranked))", is_costly=self.where.is_costly)
 
     @property
     def scored(self) -> Fragment:
-        """The score of any row that matches, NULL for one that is not ranked."""
+        """The score of any row that matches, NULL for a row that is not ranked."""
         return Fragment(f"CASE WHEN rid IN (SELECT rid FROM ranked) THEN {self.score.sql} END", self.score.params)
 
 
 @dataclass(frozen=True)
 class StagesOfMany(Stages):
-    """The two stages for a catalog of very many *rows*: not even the rids of all hits are read, but of up to *bound*."""
+    """SQL of the two stages for a catalog of very many *rows*: it reads the rids of at most *bound* hits, not of all."""
 
     rows: int
     bound: int
@@ -183,7 +193,7 @@ class StagesOfMany(Stages):
                     newest.params,
                 )
             )
-            # The next ones only get the places that these leave.
+            # The next conditions only fill places that are left.
             wanted = f"(SELECT is_much AND count(rid) < {self.good:d} FROM found LEFT JOIN grade{grade} ON true GROUP BY is_much)"
         each = " UNION ALL ".join(f"SELECT rid, {grade} AS grade FROM grade{grade}" for grade in range(len(grades)))
         return Fragment(
@@ -193,12 +203,12 @@ class StagesOfMany(Stages):
         )
 
     def _newest(self, where: Condition, size: int, walked: int) -> Fragment:
-        """Return SQL for one row about what matches *where*: how many are ``counted``, up to *bound* and one more, and ``rids``.
+        """Return SQL for one row: ``counted``, the number of rows that match *where*, at most *bound* + 1, and ``rids``.
 
-        These are the newest *size*, or no less than the newest *walked* if there are more than *bound*.
+        ``rids`` are the newest *size* matches, or at least the newest *walked* if there are more than *bound*.
         """
         relation, source_params = self.source
-        # Behind so many newer rows, *bound* hits that are spread evenly have as many as are wanted, four times over.
+        # If *bound* hits are spread evenly, this many newest rows contain four times *walked* of them.
         rows = 4 * walked * self.rows // self.bound
         sql = NEWEST_HITS.format(
             relation=relation,
@@ -213,9 +223,9 @@ class StagesOfMany(Stages):
 
 
 def total_column(score: Fragment | None, in_stages: bool, count: Statement | None) -> Fragment:
-    """Return the number of rows that match, as an expression of a page that is ranked by *score*, *in stages* or all of it.
+    """Return SQL for the number of rows that match, in a page that is ranked by *score*, in stages if *in_stages*.
 
-    It is NULL if it costs something and there is no *count*, the statement that counts them.
+    If it is not known from the page, it is the result of *count*, the statement that counts the rows; without it NULL.
     """
     if isinstance(score, Score) and not in_stages:
         return Fragment("count(*) OVER ()")

@@ -1,4 +1,4 @@
-"""The statements of a compiled query, bound to the stored form of a catalog: pages, counts, rids and keys; pure, as ``bind``."""
+"""Builds the statements of a compiled query, bound to the stored form of a catalog: pages, counts, rids and keys."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from typing import Any
 
 
 def count(query: CompiledQuery, stored: Stored) -> Statement:
-    """Return the statement for the number of rows that match; one more than a ``count_limit`` for any number beyond."""
+    """Return the statement for the number of rows that match, at most one more than the ``count_limit``."""
     where, limit = selective_condition(query.where, stored), query.count_limit
     if limit is None:
         return select("count(*)", where, stored)
@@ -36,18 +36,18 @@ def count(query: CompiledQuery, stored: Stored) -> Statement:
 
 
 def ids(query: CompiledQuery, stored: Stored) -> Statement:
-    """Return the statement for the rids of the whole sorted result, one binary value of 8 bytes each, not ranked."""
+    """Return the statement for the rids of the whole sorted, unranked result, in one binary value with 8 bytes for each."""
     expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {order_by(query, stored)})"
     where = selective_condition(query.where, stored)
     if not where.is_costly:
         return select(expression, where, stored)
-    # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
+    # With OFFSET 0, PostgreSQL sorts the rows it has found, instead of comparing all rows in the order of an index.
     rows = select("*", where, stored, "OFFSET 0")
     return replace(rows, sql=f"SELECT {expression} FROM ({rows.sql}) AS catalog")
 
 
 def first_ids(query: CompiledQuery, stored: Stored, size: int) -> Statement:
-    """Return the statement for the rids of the first *size* rows, as ``ids`` has those of all."""
+    """Return the statement for the rids of the first *size* rows, in the form of ``ids``."""
     where = selective_condition(query.where, stored)
     rows = select("rid", where, stored, f"ORDER BY {order_by(query, stored)} LIMIT {size:d}")
     first = f"unnest(ARRAY({rows.sql})) WITH ORDINALITY AS first (rid, place)"
@@ -62,9 +62,10 @@ def page(
     more: str = "",
     with_total: bool | None = None,
 ) -> Statement:
-    """Return the statement for (rid, path, score) of the rows ``[start:start + size]``, *more* expressions behind.
+    """Return the statement for (rid, path, score) and the SQL expressions *more* of the rows ``[start:start + size]``.
 
-    Then comes the number of all rows that match, NULL without *with_total* if it costs something; None is no such column.
+    The last column is the number of all rows that match: NULL with *with_total* False, unless it costs nothing; with None
+    there is no such column.
     """
     if isinstance(query.score, Fusion):
         return fused_page(query, query.score, stored, start, size, more, with_total)
@@ -97,7 +98,7 @@ def page(
 
 
 def fused_rows(fusion: Fusion, stored: Stored) -> FusedRows:
-    """Return the rows that *fusion* ranks, as they are stored."""
+    """Return the rows that *fusion* ranks, bound to *stored*."""
     found = selective_condition(fusion.found, stored)
     stages = Stages.of(stored.source, found, fusion.words, stored.rows, stored.full)
     return FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages, stored.is_committed)
@@ -112,11 +113,11 @@ def fused_page(
     more: str = "",
     with_total: bool | None = None,
 ) -> Statement:
-    """Return ``page`` of *query*, a hybrid search ranked by *fusion*."""
+    """Return ``page`` for *query*, a hybrid search ranked by *fusion*."""
     rows = fused_rows(fusion, stored)
     stages = rows.stages
     params: tuple[Any, ...] = rows.first.params
-    # The nearest rows have been found already.
+    # The WITH clause has found the nearest rows.
     near = fusion.near.chosen("nearest")
     where = query.where.changed(lambda part: near if isinstance(part, Near) else part)
     if with_total is not None:
@@ -147,12 +148,12 @@ def page_with_metadata(
     value: Column | None = None,
     most: int | None = None,
 ) -> Statement:
-    """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place.
+    """Return ``page`` for committed rows, with the text of ``versioned_idx_sql`` in the fourth place.
 
-    The last place has the *value* of a column, if one is given.  A page with more than *most* rows has NULL for each text.
+    With *value* the last place is the value of this column.  The texts of a page with more than *most* rows are NULL.
     """
-    # The idx is fetched for the rows of the page only: behind LIMIT.
-    # Of several relations, PostgreSQL takes a system column by its whole name only.
+    # The idx is read behind LIMIT, for the rows of the page only.
+    # If there are several relations, PostgreSQL requires the qualified name of a system column.
     xmin = f"{stored.source[0]}.xmin" if isinstance(query.score, Fusion) else "xmin"
     more = f", zoid, idx, {xmin}{value_column(value)}{'' if most is None else ', count(*) OVER () AS page_rows'}"
     inner = page(query, stored, start, size, more, with_total)
@@ -165,15 +166,15 @@ def page_with_metadata(
 
 
 def value_column(column: Column | None) -> str:
-    """Return the SQL that selects *column*, None for no column, as ``value`` behind other expressions."""
+    """Return the SQL that selects *column* as ``value`` behind other expressions, empty for None."""
     return "" if column is None else f", {column.quoted} AS value"
 
 
 def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:
     """Return the statement for (key, number of rows) of the rows that match *where*, in the order of the keys.
 
-    *key* is an index's expression of a key, made of its *columns*.  An interned list is taken apart once; others
-    in each row, which is faster than comparing them with each other.
+    *key* is the SQL of a key of an index with these *columns*.  Each interned list is unnested once, other lists once per
+    row, which is faster than grouping by them.
     """
     where = condition(where, stored)
     if (stored.interned_columns or {}).keys().isdisjoint(c.name for c in columns):
@@ -191,15 +192,15 @@ def key_rids(columns: Sequence[Column], key: str, where: Condition, stored: Stor
     return replace(rows, sql=f"SELECT {key} AS key, rid FROM ({rows.sql}) AS found ORDER BY 1, 2")
 
 
-# -- versions: what tells a process whether it knows a row already
+# -- versions of rows, which show whether a cached row is current
 
 
 def changed_rows(
     relation: str, rids: Sequence[int], excluded_keys: Sequence[str], versions: Mapping[int, str]
 ) -> Statement | None:
-    """Return the statement for (rid, path, text) of the rows *rids*, and of those of *versions*, by rid, that have another one.
+    """Return the statement for (rid, path, text) of the rows *rids*, and of rows with another version than in *versions*.
 
-    The text is that of ``versioned_idx_sql``; None for no rids and no versions.
+    *versions* maps rids to versions, the text is from ``versioned_idx_sql``.  None if both are empty.
     """
     selects: list[str] = []
     params: list[Any] = []
@@ -208,7 +209,7 @@ def changed_rows(
         selects.append(f"SELECT c.rid, c.path, {text} FROM {quote(relation)} c WHERE c.rid = ANY(%s::bigint[])")
         params += [*values, list(rids)]
     if versions:
-        # What has not changed does not come back.
+        # Unchanged rows are not returned.
         version, _ = versioned_idx_sql("c", (), None)
         selects.append(
             f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
@@ -219,10 +220,10 @@ def changed_rows(
 
 
 def versioned_idx_sql(row: str, excluded_keys: Sequence[str], known: bytes | None = b"") -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL of a text with the version of *row*, an alias, and its idx, and the parameters of that.
+    """Return the SQL of a text with the version of *row*, an alias, and its idx; and the parameters of the SQL.
 
-    There is no idx if the row is in *known*, a bitmap of 2**n bytes by rid (``results.cache``); None for any row.
-    A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
+    The text has no idx if the row is in *known*, a bitmap of 2**n bytes by rid (``results.cache``); None for all rows.
+    The version is the ``xmin`` of the catalog's row and of the object's row: each transaction writes its own id there.
     """
     idx = outer = ""
     params: tuple[Any, ...] = ()
@@ -230,7 +231,7 @@ def versioned_idx_sql(row: str, excluded_keys: Sequence[str], known: bytes | Non
         idx, outer = (f"({value} - %s::text[])::text" for value in (f"coalesce({row}.idx, o.idx)", f"{row}.idx"))
         params = (list(excluded_keys), list(excluded_keys))
         if known:
-            # Rows without an object are few: they are not worth sending the bitmap once more.
+            # Few rows have no object, so the bitmap is not sent a second time for them.
             idx = f"CASE WHEN get_bit(%s, {row}.rid & %s::bigint) = 0 THEN {idx} END"
             params = (known, 8 * len(known) - 1, *params)
         idx, outer = f", {idx}", f", {outer}"
@@ -242,6 +243,6 @@ def versioned_idx_sql(row: str, excluded_keys: Sequence[str], known: bytes | Non
 
 
 def split_version(text: str) -> tuple[str, str]:
-    """Return the version and the idx, as JSON or empty, of a text as ``versioned_idx_sql`` makes it."""
+    """Return the version and the idx, JSON or empty, of a text from ``versioned_idx_sql``."""
     version, _, idx = text.partition(" ")
     return version, idx

@@ -1,1 +1,1 @@
-"""Jobs that commits leave to be done after them: their table, and the workers that do them."""
+"""Jobs that are done after the commits that require them: their table, and the workers that do them."""

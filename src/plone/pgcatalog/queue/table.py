@@ -1,8 +1,8 @@
-"""The table of jobs: what takes long is done after the commit that makes it necessary.
+"""The table of jobs: work that takes long is done after the commit that requires it.
 
-A job is one kind of work on one object of one catalog.  A worker takes it by putting off when it is due, in a statement of its
-own: no lock and no session is held while it works, and a job whose worker has died is due again.  A job that a later commit
-puts once more while somebody works at it stays.
+A job is one kind of work on one object of one catalog.  A worker takes a job by postponing the time when it is due, in
+a statement of its own: no lock and no session is held during the work, and the job of a dead worker becomes due again.
+A job that a later commit puts again during the work remains in the table.
 """
 
 from collections.abc import Iterable
@@ -13,18 +13,18 @@ from psycopg import Connection
 from typing import Any
 
 
-#: The channel on which workers are woken.
+#: The channel that notifies workers.
 CHANNEL = "pgcatalog_queue"
-#: Seconds until a job is due again that was taken for the n-th time; the last one counts for all later times.
+#: Seconds until a job that was taken for the n-th time is due again; the last number applies to all later times.
 BACK_OFF = (60, 300, 1800, 7200, 28800, 86400)
-#: Times that a job is tried.
+#: Maximum number of attempts at a job.
 MOST_ATTEMPTS = 8
-#: Failed jobs of a kind that are kept for people to see.
+#: Number of failed jobs per kind that are stored, for users to see.
 KEPT_FAILURES = 10_000
-#: Characters of a reason that are kept.
+#: Maximum length of a stored reason.
 LONGEST_REASON = 500
 
-# Of jobs that are put together, those of the newest objects are due first.
+# Of jobs that are put together, the jobs of the newest objects are due first.
 PUT = """
 WITH put AS (
     INSERT INTO pgcatalog_queue (kind, catalog, zoid, due)
@@ -36,8 +36,8 @@ WITH put AS (
 SELECT pg_notify(%(channel)s, '')
 """
 NOTIFY = "SELECT pg_notify(%s, '')"
-# The row is chosen by a CTE, which runs once.  As a table of FROM the planner may have it run again for each row of another scan,
-# and it finds another row each time: all jobs would be taken, and only the first be done.
+# The row is chosen by a CTE, which runs once.  If it were a table in FROM, the planner might run it for each row of
+# another scan, and it would find another row each time: all jobs would be taken, and only the first be done.
 TAKE = """
 WITH next AS MATERIALIZED (
     SELECT kind, catalog, zoid FROM pgcatalog_queue
@@ -59,7 +59,7 @@ SET reason = %(reason)s, attempts = attempts - (%(pause)s::float IS NOT NULL)::i
     due = CASE WHEN %(for_good)s THEN 'infinity' ELSE coalesce(now() + make_interval(secs => %(pause)s::float), due) END
 WHERE {SAME}
 """
-# Who asks for a bound that is hardly ever reached need not sort what is below it.
+# Deletes the oldest failed jobs of a kind beyond KEPT_FAILURES.
 FORGET = """
 DELETE FROM pgcatalog_queue AS job USING (
     SELECT catalog, zoid FROM pgcatalog_queue
@@ -90,7 +90,7 @@ NEXT_DUE = (
 class Job:
     """Work of a *kind* on the object *zoid* for the catalog with tool oid *catalog*, taken *attempts* times.
 
-    *put_by* is the transaction that has put it last.
+    *put_by* is the id of the transaction that was the last to put the job.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class Job:
 
     @property
     def back_off(self) -> int:
-        """Seconds from the time it was taken until it is due again."""
+        """Seconds from the time when the job was taken until it is due again."""
         return BACK_OFF[min(self.attempts, len(BACK_OFF)) - 1]
 
     @property
@@ -115,7 +115,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many jobs of a *kind* wait and have failed for good; *oldest* is since when the oldest one waits, if any does."""
+    """The numbers of waiting and failed jobs of a *kind*, and the time when the *oldest* waiting job was put."""
 
     kind: str
     waiting: int
@@ -124,27 +124,27 @@ class Figures:
 
 
 def put(cursor: Any, kind: str, catalog: int, zoids: Iterable[int]) -> None:
-    """Put jobs of *kind* for the objects *zoids* of *catalog*, in the transaction of *cursor*; workers are woken by its commit."""
+    """Put jobs of *kind* for the objects *zoids* of *catalog*; the commit of *cursor*'s transaction notifies workers."""
     zoids = sorted(set(zoids))
     if zoids:
         cursor.execute(PUT, {"kind": kind, "catalog": catalog, "zoids": zoids, "channel": CHANNEL})
 
 
 def take(connection: Connection[Any], kinds: Iterable[str]) -> Job | None:
-    """Take the job of one of *kinds* that is due longest, on the autocommit *connection*; None if none is due."""
+    """Take the job of one of *kinds* that has been due longest, on the autocommit *connection*; None if no job is due."""
     row = connection.execute(TAKE, {"kinds": list(kinds), "back_off": list(BACK_OFF)}).fetchone()
     return None if row is None else Job(*row)
 
 
 def done(connection: Connection[Any], job: Job) -> None:
-    """Remove *job*, unless a commit has put it again since it was taken."""
+    """Delete *job*, unless a commit has put it again since it was taken."""
     connection.execute(DONE, job.values)
 
 
 def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, pause: float | None = None) -> None:
-    """Note why *job* has failed; it is due again as its attempts say, or never *for_good*.
+    """Save the *reason* why *job* has failed; it is due again according to its attempts, or never if *for_good*.
 
-    With a *pause* it is due again after as many seconds, and the attempt does not count.
+    With a *pause* it is due again after this number of seconds, and the attempt does not count.
     """
     reason = storable(reason)[:LONGEST_REASON]
     for_good = for_good or (pause is None and job.is_last_attempt)
@@ -153,31 +153,31 @@ def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, p
 
 
 def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:
-    """Have the failed jobs of *kind* tried anew, on the autocommit *connection*; return how many there are."""
+    """Make all failed jobs of *kind* due again, on the autocommit *connection*; return their number."""
     cursor = connection.execute(REPEAT, {"catalog": catalog, "kind": kind})
     connection.execute(NOTIFY, (CHANNEL,))
     return int(cursor.rowcount)
 
 
 def figures(connection: Connection[Any], catalog: int | None = None) -> list[Figures]:
-    """Return the figures of each kind that has jobs, of *catalog* or of all; rows of *connection* are tuples."""
+    """Return the figures of each kind that has jobs, of *catalog* or of all catalogs; rows of *connection* are tuples."""
     return [Figures(*row) for row in connection.execute(FIGURES, {"catalog": catalog}).fetchall()]
 
 
 def failures(
     connection: Connection[Any], catalog: int, kind: str, limit: int = 100
 ) -> list[tuple[int, str, int, datetime]]:
-    """Return (zoid, reason, attempts, since when) of jobs that have failed once or for good, the newest first."""
+    """Return (zoid, reason, attempts, time when put) of jobs that have failed, once or for good, the newest first."""
     return connection.execute(FAILURES, {"catalog": catalog, "kind": kind, "limit": limit}).fetchall()
 
 
 def failure(execute: Any, catalog: int, kind: str, zoid: int) -> str:
-    """Return why the job of *kind* for the object *zoid* has failed, "" if it has not; read with *execute*."""
+    """Return the reason why the job of *kind* for the object *zoid* has failed, "" if it has not; reads with *execute*."""
     rows = execute(FAILURE, {"catalog": catalog, "kind": kind, "zoid": zoid})
     return str(rows[0][0]) if rows else ""
 
 
 def seconds_to_next(connection: Connection[Any], kinds: Iterable[str]) -> float | None:
-    """Return in how many seconds the next job of *kinds* is due, below 0 for one that is; None if none waits."""
+    """Return the seconds until the next job of *kinds* is due, negative if it is overdue; None if no job is waiting."""
     [(seconds,)] = connection.execute(NEXT_DUE, (list(kinds),)).fetchall()
     return None if seconds is None else float(seconds)

@@ -1,4 +1,4 @@
-"""Workers: a thread of a Zope process, or ``pgcatalog work``, that does the jobs of one database."""
+"""Workers: threads of a Zope process, or of ``pgcatalog work``, that do the jobs of one database."""
 
 from App.config import getConfiguration
 from collections.abc import Callable
@@ -38,15 +38,15 @@ logger = logging.getLogger(__name__)
 
 #: The section of zope.conf.
 SECTION = "plone.pgcatalog"
-#: Threads for a database at most.
+#: Maximum number of threads per database.
 MOST_WORKERS = 64
-#: Seconds that a worker sleeps at most: a wake-up may get lost, and a database may come back.
+#: Maximum seconds that a worker sleeps: a notification may get lost, and a database may become available again.
 LONGEST_SLEEP = 30.0
-#: Seconds between two looks at a database that cannot wake anybody, because a pooler shares its sessions.
+#: Seconds between two queries to a database that cannot notify workers, because a pooler shares its sessions.
 POLL = 2.0
-#: Seconds after which a sleeping worker sees that it is to end.
+#: Maximum seconds until a sleeping worker notices that it is to end.
 STOP_SECONDS = 0.5
-#: Seconds before a database out of reach is tried again.
+#: Seconds before the next attempt to connect to an unavailable database.
 PAUSE = 5.0
 
 
@@ -54,28 +54,29 @@ CATALOGS = "SELECT catalog FROM pgcatalog_state WHERE %(catalog)s::bigint IS NUL
 
 
 class IJobKind(Interface):
-    """A kind of job: a utility whose name is that of the kind in the table."""
+    """A kind of job: a utility whose name is the name of the kind in the table."""
 
     is_ready = Attribute("False if this process lacks what the kind needs: its jobs wait for one that has it")
 
     def work(database: Any, job: Job) -> Callable[[], None] | None:
         """Do *job* with *database*, a ZODB.DB, and commit.
 
-        What takes minutes may be returned as a function: it is called beside the next jobs, and *job* ends with it.  Until then
-        the job may be due again, and be taken.
+        Work of several minutes may be returned as a function: it runs in parallel to the next jobs, and *job* ends with
+        it.  In the meantime the job may become due again, and be taken.
 
-        Raises JobFailed, as that function may; a job about something that is gone is done.  Any other exception is a failure to
-        be tried again.
+        - A job about an object that is gone counts as done.
+        - JobFailed, raised here or by the function, is a failure that users see.
+        - Any other exception is a failure after which the job is tried again.
         """
 
     def needed(jobs: NeededJobs) -> Iterable[int]:  # type: ignore[empty-body]
-        """Return the zoids of the objects that need a job of this kind and have none, in the catalog of *jobs*."""
+        """Return the zoids of the objects in the catalog of *jobs* that need a job of this kind and have none."""
 
 
 class JobFailed(Exception):
-    """A job has failed for a reason that people should see; *for_good* if trying again is in vain.
+    """A job has failed for a reason that users should see; *for_good* if another attempt would fail, too.
 
-    With a *pause* the job itself is not to blame: it is tried again after as many seconds, however often that was.
+    With a *pause* the job itself is not the cause: it is tried again after this number of seconds, any number of times.
     """
 
     def __init__(self, reason: str, for_good: bool = True, pause: float | None = None) -> None:
@@ -89,9 +90,9 @@ _started: WeakSet["Worker"] = WeakSet()
 
 
 def start_threads(main: Any) -> list["Worker"]:
-    """Start threads that do jobs for each database that belongs to *main*, a ZODB.DB, and takes writes; return the workers.
+    """Start threads that do jobs for each writable database that belongs to *main*, a ZODB.DB; return their workers.
 
-    As many as ``threads_of_a_database`` says; none in a process that can do no kind of job.
+    ``threads_of_a_database`` is their number per database; a process that can do no kind of job starts none.
     """
     if not kinds():
         return []
@@ -108,14 +109,14 @@ def start_threads(main: Any) -> list["Worker"]:
 
 
 def stop_threads() -> None:
-    """Have the workers of ``start_threads`` end, and wait a while for what they do: afterwards a process may close its database."""
+    """Stop the workers of ``start_threads``, and wait up to EXIT_SECONDS for their jobs: the database may be closed then."""
     for worker in list(_started):
         worker.stop()
     background.wait(background.EXIT_SECONDS)
 
 
 def put_needed(connection: Connection[Any], catalog: int | None = None) -> None:
-    """Put the jobs that objects of *catalog*, or of all catalogs, need and have not, on the autocommit *connection*."""
+    """Put the jobs that objects of *catalog*, or of all catalogs, need and do not have, on the autocommit *connection*."""
     execute = executing(connection)
     for (zoid,) in map(values_of, execute(CATALOGS, {"catalog": catalog})):
         jobs = NeededJobs(execute, zoid)
@@ -125,7 +126,7 @@ def put_needed(connection: Connection[Any], catalog: int | None = None) -> None:
 
 
 def tool_path(database: Any, catalog: int) -> str | None:
-    """Return the path of the catalog tool with oid *catalog*; None for one that is gone."""
+    """Return the path of the catalog tool with oid *catalog*; None if it no longer exists."""
     dsn = database_dsn(database)
     if dsn is None:
         return None
@@ -135,7 +136,7 @@ def tool_path(database: Any, catalog: int) -> str | None:
 
 
 def threads_of_a_database() -> int:
-    """Return the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>``: 1 if it is missing or wrong."""
+    """Return the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>``, 1 if it is missing or invalid."""
     config = (getattr(getConfiguration(), "product_config", None) or {}).get(SECTION, {})
     count = number(f"workers of <product-config {SECTION}>", config.get("workers"), whole=True)
     return 1 if count is None else min(int(count), MOST_WORKERS)
@@ -147,7 +148,7 @@ def kinds() -> dict[str, Any]:
 
 
 class Worker:
-    """Does the jobs of *database*, a ZODB.DB whose PostgreSQL database is *dsn*, one after the other, until ``stop``."""
+    """Does the jobs of *database*, a ZODB.DB with the PostgreSQL database *dsn*, one after the other, until ``stop``."""
 
     def __init__(self, database: Any, dsn: str) -> None:
         self.database = database
@@ -157,14 +158,14 @@ class Worker:
         self._waking: psycopg.Connection[Any] | None = None
 
     def stop(self) -> None:
-        """Have the worker end after the jobs that it is doing."""
+        """End the worker after its current jobs."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Do jobs until ``stop``; a database that fails, or is out of reach, is waited for."""
+        """Do jobs until ``stop``; after an error of the database, or while it is unavailable, wait and connect again."""
         while not self._stopped.is_set():
             try:
-                # The name of the session tells health which kinds have a worker.
+                # Health reads from the name of the session which kinds have a worker.
                 purpose = " ".join(["queue of", *sorted(kinds())])
                 with connect(self.dsn, purpose, 30) as connection, self._woken():
                     self._put_needed()
@@ -177,7 +178,7 @@ class Worker:
         self._end_beside()
 
     def run_until_empty(self) -> int:
-        """Do what is due, to its end; return how many jobs that were.  Raises psycopg.Error."""
+        """Do all jobs that are due, to their end; return their number. Raises psycopg.Error."""
         count = 0
         self._put_needed()
         with connect(self.dsn, "queue", 30) as connection:
@@ -187,14 +188,14 @@ class Worker:
         return count
 
     def _put_needed(self) -> None:
-        """Put the jobs that objects still need, however long it takes to find them."""
+        """Put the jobs that objects still need, without a time limit for finding them."""
         with connect(self.dsn, "queue", 0) as connection:
             put_needed(connection)
 
     def run_one(self, connection: Connection[Any]) -> bool:
-        """Take a job, do it, and note on the autocommit *connection* how it has ended; False if none is due.
+        """Take a job, do it, and save its outcome on the autocommit *connection*; return False if no job is due.
 
-        What it leaves to be done beside has not ended then.
+        A job with a rest that runs in parallel has no outcome yet.
         """
         ready = kinds()
         job = table.take(connection, ready) if ready else None
@@ -208,7 +209,7 @@ class Worker:
         return True
 
     def _do_beside(self, job: Job, rest: Callable[[], None]) -> None:
-        """Do the *rest* of *job* in a thread of its own."""
+        """Do the *rest* of *job* in a separate thread."""
 
         def run() -> None:
             outcome = _outcome(job, rest)
@@ -222,13 +223,13 @@ class Worker:
         self._beside.append(background.start("queue beside", run))
 
     def _end_beside(self) -> None:
-        """Wait for what is done beside."""
+        """Wait for the jobs that run in parallel."""
         while self._beside:
             self._beside.pop().join()
 
     @contextmanager
     def _woken(self) -> Iterator[None]:
-        """Listen for commits that put jobs, where the database can wake somebody."""
+        """Listen for commits that put jobs, if the database can notify this worker."""
         try:
             with connect_directly(self.dsn, "queue wakes", 0) as connection:
                 connection.execute(f"LISTEN {table.CHANNEL}")
@@ -240,7 +241,7 @@ class Worker:
             self._waking = None
 
     def _sleep(self, connection: Connection[Any]) -> None:
-        """Wait until a job is put or due, or for LONGEST_SLEEP."""
+        """Wait until a job is put or due, but no longer than LONGEST_SLEEP."""
         due = table.seconds_to_next(connection, kinds())
         longest = LONGEST_SLEEP if self._waking is not None else POLL
         seconds = longest if due is None else max(0.0, min(due, longest))
@@ -254,7 +255,7 @@ class Worker:
 
 
 def _outcome(job: Job, work: Callable[[], Any]) -> Any:
-    """Return what *work*, of *job*, returns; JobFailed if it fails in any way."""
+    """Return the result of *work*, which belongs to *job*; a JobFailed if it fails in any way."""
     try:
         return work()
     except JobFailed as failure:
@@ -266,13 +267,13 @@ def _outcome(job: Job, work: Callable[[], Any]) -> Any:
         again = "given up" if job.is_last_attempt else f"tried again after {job.back_off} seconds"
         logger.info("%s of object %#x is %s: %s", job.kind, job.zoid, again, reason)
         return JobFailed(reason, False)
-    except Exception as error:  # a kind may be an add-on's: whatever it is, the next job is done
+    except Exception as error:  # a kind may be an add-on's: whatever it raises, the worker continues
         logger.exception("%s of object %#x failed", job.kind, job.zoid)
         return JobFailed(f"{type(error).__name__}: {error}", False)
 
 
 def _note(connection: Connection[Any], job: Job, outcome: JobFailed | None) -> None:
-    """Note on the autocommit *connection* how *job* has ended."""
+    """Save the *outcome* of *job* on the autocommit *connection*."""
     if outcome is None:
         table.done(connection, job)
     else:

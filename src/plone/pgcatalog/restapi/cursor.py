@@ -1,9 +1,9 @@
-"""Pages by a cursor: each begins behind the last row of the one before, whatever others save meanwhile.
+"""Pages by a cursor: each starts after the last row of the one before, whatever is saved meanwhile.
 
-A cursor holds the keys by which that row is sorted, sealed with the site's own secrets (plone.keyring): encrypted, and
-authenticated together with the search that it belongs to.  So it cannot be read or made up, and the row may change or go.
+A cursor contains the sort keys of that row.  They are encrypted, and authenticated together with their search, by the
+site's secrets (plone.keyring).  So a client can neither read nor forge them, and the row may change or be deleted.
 
-The seal is an HMAC of the keys, which also derives the stream of bytes that hides them (a synthetic IV, as in RFC 5297).
+The seal is an HMAC of the keys; the key stream that encrypts them is derived from it (a synthetic IV, as in RFC 5297).
 """
 
 from base64 import urlsafe_b64decode
@@ -23,9 +23,9 @@ import hmac
 import json
 
 
-#: The cursor of the first page, as Solr has it.
+#: The cursor of the first page, as in Solr.
 START = "*"
-#: Bytes of a seal, an HMAC with SHA-256.
+#: Length in bytes of a seal, an HMAC with SHA-256.
 SEAL_BYTES = 32
 NEEDS_ORDER = (
     "a cursor needs an order that stays, such as sort=modified desc: pages by relevance are asked for by start"
@@ -35,10 +35,10 @@ NEEDS_ORDER = (
 def page_behind(
     cursor: str, results: CatalogSearchResults, query: Mapping[str, Any], rows: int
 ) -> tuple[list[Any], str | None]:
-    """Return up to *rows* brains of what *results* finds behind *cursor*, and the cursor of the next page; None if all were read.
+    """Return up to *rows* brains of *results* after *cursor*, and the cursor of the next page, None after the last one.
 
-    *results*, without a limit, are those of the query dict *query*.  Raises BadRequest for a cursor that is not one of this
-    search's, for an order without keys to go on from, and for a page without rows.
+    *results*, without a limit, are those of the query dict *query*.  Raises BadRequest for a cursor of another search, for
+    an order by relevance, which has no sort keys, and for less than one row.
     """
     compiled = results.query
     if rows < 1:
@@ -61,7 +61,7 @@ def _cursor(keys: Keys, search: bytes) -> str:
 
 
 def _keys_of(cursor: str, search: bytes) -> Keys:
-    """Return the keys in *cursor*, which are as this site has written them.  Raises BadRequest for any other text."""
+    """Return the keys in *cursor*, which this site has sealed.  Raises BadRequest for any other text."""
     try:
         sealed = urlsafe_b64decode(cursor)
     except ValueError:
@@ -80,11 +80,11 @@ def _seal(secret: bytes, content: bytes, search: bytes) -> bytes:
 
 
 def _masked(secret: bytes, seal: bytes, content: bytes) -> bytes:
-    """Return *content* hidden by a stream of bytes that *secret* and *seal* give, or the content of what was hidden so."""
+    """Return *content* encrypted, or decrypted, by XOR with the key stream of *secret* and *seal*."""
     stream = shake_256(hmac.digest(secret, b"@pgsearch stream\0" + seal, "sha256")).digest(len(content))
     return bytes(byte ^ other for byte, other in zip(content, stream, strict=True))
 
 
 def _secrets() -> list[bytes]:
-    """Return the site's secrets, the newest first; plone.keyring keeps the former ones for a while."""
+    """Return the site's secrets, the newest first; plone.keyring stores former ones for a while."""
     return [str(secret).encode() for secret in getUtility(IKeyManager)["_system"] if secret]

@@ -1,4 +1,4 @@
-"""The parameters of a request, as what a search takes."""
+"""The parameters of a request, converted to a search."""
 
 from base64 import b64decode
 from collections.abc import Iterator
@@ -35,13 +35,13 @@ from zope.interface.interfaces import ComponentLookupError
 import json
 
 
-#: Rows of a page, unless asked for otherwise, and the most there are.
+#: Default and maximum number of rows of a page.
 ROWS, MAX_ROWS = 10, 200
-#: Passages that are answered at most.
+#: Maximum number of passages in a response.
 MAX_PASSAGES = 20
-#: Values of a facet: at first, and when more are asked for.
+#: Default number of values of a facet, and the number if more are requested.
 FACET_VALUES, MORE_FACET_VALUES = 6, 100
-#: What is no query for an index, whatever the names of the indexes.
+#: Parameters that are not queries of an index, even if an index has that name.
 OPTIONS = {
     *("b_size", "b_start", "count_limit", "collate", "cursor", "expand", "facet_conditions", "facet_limit"),
     *("facet_ranges", "facets", "fullobjects", "is_multilingual", "lang", "metadata_fields", "mode"),
@@ -55,7 +55,7 @@ TRUE = ("1", "true", "yes", "on")
 
 @contextmanager
 def parsing() -> Iterator[None]:
-    """Turn what plone.restapi and the catalog say about a value that a visitor has sent into a BadRequest."""
+    """Turn errors of plone.restapi and of the catalog about a visitor's values into BadRequest."""
     try:
         with bad_values():
             yield
@@ -66,7 +66,7 @@ def parsing() -> Iterator[None]:
 
 
 def json_in(text: str, is_base64: bool = False) -> Any:
-    """Return what the JSON in *text* means; raises ValueError for anything else, and for JSON that is nested too deeply."""
+    """Return the data of *text*, JSON; raises ValueError for other texts, and for JSON that is nested too deeply."""
     try:
         return json.loads(b64decode(text, validate=True) if is_base64 else text)
     except RecursionError as error:
@@ -74,7 +74,7 @@ def json_in(text: str, is_base64: bool = False) -> Any:
 
 
 def buckets(ranges: Any) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """Return ``{index: {label: [from, up to]}}`` with pairs; raises ValueError for anything else."""
+    """Return ``{index: {label: [from, up to]}}`` with tuples instead of lists; raises ValueError for other data."""
     try:
         return {index: {label: (low, high) for label, (low, high) in of.items()} for index, of in ranges.items()}
     except (TypeError, AttributeError) as error:
@@ -82,7 +82,7 @@ def buckets(ranges: Any) -> dict[str, dict[str, tuple[Any, Any]]]:
 
 
 class Parameters:
-    """Reads the form of *request*, a search on *context*; raises BadRequest for what it cannot read."""
+    """The form of *request*, a search in *context*; raises BadRequest for invalid parameters."""
 
     def __init__(self, context: Any, request: Any) -> None:
         self.context = context
@@ -114,7 +114,7 @@ class Parameters:
         return value
 
     def flag(self, name: str, default: bool) -> bool:
-        """Return whether the parameter *name* says yes."""
+        """Return the parameter *name* as a bool."""
         text = self._text(name)
         return text.lower() in TRUE if text else default
 
@@ -126,7 +126,7 @@ class Parameters:
         return number
 
     def _names(self, name: str) -> list[str]:
-        """Return a list given as repeated parameters, or as one with commas."""
+        """Return a list that was sent as repeated parameters, or as one with commas."""
         value = self.form.get(name, [])
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
@@ -152,11 +152,11 @@ class Parameters:
         return conditions
 
     def chosen(self, index: str) -> list[str]:
-        """Return the values of the facet *index* that are chosen."""
+        """Return the chosen values of the facet *index*."""
         return [value for value, on in self.conditions.get(index, {}).get("c", {}).items() if on]
 
     def facet_limit(self, index: str) -> int:
-        """Return how many values of the facet *index* are wanted."""
+        """Return the maximum number of values of the facet *index*."""
         if "facet_limit" in self.form:
             return self._number("facet_limit", FACET_VALUES, 1000)
         return MORE_FACET_VALUES if self.conditions.get(index, {}).get("m") else FACET_VALUES
@@ -171,18 +171,18 @@ class Parameters:
     # -- the query
 
     def search(self, query: dict[str, Any], start: int, size: int | None) -> Any:
-        """Return a part of what *query* finds, all without *size*.  Raises BadRequest for values that an index cannot read."""
+        """Return *size* hits of *query* from *start*, or all without *size*.  Raises BadRequest for invalid values."""
         window = {} if size is None else {"b_start": start, "b_size": size}
         with bad_values():
             return self.catalog.searchResults(**query, **window)
 
     @property
     def place(self) -> dict[str, Any]:
-        """The query without its text: where words have to stand."""
+        """The query without its text: the filter of the rows whose words are candidates for a correction."""
         return {name: value for name, value in self.query().items() if name != SOURCE_INDEX}
 
     def corrected_text(self) -> str | None:
-        """Return the text that may have been meant, None for none."""
+        """Return the correction of the text, None if there is none."""
         return did_you_mean(self.catalog, self.text, self.place).value()
 
     def query(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Parameters:
             if index not in indexes:
                 raise BadRequest(f"there is no index {index!r}")
             if values := self.chosen(index):
-                # A facet's own criterion; one that was given besides has to hold for every facet.
+                # The criterion of a facet replaces the index's own one, which still holds for all facets.
                 if index in query:
                     more.append(And({index: query[index]}))
                 query |= self._parsed({index: {"query": values}})
@@ -212,7 +212,7 @@ class Parameters:
         return query | self._sort()
 
     def _parsed(self, query: dict[str, Any]) -> dict[str, Any]:
-        """Return *query*, whose values are text, with the types that the indexes want."""
+        """Return *query*, whose values are strings, with the types that its indexes expect."""
         unparsed = {name: value for name, value in query.items() if not self._has_parser(name)}
         parsed: dict[str, Any] = {name: value for name, value in query.items() if name not in unparsed}
         with parsing():
@@ -222,7 +222,7 @@ class Parameters:
         return parsed | unparsed
 
     def _has_parser(self, name: str) -> bool:
-        """Return whether plone.restapi knows the type of the index *name*; what it does not know takes texts as they are."""
+        """Return whether plone.restapi can parse values of the index *name*; other indexes get the strings unchanged."""
         index = self.catalog._core.translator(name).index
         return queryMultiAdapter((index, self.context, self.request), IIndexQueryParser) is not None
 
@@ -232,7 +232,7 @@ class Parameters:
             raise BadRequest(f"index {name!r} of type {translator.meta_type} cannot be searched")
 
     def _place(self, query: dict[str, Any]) -> list[Expression]:
-        """Restrict *query* to the context, or to ``path_prefix`` in the site; return what a dict cannot say."""
+        """Restrict *query* to the context, or to ``path_prefix`` in the site; return further expressions."""
         if "path" in query:
             return []
         prefix = self._text("path_prefix")
@@ -241,7 +241,7 @@ class Parameters:
             return []
         path = "/".join(getSite().getPhysicalPath()) + "/" + prefix.strip("/")
         query["path"] = path.rstrip("/")
-        # With a slash at its end the folder itself is left out.
+        # With a slash at its end, the folder itself is left out.
         return [Not(Path(query["path"], depth=0))] if prefix.endswith("/") else []
 
     def _sort(self) -> dict[str, Any]:

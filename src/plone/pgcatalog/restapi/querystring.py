@@ -1,6 +1,6 @@
-"""``@querystring-search`` with facet counts: what a search block of Volto needs, in one response.
+"""``@querystring-search`` with facet counts: all that a search block of Volto needs, in one response.
 
-Requests that ask for no facets get plone.restapi's answer as it is.
+Requests without facets get plone.restapi's response unchanged.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ from zope.annotation.interfaces import IAnnotations
 from zope.component import getMultiAdapter
 
 
-#: The most values of a facet that are answered.
+#: Maximum number of values of a facet in a response.
 MOST_VALUES = 1000
 
 
 class Faceted:
-    """Mixed into plone.restapi's services: adds ``facets`` to the answer if the request names some."""
+    """Mixin for plone.restapi's services: adds ``facets`` to the response if the request names some."""
 
     context: Any
     request: Any
@@ -42,19 +42,19 @@ class Faceted:
         answer = self._answer()
         names, ranges, _ = self._wanted()
         if names or ranges:
-            # Where no index of the query is known, there was no search.
+            # There was no search if the query has no known index.
             answer.setdefault("facets", {name: _as_json(Facet()) for name in (*names, *ranges)})
         return answer
 
     def _wanted(self) -> tuple[list[str], dict[str, Any], int]:
-        """Return which facets the request names, which ranges, and how many values of each; those that may be told."""
+        """Return (names of facets, ranges, number of values) of the request, for facets whose values the user may see."""
         data = json_body(self.request)
         names, ranges, limit = _names(data), _ranges(data), _limit(data)
         told = told_facets([*names, *ranges], self.context, self.request)
         return [n for n in names if n in told], {name: of for name, of in ranges.items() if name in told}, limit
 
     def _along(self, results: CatalogSearchResults) -> Fetch[dict[str, Any]]:
-        """Return the facets of *results* as a part of the answer."""
+        """Return a fetch of the facets of *results*, as a part of the response."""
         names, ranges, limit = self._wanted()
         if not names and not ranges:
             return Fetch.of({})
@@ -62,37 +62,37 @@ class Faceted:
         return Fetch(lambda: _part(counted(facets)))
 
     def _answer(self) -> dict[str, Any]:
-        """Return plone.restapi's answer; raises BadRequest for a query that means nothing, where that one is an error."""
+        """Return plone.restapi's response; raises BadRequest for an invalid query, for which plone.restapi fails."""
         try:
             answer: dict[str, Any] = super().reply()  # type: ignore[misc]
         except (*VALUE_ERRORS, AssertionError):
             data = json_body(self.request)
             if (number_in(str(data.get("b_size", 0))) or 0) < 0:
                 raise BadRequest("b_size is a number from 0") from None
-            # An error of anything but the query stays one.
+            # Errors that are not about the query are raised again.
             with parsing():
                 self._results(data)
             raise
         return answer
 
     def _results(self, data: dict[str, Any]) -> Any:
-        """Return the results of the query in *data*, none of which has to be read to count facets."""
+        """Return the results of the query in *data*; they are not read."""
         builder = getMultiAdapter((self.context, self.request), name="querybuilderresults")
-        # As plone.restapi does: a page does not list itself.
+        # As in plone.restapi: a page does not list itself.
         itself = None if IPloneSiteRoot.providedBy(self.context) else {"UID": {"not": self.context.UID()}}
         return builder(query=data["query"], brains=True, sort_on=data.get("sort_on"), custom_query=itself)
 
 
 class FacetedGet(Faceted, QuerystringSearchGet):
-    """The query is JSON in the parameter ``query``."""
+    """The service for GET, with the query as JSON in the parameter ``query``."""
 
 
 class FacetedPost(Faceted, QuerystringSearchPost):
-    """The query is the body."""
+    """The service for POST, with the query in the body."""
 
 
 def _part(facets: Mapping[str, Facet] | None) -> dict[str, Any]:
-    """Return *facets* as a part of the answer; None means that counting takes too long."""
+    """Return *facets* as a part of the response; None means that counting took too long."""
     if facets is None:
         return {"facets": {}, "facets_timed_out": True}
     return {"facets": {name: _as_json(facet) for name, facet in facets.items()}}
@@ -120,5 +120,5 @@ def _limit(data: Mapping[str, Any]) -> int:
 
 
 def _as_json(facet: Facet) -> dict[str, Any]:
-    """Return the values with their numbers of rows, the most frequent first; keys of JSON are texts."""
+    """Return the values with their numbers of rows, the most frequent first; keys are converted to strings for JSON."""
     return {"data": {json_compatible(value): count for value, count in facet.items()}, "truncated": facet.truncated}

@@ -1,4 +1,4 @@
-"""UIDs that services of plone.restapi are going to search for one by one: announced, so that one search reads all."""
+"""UIDs that services of plone.restapi will search for one by one: announced, so that one search reads all."""
 
 from Acquisition import aq_base
 from OFS.interfaces import ITraversable
@@ -12,16 +12,16 @@ from zope.interface import implementer
 from zope.interface import Interface
 
 
-#: Annotation of a request: the objects whose blocks are announced, by their ``id``.
+#: Annotation of a request: the objects whose blocks have been announced, by their ``id``.
 ANNOUNCED = "plone.pgcatalog.announced"
-#: The type of the block that plone.restapi makes of a JSON field that has no blocks.
+#: The type of block by which plone.restapi serializes a JSON field without blocks.
 JSON_FIELD = "jsonfield"
 
 
 @implementer(IBlockFieldSerializationTransformer)
 @adapter(Interface, IPGCatalogLayer)
 class BlockReferences:
-    """Announces the UIDs in all blocks of an object when the first of them is serialized.  Changes no block."""
+    """Announces the UIDs in all blocks of an object when the first of them is serialized; changes no block."""
 
     order = -1000
     block_type = None
@@ -31,11 +31,11 @@ class BlockReferences:
         self.request = request
 
     def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
-        """Return *block* as it is."""
+        """Return *block* unchanged."""
         if block.get("@type") == JSON_FIELD:
             announce(self.context, None, block)
             return block
-        # Each block is given to an adapter of its own.
+        # plone.restapi creates a new adapter for each block.
         announced = IAnnotations(self.request).setdefault(ANNOUNCED, {})
         content = aq_base(self.context)
         if id(content) not in announced and ITraversable.providedBy(self.context):

@@ -1,4 +1,4 @@
-"""``@relations`` and ``@linkintegrity``, with fewer messages: relations, objects and rows are read together."""
+"""``@relations`` and ``@linkintegrity`` with fewer round trips: relations, objects and rows are read together."""
 
 from Acquisition import aq_base
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ from zope.component import queryUtility
 from zope.intid.interfaces import IIntIds
 
 
-#: Upper limit: relations whose objects are loaded together.
+#: Maximum number of relations whose objects are loaded together.
 MOST = 1000
-#: Parameter of the service -> name of that end in the catalog of relations.
+#: Parameter of the service -> column in the catalog of relations.
 ENDS = {"source": "from_id", "target": "to_id"}
 
 
@@ -28,14 +28,14 @@ class RelationsGet(GetRelations):
     """``@relations``, which loads relations and the objects at both ends together."""
 
     def reply(self) -> Any:
-        """Return the answer of plone.restapi."""
+        """Return plone.restapi's response."""
         query = {} if self.request.get("onlyBroken") else self._query()
         if query:
             load_relations(self.context._p_jar, query)
         return super().reply()
 
     def _query(self) -> dict[str, Any]:
-        """Return the query for the relations that the request names by *source*, *target* or *relation*; empty for none."""
+        """Return the query for the request's *source*, *target* and *relation*; {} if they are missing or invalid."""
         intids, query = queryUtility(IIntIds), {}
         if intids is None:
             return {}
@@ -58,7 +58,7 @@ class RelationsGet(GetRelations):
 
 
 def load_relations(jar: Any, query: dict[str, Any]) -> None:
-    """Have *jar*, a ZODB connection, load the first relations that *query* finds, and the objects that they relate."""
+    """Load the first MOST relations of *query*, and the objects that they relate, into *jar*, a ZODB connection."""
     catalog, references = queryUtility(ICatalog), getUtility(IIntIds).refs
     if catalog is None:
         return
@@ -69,15 +69,15 @@ def load_relations(jar: Any, query: dict[str, Any]) -> None:
 
     relations = objects(islice(catalog.findRelationTokens(query), MOST))
     prefetch(jar, zoids(relations))
-    # Not by from_object and to_object, which walk the path to each.
+    # Not by from_object and to_object, which traverse the path of each object.
     ends = objects({number: None for each in relations for number in (each.to_id, getattr(each, "_from_id", None))})
     prefetch(jar, zoids(ends))
-    # A summary tells the state of a workflow.
+    # A summary contains the workflow state.
     prefetch(jar, zoids(map(workflow_history, ends)))
 
 
 def workflow_history(obj: Any) -> Any:
-    """Return the workflow history of *obj*; None if it has none, or is not stored any more, which its reader will meet."""
+    """Return the workflow history of *obj*; None if it has none, or if it is lost, which its reader will notice."""
     try:
         return getattr(aq_base(obj), "workflow_history", None)
     except POSKeyError:
@@ -85,7 +85,7 @@ def workflow_history(obj: Any) -> Any:
 
 
 def zoids(objects: Iterable[Any]) -> list[int]:
-    """Return the oids, as numbers, of the *objects* that are stored, each once."""
+    """Return the distinct oids, as numbers, of the *objects* that are stored."""
     oids = dict.fromkeys(getattr(obj, "_p_oid", None) for obj in objects)
     return [u64(oid) for oid in oids if oid is not None]
 
@@ -94,7 +94,7 @@ class LinkIntegrity(LinkIntegrityGet):
     """``@linkintegrity``, which searches for all *uids* of the request at once."""
 
     def reply(self) -> Any:
-        """Return the answer of plone.restapi."""
+        """Return plone.restapi's response."""
         uids = self.request.form.get("uids", [])
         announce_uids(self.context, uids if isinstance(uids, list) else [uids])
         return super().reply()

@@ -1,4 +1,4 @@
-"""``@pgsearch``, ``@pgsuggest`` and ``@pgsimilar``: what each answers, and hits as its documents."""
+"""The services ``@pgsearch``, ``@pgsuggest`` and ``@pgsimilar``, and hits as their documents."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -59,32 +59,32 @@ import Missing
 import sys
 
 
-#: Metadata columns that every document has, as far as the catalog has them.
+#: Metadata columns of every document, if the catalog has them.
 FIELDS = (
     *("UID", "Title", "Description", "Type", "Subject", "effective", "created", "modified", "start", "end"),
     *("mime_type", "location", "image_field", "image_scales"),
 )
 
 
-#: Annotation of a request: a function that returns, for its results, a fetch of what else its answer has.
+#: Annotation of a request: a function that takes the results and returns a fetch of additions to the response.
 ALONG = "plone.pgcatalog.along"
-#: What a query says of order and size, not of what is found.
+#: Keys of a query that select order and size, not rows.
 WINDOW = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
 
 
 def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
-    """Return *brains* as JSON: plone.restapi's summary."""
+    """Return plone.restapi's summaries of *brains*, as JSON data."""
     return [getMultiAdapter((brain, request), ISerializeToJsonSummary)() for brain in brains]
 
 
 def address(request: Any) -> str:
-    """Return the address that was asked for, with its parameters."""
+    """Return the URL of *request*, with its parameters."""
     query = request["QUERY_STRING"]
     return f"{request['ACTUAL_URL']}?{query}" if query else str(request["ACTUAL_URL"])
 
 
 def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return the metadata columns *names* of *brain* as JSON, those that it has."""
+    """Return the metadata columns *names* of *brain* as JSON data; columns without a value are left out."""
     return {
         name: json_compatible(value)
         for name in names
@@ -95,7 +95,7 @@ def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
 def documents(
     brains: Iterable[Any], request: Any, snippets: Mapping[int, str], highlighter: Highlighter
 ) -> list[dict[str, Any]]:
-    """Return *brains* as JSON: plone.restapi's summary, FIELDS, where it is, and what matched, as HTML."""
+    """Return *brains* as JSON data: plone.restapi's summary, FIELDS, the path, and highlighted matches as HTML."""
     answer = []
     for brain in brains:
         [summary] = summaries([brain], request)
@@ -111,16 +111,16 @@ def documents(
 @implementer(ISerializeToJson)
 @adapter(CatalogSearchResults, IPGCatalogLayer)
 class ResultsSerializer(LazyCatalogResultSerializer):
-    """Plone's answer with a page of results, which is read in the message that counts them.
+    """plone.restapi's response with a page of results; page and total are read in one round trip.  It adds:
 
-    A request with ``snippets=1`` gets what matched in the first MAX_ROWS items as well, and the text that was meant if
-    there is no item with the words.  The first page of a search as the site's gets pages that are near to the question.
+    - with ``snippets=1``: highlighted matches in the first MAX_ROWS items, and a correction if no item has the words
+    - on the first page of a search by the site's settings: pages near to the question
     """
 
     def __call__(self, fullobjects: bool = False) -> Any:
         shown = HypermediaBatch(self.request, ())
         marks = self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter()
-        # Full objects may have results of their own.
+        # Removed, because full objects may have results of their own.
         along = IAnnotations(self.request).pop(ALONG, None)
         with self.lazy_resultset.view.session.batch():
             more = Fetch.of({}) if along is None else along(self.lazy_resultset)
@@ -142,7 +142,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         return answer
 
     def _add_snippets(self, items: list[dict[str, Any]]) -> None:
-        """Add to *items*, the summaries of the page, what matched in them, as HTML."""
+        """Add to *items*, the summaries of the page, their highlighted matches, as HTML."""
         brains = list(HypermediaBatch(self.request, self.lazy_resultset))
         snippets = self.lazy_resultset.snippets(brains[:MAX_ROWS])
         for item, brain in zip(items, brains, strict=True):
@@ -155,7 +155,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         return summary | {"highlighting": {"text": [page.passage]}}
 
     def _meant(self) -> str | None:
-        """Return the text that may have been meant; what was typed may end with the asterisk that Volto adds."""
+        """Return the correction of the text, without the asterisk that Volto appends; None if there is none."""
         criteria = dict(self.lazy_resultset.criteria)
         text = criteria.pop(SOURCE_INDEX, "")
         text = text.get("query") if isinstance(text, Mapping) else text
@@ -165,7 +165,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
 
 
 class SearchGet(Service):
-    """Searches below the context for what the user may see; see the reference for parameters and response."""
+    """Searches below the context for objects that the user may see; parameters and response are in the reference."""
 
     def reply(self) -> dict[str, Any]:
         parameters = Parameters(self.context, self.request)
@@ -176,7 +176,7 @@ class SearchGet(Service):
         if limit:
             results.count_up_to(limit)
         names = list(dict.fromkeys([*parameters.facets, *parameters.conditions]))
-        # The page, the number of hits and the facets go in one message.
+        # The page, the number of hits and the facets are read in one round trip.
         with results.view.session.batch():
             facets = counting(parameters, names, results)
             has_no_words = by_meaning_alone(results)
@@ -219,7 +219,7 @@ class SearchGet(Service):
         return answer
 
     def _passages(self, parameters: Parameters) -> list[dict[str, Any]]:
-        """Return the passages that say most about the search, whatever page of it is asked for."""
+        """Return the passages that match the search best, whichever page is requested."""
         results = parameters.search(parameters.query(), 0, parameters.passages)
         found = passages(results, parameters.passages) if parameters.text else []
         root = "/".join(getSite().getPhysicalPath())
@@ -242,7 +242,7 @@ class SearchGet(Service):
         return {"facet_fields": [self._facet(parameters, name, facet) for name, facet in facets.items()]}
 
     def _facet(self, parameters: Parameters, name: str, facet: Facet) -> list[Any]:
-        """Return [what the facet is, [[value, number of rows], …]]."""
+        """Return [description of the facet, [[value, number of rows], …]]."""
         pairs = matching_values(parameters, name, facet)
         limit = len(pairs) if name in parameters.ranges else parameters.facet_limit(name)
         field = {"name": name, "label": name, "truncated": facet.truncated or len(pairs) > limit}
@@ -250,15 +250,15 @@ class SearchGet(Service):
 
 
 def counting(parameters: Parameters, names: Sequence[str], results: Any) -> FacetCounting | None:
-    """Return the counting of the facets *names*, and of the ranges of *parameters*, in *results*, each without its own criterion.
+    """Return the counting of the facets *names* and the ranges of *parameters* in *results*, each without its own criterion.
 
-    In an open batch it goes in the message of that.  Facets whose values the user may not be told are left out; None if
-    there are no others.
+    In an open batch it is read in the same round trip.  Facets whose values the user may not see are left out; None if no
+    facet is left.
     """
     told = set(told_facets([*names, *parameters.ranges], parameters.context, parameters.request))
     names = [name for name in names if name in told]
     ranges = {name: of for name, of in parameters.ranges.items() if name in told}
-    # One more than wanted would not do where only some of the values are shown.
+    # A limit would not do if only some of the values are shown.
     parted = any(condition.get("p") for condition in parameters.conditions.values())
     limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
     return counting_of(results, names, ranges, limit) if told else None
@@ -272,7 +272,7 @@ def counting_of(results: Any, names: Sequence[str], ranges: Any, limit: int | No
 
 
 def counted(facets: FacetCounting | None) -> Mapping[str, Facet] | None:
-    """Return *facets*; None if counting takes too long."""
+    """Return the counted *facets*; None if counting takes too long."""
     try:
         with bad_values():
             return {} if facets is None else facets.value()
@@ -281,14 +281,14 @@ def counted(facets: FacetCounting | None) -> Mapping[str, Facet] | None:
 
 
 def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[list[Any]]:
-    """Return [value, number of rows] of those values of *facet* that contain what *parameters* look for."""
+    """Return [value, number of rows] for the values of *facet* that contain the text in *parameters*."""
     part = parameters.conditions.get(name, {}).get("p", "").casefold()
     pairs = [[json_compatible(value), count] for value, count in facet.items()]
     return [pair for pair in pairs if part in str(pair[0]).casefold()]
 
 
 class CheckedSearches:
-    """The searches of *catalog*, for a handler of plone.restapi: they refuse what indexes cannot read with BadRequest."""
+    """The searches of *catalog* for a handler of plone.restapi; values that indexes cannot read raise BadRequest."""
 
     def __init__(self, catalog: Any) -> None:
         self.catalog = catalog
@@ -299,7 +299,7 @@ class CheckedSearches:
 
 
 class CheckedHandler(SearchHandler):
-    """Plone's, which answers values that mean nothing with 400 instead of 500."""
+    """plone.restapi's handler; invalid values raise BadRequest (400) instead of an error (500)."""
 
     catalog: Any
 
@@ -308,7 +308,7 @@ class CheckedHandler(SearchHandler):
         self.catalog = CheckedSearches(self.catalog)
 
     def search(self, query: Any = None) -> Any:
-        """Return the answer of plone.restapi; raises BadRequest for a start or a size that is no whole number, too."""
+        """Return plone.restapi's response; raises BadRequest also for a start or a size that is not a whole number."""
         for name in ("b_start", "b_size"):
             number = number_in(str(self.request.form.get(name, 0)))
             if number is None or (name == "b_size" and number < 0):
@@ -321,12 +321,12 @@ class CheckedHandler(SearchHandler):
 
 
 class SiteSearchHandler(CheckedHandler):
-    """Excludes words as the search page does, with the site's stop words."""
+    """A handler that excludes words as the search page does, with the site's stop words."""
 
     def filter_query(self, query: Any) -> Any:
         query = super().filter_query(query)
         if SOURCE_INDEX in query and IPGCatalogTool.providedBy(self.catalog.catalog):
-            # Volto adds an asterisk to what was typed.
+            # Volto appends an asterisk to the typed text.
             query[SOURCE_INDEX] = with_exclusions(query[SOURCE_INDEX], is_completed=True)
         return query
 
@@ -336,18 +336,18 @@ class SiteSearchHandler(CheckedHandler):
 
 
 class SiteSearchGet(SearchGetOfPlone):
-    """``@search``: Plone's own, but for requests that are to search as the site does."""
+    """``@search``: plone.restapi's, extended for requests with the site's search settings."""
 
     def reply(self) -> Any:
         query = unflatten_dotted_dict(self.request.form.copy())
-        # It says how hits are shown (see ResultsSerializer); plone.restapi would log that there is no such index.
+        # An option of ResultsSerializer; plone.restapi would log that there is no such index.
         query.pop("snippets", None)
         handler = SiteSearchHandler if "use_site_search_settings" in query else CheckedHandler
         return handler(self.context, self.request).search(query)
 
 
 class SuggestGet(Service):
-    """Suggests to *query*, what has been typed; the pages are those the user may see."""
+    """Suggests words and pages for the typed text *query*; pages are those that the user may see."""
 
     parameters = Parameters
 
@@ -368,13 +368,13 @@ class SuggestGet(Service):
 
 
 def beginning(catalog: Any, text: str) -> str:
-    """Return a search for titles with all words of *text*, the last of which may be its beginning only; "" without any."""
+    """Return a query for titles with all words of *text*, the last one as a prefix; "" if it has no words."""
     words = query_words(catalog._core.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " "))
     return " AND ".join([*(f'"{word}"' for word in words[:-1]), *(f"{word}*" for word in words[-1:])])
 
 
 class SimilarGet(Service):
-    """Finds what the user may see in the site and is most like the context by its text; parameters as of a search."""
+    """Finds objects in the site whose text is most similar to the context's; parameters as for a search."""
 
     def reply(self) -> dict[str, Any]:
         parameters = Parameters(getSite(), self.request)
@@ -389,9 +389,9 @@ class SimilarGet(Service):
 @implementer(IFieldDeserializer)
 @adapter(IFloat, IDexterityContent, IPGCatalogLayer)
 class NumberDeserializer(DefaultFieldDeserializer):
-    """Takes whole numbers for a field of floating-point ones, as our settings are; plone.restapi's own raises WrongType.
+    """Accepts whole numbers for a float field, as this package's settings are; plone.restapi's own raises WrongType.
 
-    It cannot be for our fields alone: the registry takes no field of another class, and none with a mark of ours.
+    It is registered for all float fields, because the registry accepts neither subclasses nor marked fields.
     """
 
     def __call__(self, value: Any) -> Any:

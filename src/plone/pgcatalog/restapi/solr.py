@@ -1,6 +1,6 @@
-"""``@solr`` in the shape of kitconcept.solr, so that its front-end works, and what tells that front-end of it.
+"""``@solr`` with kitconcept.solr's interface, for its front-end, and the flag by which the front-end detects it.
 
-Not registered where kitconcept.solr is installed: its own service answers there.
+It is not registered if kitconcept.solr is installed, which has its own service.
 """
 
 from collections.abc import Mapping
@@ -29,17 +29,17 @@ import json
 @implementer(ISiteEndpointExpander)
 @adapter(Interface, IPGCatalogLayer)
 class SolrIsThere:
-    """Says in ``@site`` that ``@solr`` is there: without that, the front-end asks ``@search``."""
+    """Reports in ``@site`` that ``@solr`` exists; otherwise the front-end uses ``@search``."""
 
     def __init__(self, context: Any, request: Any) -> None:
-        """Keep nothing: the answer is the same everywhere in the site."""
+        """Ignore the arguments: the result is the same in the whole site."""
 
     def __call__(self, site: dict[str, Any]) -> None:
         site["collective.solr.active"] = True
 
 
 class SolrGet(Service):
-    """Searches for what the user may see; see the reference for parameters and response."""
+    """Searches for objects that the user may see; parameters and response are in the reference."""
 
     def reply(self) -> dict[str, Any]:
         parameters = SolrParameters(self.context, self.request)
@@ -60,7 +60,7 @@ class SolrGet(Service):
         return self._answer(parameters, results) | spelling
 
     def _answer(self, parameters: SolrParameters, results: Any) -> dict[str, Any]:
-        # The page, the number of hits and the facets go in one message.
+        # The page, the number of hits and the facets are read in one round trip.
         with results.view.session.batch():
             facet_counting = counting(parameters, parameters.facets, results)
             total = results.actual_result_count
@@ -79,7 +79,7 @@ class SolrGet(Service):
             "portal_path": "/".join(getSite().getPhysicalPath()),
             "facet_groups": groups,
             "facet_fields": _facet_fields(parameters, facets or {}),
-            # Its front-end logs an error where there is none.
+            # Never empty: the front-end would log an error.
             "layouts": parameters.tab.get("layouts") or ["list"],
             "vocabularies": parameters.settings.get("vocabularies", []),
         }
@@ -91,15 +91,15 @@ class SolrGet(Service):
 
 
 class SolrSuggestGet(SuggestGet):
-    """Suggests as ``@pgsuggest``, where ``extra_conditions`` are true, too."""
+    """Suggestions as of ``@pgsuggest``, filtered by ``extra_conditions``."""
 
     parameters = WithExtraConditions
 
 
 def _document(brain: Any, fields: tuple[str, ...], snippet: str | None, highlighter: Highlighter) -> dict[str, Any]:
-    """Return *brain* as the front-end reads it: scales are JSON in a text, a MIME type is always a text.
+    """Return *brain* in the format of the front-end: scales are JSON in a string, a MIME type is always a string.
 
-    Scales come with the field of an image; a site without plone.volto has no column for its name.
+    The field of an image is read from its scales, because a site without plone.volto has no column for it.
     """
     document = {"mime_type": ""} | columns(brain, fields) | {"path_string": brain.getPath()}
     if scales := document.pop("image_scales", None):
@@ -115,7 +115,7 @@ def _document(brain: Any, fields: tuple[str, ...], snippet: str | None, highligh
 
 
 def _facet_fields(parameters: SolrParameters, facets: Mapping[str, Facet]) -> list[list[Any]]:
-    """Return [the facet as it is configured, [[value, number of rows], …]] of each; values are texts, empty ones left out."""
+    """Return [configuration, [[value, number of rows], …]] of each facet; values are strings, empty ones are left out."""
     fields = []
     for field in parameters.tab.get("facetFields", []):
         if field["name"] in facets:
@@ -126,12 +126,12 @@ def _facet_fields(parameters: SolrParameters, facets: Mapping[str, Facet]) -> li
 
 
 def _text(value: Any) -> str:
-    """Return *value* as it can be sent back in ``facet_conditions``."""
+    """Return *value* as a string that can be sent back in ``facet_conditions``."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _misspellings(typed: str, corrected: str) -> list[str]:
-    """Return each word of *typed* that is another one in *corrected*, and that one behind it."""
+    """Return each word of *typed* that *corrected* replaces, followed by its replacement."""
     before, after = typed.split(), corrected.split()
     if len(before) != len(after):
         return [typed, corrected]
@@ -139,7 +139,7 @@ def _misspellings(typed: str, corrected: str) -> list[str]:
 
 
 def _spellcheck(typed: str, corrected: str, hits: int) -> dict[str, Any]:
-    """Return *corrected* as Solr's spellchecker has it; the frequency of a word is the number of *hits* with it."""
+    """Return *corrected* in the format of Solr's spellchecker; the frequency of each word is the number of *hits*."""
     pairs = _misspellings(typed, corrected)
     words = [
         part
@@ -151,7 +151,7 @@ def _spellcheck(typed: str, corrected: str, hits: int) -> dict[str, Any]:
 
 
 def _as_solr(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of *answer* that Solr itself would give, by their names there."""
+    """Return the parts of *answer* in Solr's own format, under Solr's names."""
     names = {"highlighting": "content", "highlighting_title": "Title", "highlighting_description": "Description"}
     return {
         "facet_counts": {

@@ -1,4 +1,4 @@
-"""What ``@solr`` is asked: the search tabs of the site's settings, and the parameters of a request as queries."""
+"""Input of ``@solr``: the search tabs in the site's settings, and the parameters of a request as queries."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ SCHEMA = {
         },
     },
 }
-#: The tabs whose labels the front-end translates.
+#: The default tabs; their labels are translated by the front-end.
 DEFAULT: dict[str, Any] = {
     "searchTabs": [
         {"label": "All", "query": {}},
@@ -68,7 +68,7 @@ DEFAULT: dict[str, Any] = {
 
 
 class ISolrSettings(Interface):
-    """What ``@solr`` answers."""
+    """The settings of ``@solr``."""
 
     solr = JSONField(
         title=_("Search tabs of a Solr front-end"),
@@ -82,17 +82,17 @@ class ISolrSettings(Interface):
 
 
 def solr_settings() -> dict[str, Any]:
-    """Return the settings of the site, the defaults where it has none."""
+    """Return the settings of the site, or the defaults."""
     record = getUtility(IRegistry).get(RECORD)
     return deepcopy(DEFAULT if record is None else record)
 
 
-#: The ends of a range of dates: the end, and whether it is a value of the range.
+#: Operator of a range of dates -> (which end, whether the end belongs to the range).
 ENDS = {"ge": ("min", True), "gr": ("min", False), "le": ("max", True), "ls": ("max", False)}
 
 
 class WithExtraConditions(Parameters):
-    """Reads ``extra_conditions`` besides what other searches are asked."""
+    """The parameters of a search, and ``extra_conditions``."""
 
     @cached_property
     def indexes(self) -> set[str]:
@@ -112,7 +112,7 @@ class WithExtraConditions(Parameters):
             raise BadRequest(f"there is no index {index!r}")
 
     def _extra_conditions(self) -> Iterator[Expression]:
-        """Yield ``[index, "date-range", {"ge" or "gr", "le" or "ls"}]`` and ``[index, "string", {"in": [value]}]``."""
+        """Yield filters: ``[index, "date-range", {"ge" or "gr", "le" or "ls"}]``, ``[index, "string", {"in": [value]}]``."""
         raw = self._text("extra_conditions")
         try:
             conditions = json_in(raw, is_base64=True) if raw else []
@@ -145,7 +145,7 @@ class WithExtraConditions(Parameters):
 
 
 class SolrParameters(WithExtraConditions):
-    """Reads what kitconcept.solr's front-end sends; raises BadRequest for what it cannot read."""
+    """The parameters of kitconcept.solr's front-end; raises BadRequest for invalid ones."""
 
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)
@@ -172,7 +172,7 @@ class SolrParameters(WithExtraConditions):
         return self._joined(query, [*more, *self._of_tab(self.tab)]) | self._sort()
 
     def tab_query(self, tab: dict[str, Any]) -> dict[str, Any]:
-        """Return the query dict of all that *tab* has, whatever is chosen in facets."""
+        """Return the query dict of all hits of *tab*, without the values chosen in facets."""
         query, more = self._base()
         return self._joined(query, [*more, *self._of_tab(tab)])
 
@@ -182,7 +182,7 @@ class SolrParameters(WithExtraConditions):
             yield And(self._parsed({index: criterion}))
 
     def _base(self) -> tuple[dict[str, Any], list[Expression]]:
-        """Return what holds for all tabs: a query dict, and what a dict cannot say."""
+        """Return the query common to all tabs: a query dict, and expressions that a dict cannot contain."""
         query: dict[str, Any] = {}
         if self.text and self.text != "*":
             query[SOURCE_INDEX] = with_exclusions(self.text)
@@ -193,14 +193,14 @@ class SolrParameters(WithExtraConditions):
         return query, [*self._places(), *self._types(), *self._extra_conditions()]
 
     def _types(self) -> Iterator[Expression]:
-        """A type is known by its name, or by its title."""
+        """Yield the filter by type; a type is given by its name or by its title."""
         if types := self._names("portal_type"):
             yield Or(*(In(index, types) for index in ("portal_type", "Type") if index in self.indexes))
 
-    # -- where
+    # -- places
 
     def _places(self) -> Iterator[Expression]:
-        """Restrict the search to the context, or to ``path_prefix`` in the site; and to its translations."""
+        """Yield filters for the context, or for ``path_prefix`` in the site, and for its translations."""
         site = "/".join(getSite().getPhysicalPath())
         prefix = self._text("path_prefix")
         folder = f"{site}/{prefix.strip('/')}".rstrip("/") if prefix else "/".join(self.context.getPhysicalPath())
@@ -212,7 +212,7 @@ class SolrParameters(WithExtraConditions):
             yield from (Not(Path(path, depth=0)) for path in folders)
 
     def _translations(self, folder: str) -> list[str]:
-        """Return the path *folder* and those of its translations that the user may see."""
+        """Return the path *folder*, and the paths of its translations that the user may see."""
         if "TranslationGroup" not in self.indexes:
             return [folder]
         groups = [brain.TranslationGroup for brain in self.catalog.searchResults(path={"query": folder, "depth": 0})]

@@ -1,1 +1,1 @@
-"""SQL to results: lazy sequences of brains."""
+"""Results of searches: lazy sequences of brains, their rows and the cache."""

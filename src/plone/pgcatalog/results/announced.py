@@ -1,9 +1,9 @@
-"""Rows that a page is going to search for one by one: the first search reads the rows of all.
+"""Batched look-ups of unique values, such as UIDs, that Plone would search for one by one.
 
-A page of Volto refers to others by their UIDs, and Plone searches for each by itself.  The UIDs are announced before.
-The first search for one of them reads the rows of all announced UIDs, with the same other conditions, order and user, in
-one statement.  Announcements end with the snapshot, the rows with the next change of the catalog by the transaction.
-A snapshot may be that of a long script: limits below bound what is kept.
+A page of Volto refers to other objects by UID, and Plone sends a search for each.  If the UIDs are announced before, the
+first of these searches reads the rows of all UIDs in one statement, with its other conditions, order and user.
+Announcements last until the snapshot ends, their rows until the transaction next changes the catalog.  A long script may
+hold a snapshot for hours, so the limits below bound the memory.
 """
 
 from array import array
@@ -23,46 +23,46 @@ from typing import Any
 
 #: Upper limit: values of one source, and values that one statement looks up.
 MOST = 500
-#: Upper limit: sources of a snapshot, and values of all of them.  A source that is one too many replaces all others.
+#: Upper limits per snapshot: sources, and values of all sources.  Exceeding one discards all earlier announcements.
 MOST_SOURCES = 1000
 MOST_VALUES = 5000
-#: Upper limit: rows that come with their metadata.  Rows of a damaged site may share a UID.
+#: Upper limit: rows that are read with their metadata.  In a damaged site many rows may share a UID.
 MOST_ROWS = 2 * MOST
-#: Upper limit: groups of searches with the same other conditions.  A search of a further group reads for itself.
+#: Upper limit: groups of searches with the same other conditions.  A search of a further group runs on its own.
 MOST_GROUPS = 10
 
-#: Value of a column -> the rids of its rows, and the loader that has these rows.
+#: Value of a column -> the rids of its rows, and the loader that holds these rows.
 Found = dict[str, tuple[array[int], RowLoader]]
 
 
 class Announced:
-    """The rows of one catalog that were announced on one snapshot."""
+    """The values announced for one catalog on one snapshot, and the rows read for them."""
 
     def __init__(self) -> None:
         #: name of a column -> values, in the order of the page
         self._values: dict[str, dict[str, None]] = {}
-        #: number of changes, and column, left out metadata, other conditions and order of a search -> its rows by value
+        #: (number of pending changes, (column, excluded keys, key of the query without the value)) -> rows by value
         self._found: dict[tuple[int | None, Hashable], Found] = {}
         #: names of the texts and blocks whose UIDs are announced
         self._sources: set[Hashable] = set()
 
     @classmethod
     def of(cls, session: Any, zoid: int) -> "Announced":
-        """Return the one of the catalog *zoid* in *session*, a ``database.session.Session``."""
+        """Return the announcements of the catalog *zoid* in *session* (``database.session.Session``)."""
         announced: Announced = session.announced.setdefault(zoid, cls())
         return announced
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """The numbers of sources, values and groups of searches that are kept."""
+        """The numbers of sources, values and groups of searches."""
         return len(self._sources), sum(map(len, self._values.values())), len(self._found)
 
     def forget_rows(self) -> None:
-        """Forget the rows: the transaction changes the catalog."""
+        """Discard the rows, because the transaction changes the catalog."""
         self._found.clear()
 
     def is_new(self, source: Hashable) -> bool:
-        """Return whether *source* is named for the first time; None names no source, and is always new."""
+        """Register *source*; return True if it was not registered before.  None means no source, and is always new."""
         if source in self._sources:
             return False
         if len(self._sources) >= MOST_SOURCES:
@@ -72,14 +72,14 @@ class Announced:
         return True
 
     def add(self, part: Predicate) -> None:
-        """Announce searches for each value of *part*, which compares a unique column with one value or with several."""
+        """Announce searches for each value of *part*, a predicate ``=`` or ``= ANY`` on a column with unique values."""
         values = part.values if part.operator == EQUALS else part.values[0]
         if len(values) + self.counts[1] > MOST_VALUES:
             self._forget()
         self._values.setdefault(part.column.name, {}).update(dict.fromkeys(values))
 
     def _forget(self) -> None:
-        """Forget all announcements."""
+        """Discard all announcements and rows."""
         self._values.clear()
         self._sources.clear()
         self._found.clear()
@@ -87,9 +87,9 @@ class Announced:
     def find(
         self, query: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
     ) -> tuple[array[int], RowLoader] | None:
-        """Return the rids of the rows that *query* finds, and the loader that has them; None if it was not announced.
+        """Return the rids of the rows that *query* finds, and the loader that holds them; None if it must run on its own.
 
-        *loader* is the query's own, *held* returns the bitmap of ``CatalogView.page``.
+        *loader* is the query's own; *held* returns the bitmap for ``CatalogView.page``.
         Raises as ``RowsFetch.value``.
         """
         part = query.unique
@@ -98,7 +98,7 @@ class Announced:
         announced, value = self._values.get(part.column.name, {}), part.values[0]
         if value not in announced:
             return None
-        # Two searches with this in common have answers that differ by the value only.
+        # The answers of two searches that have this key in common differ by the value only.
         others = replace(query, where=query.where.changed(lambda each: EVERYTHING if each is part else each)).key
         if others is None:
             return None
@@ -113,19 +113,19 @@ class Announced:
         return found[value]
 
     def loader(self, view: CatalogView, rid: int) -> RowLoader | None:
-        """Return the loader that has the row *rid* as *view* sees it; None if no announced search has found it."""
+        """Return the loader that holds the row *rid* as *view* sees it; None if no announced search has found it."""
         changes = _changes(view)
         groups = [found for (number, _), found in self._found.items() if number == changes]
         return next((loader for found in groups for rids, loader in found.values() if rid in rids), None)
 
 
 def _changes(view: CatalogView) -> int | None:
-    """Return how many changes of the catalog of *view* are pending; None if the transaction has changed nothing."""
+    """Return the number of pending changes in the catalog of *view*; None if the transaction has changed nothing."""
     return None if view.pending is None else view.pending.changes
 
 
 def _read(query: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None) -> Found:
-    """Return the rows of *query* with each of *values* in place of the value of *part*."""
+    """Read the rows of *query* for all *values*, in place of the value of *part*, in one statement; return them by value."""
     view = loader.view
     all_values = any_value(part.column, values)
     where = query.where.changed(lambda each: all_values if each is part else each)

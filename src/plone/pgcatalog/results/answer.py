@@ -1,4 +1,4 @@
-"""What is known of the answer to a query: pure, and shared by the threads of a process."""
+"""The answer to a query as far as it has been read; no I/O.  Answers are immutable, so threads share them."""
 
 from array import array
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from typing import Any
 
 
-#: Bytes of an entry in the cache, besides its rows.
+#: Approximate bytes of a cached answer: of the entry itself, of each row, and of each score.
 ENTRY_BYTES = 1000
 ROW_BYTES = 8
 SCORE_BYTES = 32
@@ -17,9 +17,11 @@ SCORE_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The *ids* of the first rows that match, all of them if ``whole``, and their *scores*.
+    """The *ids* of the first rows of a result, in order, and for a ranked query their *scores*.
 
-    ``total`` is the number of rows that match, limits aside; None while nobody has counted.  There are more than ``least``.
+    - ``whole``: *ids* are all rows of the result
+    - ``total``: the number of rows that match, ignoring the window; None until they are counted
+    - ``least``: more rows than this match, as a count with a limit has found; -1 before such a count
     """
 
     ids: Sequence[int] = ()
@@ -36,25 +38,25 @@ class Answer:
 
     @classmethod
     def of_ids(cls, ids: Sequence[int], size: int | None, total: int | None, least: int) -> "Answer":
-        """Return the answer with the first *size* *ids*, None for all, of *total* rows, more than *least*, as far as known."""
+        """Return the answer with *ids*, read with LIMIT *size* (None: no limit); *total* and *least* as in the class."""
         is_whole = size is None or len(ids) < size
         return cls(ids, (), is_whole, len(ids) if is_whole else total, least)
 
     @property
     def bytes(self) -> int:
-        """About what it takes in memory."""
+        """Approximate size in memory, in bytes."""
         return ENTRY_BYTES + ROW_BYTES * len(self.ids) + SCORE_BYTES * len(self.scores)
 
     def exceeds(self, limit: int | None) -> bool:
-        """Return whether more than *limit* rows are known to match, of which nobody knows the number; None is no limit."""
+        """Return True if more than *limit* rows match and their number is unknown; always False for *limit* None."""
         return limit is not None and self.total is None and self.least >= limit
 
     def with_page(
         self, query: CompiledQuery, rows: Sequence[Sequence[Any]], size: int, total: int | None = None
     ) -> "Answer":
-        """Return the answer to *query* with the next *rows*, (rid, path, score, …), of a page with room for *size*.
+        """Return this answer to *query* extended by the next *rows*, (rid, path, score, …), read with LIMIT *size*.
 
-        *total* is the number of all rows that match, None if the page did not tell.
+        *total* is the number of all rows that match, None if the statement did not count them.
         """
         window, limit, least = query.window, query.count_limit, self.least
         if total is not None and limit is not None and total > limit:
@@ -69,25 +71,25 @@ class Answer:
         return Answer(ids, scores, ended or window.size is not None, total, least)
 
     def with_count(self, counted: int, limit: int | None) -> "Answer":
-        """Return the answer with the number of rows that was *counted*; more than *limit* are only known to exceed it."""
+        """Return this answer with *counted* as ``total``; a number above *limit* only sets ``least``."""
         if limit is not None and counted > limit:
             return replace(self, least=limit)
         return replace(self, total=counted)
 
     def merged(self, newer: "Answer") -> "Answer":
-        """Return what this one and a *newer* one for the same state of the catalog know together."""
+        """Return this answer combined with a *newer* one for the same state: the longer ``ids``, and either ``total``."""
         more, other = (self, newer) if len(self.ids) > len(newer.ids) else (newer, self)
         return more if more.total is not None or other.total is None else replace(more, total=other.total)
 
 
 class Scores:
-    """The scores of the rows of an answer, as ZCatalog's brains have them."""
+    """The scores of the rows of an answer, in the scales of ZCatalog's brains."""
 
     def __init__(self) -> None:
         self._by_rid: dict[int, float] = {}
 
     def of(self, rid: int, answer: Answer) -> tuple[int, int]:
-        """Return the score of the row *rid* of *answer*, and the same normalised to 0..100."""
+        """Return the score of the row *rid* of *answer*, times 1000, and in percent of the best score below that of pins."""
         if len(self._by_rid) != len(answer.ids):
             self._by_rid = dict(zip(answer.ids, answer.scores, strict=True))
         score = self._by_rid[rid]

@@ -1,6 +1,6 @@
-"""Catalog brains: equal to ZCatalog's, but reading their metadata only when touched; and their URLs.
+"""Catalog brains: equal to ZCatalog's, but metadata is read on first access; and their URLs.
 
-The URL of a folder is found once for all brains in it, and for all requests to the same server.
+The URL of a folder is computed once for all brains in it, and for all requests to the same server.
 """
 
 from Acquisition import aq_get
@@ -21,39 +21,39 @@ import re
 
 #: Record fields besides the metadata columns, in ZCatalog's order.
 RECORD_FIELDS = ("data_record_id_", "data_record_score_", "data_record_normalized_score_")
-#: Names that no quoting changes.
+#: Names that URL quoting leaves unchanged.
 _PLAIN = re.compile("[A-Za-z0-9_.-]+")
-#: Requests whose URLs depend on nothing else than what is compared here: those of a server, and of scripts.
+#: Classes of requests whose URLs depend only on the values that ``URLs.url`` compares: of a server, and of scripts.
 _REQUESTS = (WSGIRequest, HTTPRequest)
-#: The virtual root of a request that has none.
+#: The virtual root of a request without virtual hosting.
 _NO_ROOT = ("",)
-#: Folders whose URLs are remembered, of all contexts together, and contexts (any host that somebody asks for is one).
+#: Upper limits of the cache: folders of all contexts together, and contexts (each requested host name is a context).
 SIZE = 10_000
 CONTEXTS = 100
 
-#: What the URLs of a request depend on, and whether they are relative to its server -> folder -> URL.
+#: Context -> folder -> URL.  A context is (server, script, virtual root, whether URLs are relative to the server).
 _contexts: dict[Hashable, dict[str, str]] = {}
 
 
 def contexts() -> int:
-    """Return how many kinds of requests, each with the URLs of its folders, are remembered."""
+    """Return the number of contexts in the cache of URLs."""
     return len(_contexts)
 
 
 class PGCatalogBrain(AbstractCatalogBrain):
     """One row of a result.
 
-    Metadata columns are attributes and items (by name or position); they are decoded on first access, from the row
-    that *loader* (``results.loader.RowLoader``) reads together with its neighbours, or from *row* (``results.rows.Row``).
+    Metadata columns are attributes and items (by name or position), decoded on first access: from *row*
+    (``results.rows.Row``), else from the row that *loader* (``results.loader.RowLoader``) loads with its neighbours.
     """
 
-    # Not Record's, which takes the values of all columns.
+    # Not Record's, which expects the values of all columns.
     __new__ = Base.__new__
 
     def __init__(self, loader: Any, rid: int, score: Any = 1, normalized: Any = 1, row: Any = None):
         attributes = self.__dict__
         if row is not None:
-            # What other brains of the row have decoded already.
+            # Values that other brains of the row have decoded.
             attributes.update(row.values)
             attributes["_row"] = row
         attributes["_loader"] = loader
@@ -95,7 +95,7 @@ class PGCatalogBrain(AbstractCatalogBrain):
         return url
 
     def getObject(self, REQUEST: Any = None) -> Any:
-        """Return the object for this record; None, or an error, as ZCatalog's brains"""
+        """Return the object for this record; None or an error in the same cases as ZCatalog's brains"""
         self._loader.prefetch(self.data_record_id_)
         return super().getObject(REQUEST)
 
@@ -104,7 +104,7 @@ class PGCatalogBrain(AbstractCatalogBrain):
         self._loader.prefetch(self.data_record_id_)
         return super()._unrestrictedGetObject()
 
-    # Functions of ``Record`` work on these brains, too: a patch may have kept one of them.
+    # Methods of ``Record`` must work on these brains, too: a patch may hold a reference to one.
 
     @property
     def __schema__(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class PGCatalogBrain(AbstractCatalogBrain):
         self.__setstate__(values)
 
     def __setstate__(self, data: tuple[Any, ...]) -> None:
-        """Take the values of all columns: what a copy gets."""
+        """Set the values of all columns, as for a copy."""
         self.__dict__.update(zip(self.__record_schema__, data, strict=True))
 
     def __getitem__(self, key: Any) -> Any:
@@ -147,23 +147,23 @@ def _value(brain: PGCatalogBrain, name: str) -> Any:
 
 
 def _read(brain: PGCatalogBrain, name: str) -> Any:
-    """Return the value of the column *name*, which *brain* has not read yet."""
+    """Read the value of the column *name* from the row of *brain*, store it as an attribute, and return it."""
     attributes = brain.__dict__
     try:
         row = attributes.get("_row")
         if row is None:
             row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
-            # What other brains of the row have decoded already.
+            # Values that other brains of the row have decoded.
             attributes.update({**row.values, **attributes})
         value = attributes[name] = row.value(name)
     except AttributeError as error:
-        # Acquisition would take the site's attribute of this name.
+        # On AttributeError, Acquisition would return the site's attribute of this name.
         raise RuntimeError(f"metadata {name!r} cannot be read") from error
     return value
 
 
 dispatch(PGCatalogBrain, AbstractCatalogBrain, ("getPath", "getURL"))
-#: Methods that are faster than inherited ones: name -> the inherited one as it is without a patch, None if there is one already.
+#: Methods with a faster version here: name -> the inherited method, None if it was patched before this import.
 _STOCK = {
     name: None if is_patched(AbstractCatalogBrain, name) else getattr(AbstractCatalogBrain, name)
     for name in ("getPath", "getURL", "__getattr__", "__getitem__", "__setattr__", "__setitem__")
@@ -173,17 +173,17 @@ _STOCK_PATH = _STOCK["getPath"]
 
 
 def brain_class(mixin: type, names: tuple[str, ...]) -> type[PGCatalogBrain]:
-    """Return the class of brains with the columns *names* that also are *mixin*, whose methods count less than a brain's own."""
+    """Return the class of brains with the columns *names* and the second base class *mixin*."""
     patches = [(n, now) for n, stock in _STOCK.items() if (now := getattr(AbstractCatalogBrain, n)) is not stock]
     return _brain_class(mixin, names, tuple(patches))
 
 
 @lru_cache
 def _brain_class(mixin: type, names: tuple[str, ...], patches: tuple[tuple[str, Any], ...]) -> type[PGCatalogBrain]:
-    """Return that class, with *patches*, (name, function), of inherited methods in place of ours."""
+    """Build the class for ``brain_class``, with *patches*, (name, function), of inherited methods in place of ours."""
     schema = {name: i for i, name in enumerate((*names, *RECORD_FIELDS))}
     metaclass: Any = type(PGCatalogBrain)
-    # Under the name of ZCatalog's, by which others tell a brain.
+    # The name of ZCatalog's class, by which add-ons recognize a brain.
     cls: type[PGCatalogBrain] = metaclass(
         "mybrains", (PGCatalogBrain, mixin), {**dict(patches), "__record_schema__": schema}
     )
@@ -191,10 +191,10 @@ def _brain_class(mixin: type, names: tuple[str, ...], patches: tuple[tuple[str, 
 
 
 class URLs:
-    """Answers for ``request.physicalPathToURL``, and remembers the URLs of folders."""
+    """Computes the same URLs as ``request.physicalPathToURL``, and caches the URLs of folders."""
 
     def __init__(self) -> None:
-        #: the request that is asked, None for one of another kind, and what its URLs depend on
+        #: the last request, None if it is of another class than _REQUESTS, and the values that its URLs depend on
         self._request: Any = None
         self._server: Any = None
         self._script: list[str] = []
@@ -203,8 +203,8 @@ class URLs:
         self._relative: dict[str, str] = {}
 
     def url(self, request: Any, path: str, relative: Any = 0) -> str:
-        """Return what ``request.physicalPathToURL(path, relative)`` returns."""
-        # For each brain of a page: nothing is called that need not be.
+        """Return ``request.physicalPathToURL(path, relative)``."""
+        # This runs for each brain of a page, so it avoids calls.
         if (
             request is not self._request
             or request.other.get("SERVER_URL") != self._server
@@ -219,7 +219,7 @@ class URLs:
         return f"{known}/{name}" if _PLAIN.fullmatch(name) else f"{known}/{quote(name)}"
 
     def _begin(self, request: Any) -> None:
-        """Take up the URLs that are known of a request like this one."""
+        """Use the cached URLs of the contexts of *request*; an unknown class of requests has none."""
         self._request = None
         self._absolute, self._relative = {}, {}
         if type(request) not in _REQUESTS:
@@ -234,7 +234,7 @@ class URLs:
         self._absolute, self._relative = (_contexts.setdefault((*context, relative), {}) for relative in (False, True))
 
     def _of_new_folder(self, request: Any, path: str, relative: Any) -> str:
-        """Return the URL of *path*; remember that of its folder, if it lies in the virtual root."""
+        """Return the URL of *path*; cache the URL of its folder, if the folder lies in the virtual root."""
         folder, slash, name = path.rpartition("/")
         if self._request is None or not slash or folder.count("/") + 1 < len(self._root):
             url: str = request.physicalPathToURL(path, relative)

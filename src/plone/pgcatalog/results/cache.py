@@ -1,8 +1,8 @@
-"""The process's cache: one for all threads and catalogs, bounded by bytes; what was not used for long goes first.
+"""The process's cache: one for all threads and catalogs, limited in bytes, evicts the least recently used entries.
 
-A key begins with its kind, one of ``KINDS``.  Answers (hits, facets, values) have a ``Stamp`` next: only transactions
-whose snapshot shows that state find them, so nothing is invalidated, and answers of earlier states fall out in time.
-Rows outlive states: a row says itself for which version, and for which state, it is right (``results.rows.Row``).
+A key begins with its kind, one of ``KINDS``.  In keys of answers (hits, facets, values) a ``Stamp`` follows: only
+transactions whose snapshot has this state find them, so they need no invalidation, and old ones are evicted in time.
+Rows outlive states: each row has the version and the state for which it is right (``results.rows.Row``).
 """
 
 from collections import Counter
@@ -22,9 +22,9 @@ import threading
 HITS = "hits"
 #: (FACETS, stamp, SQL, values)
 FACETS = "facets"
-#: (VALUES, stamp, name of the index, whether with the numbers of rows)
+#: (VALUES, stamp, name of the index, whether numbers of rows are included)
 VALUES = "values"
-#: (ROWS, source, rid); the source is a text of the history, the catalog, and the keys of idx that are excluded
+#: (ROWS, source, rid); the source is a text of the history, the catalog, and the excluded keys of idx
 ROWS = "rows"
 KINDS = (HITS, FACETS, VALUES, ROWS)
 
@@ -32,18 +32,18 @@ Key = tuple[Any, ...]
 #: Key -> value and its bytes, the least recently used first.
 Entries = OrderedDict[Key, tuple[Any, int]]
 
-#: Bits of the bitmap that says which rows of a source are there with their idx: that of a row is its rid modulo BITS.
-#: Another row may have the same one: whoever needs a row that is taken for known reads it once more.
+#: Number of bits in the bitmap of a source's cached rows with idx; the bit of a row is its rid modulo BITS.
+#: Rows may share a bit: a row that only seems to be cached is read by a second statement.
 BITS = 65_536
 
-#: Answers have this part of the room for sure, and no single entry gets more.
+#: Answers are guaranteed this fraction (1/8) of the limit, and no single entry may be larger.
 SHARE = 8
 
 
 class Stamp(NamedTuple):
-    """One state of one catalog: of which opened database, of which tool, which relation, at which generation.
+    """The name of one state of one catalog: opened database, oid of the tool, relation, generation and *tid*.
 
-    *tid* is the transaction that made it: a database that has lost transactions counts generations a second time.
+    *tid* is the transaction that created the state: a database that has lost transactions repeats generations.
     """
 
     database: int
@@ -55,7 +55,7 @@ class Stamp(NamedTuple):
 
 @dataclass
 class Count:
-    """Bytes of the entries of one kind, how often one of them was there, and how often not."""
+    """Bytes of the entries of one kind, and numbers of hits and misses."""
 
     bytes: int = 0
     hits: int = 0
@@ -63,16 +63,16 @@ class Count:
 
 
 def has_idx(row: Any) -> bool:
-    """Return whether *row*, None for none, has its idx."""
+    """Return True if *row* is a row with its idx, False for None."""
     return row is not None and row.idx is not None
 
 
 class ResultCache:
-    """Keeps values with their sizes up to *limit* bytes in all, none larger than an eighth of it; safe for threads.
+    """Cache of values with their sizes, of *limit* bytes in all; no value is larger than an eighth of it.  Thread-safe.
 
-    Rows, and answers, may use what the other ones leave.  Answers have an eighth of the room for sure, which whoever reads a
-    whole site leaves them, and rows the rest: most answers count for a minute, or until the next commit, and would push out
-    the rows that each navigation shows.  ``counts`` has a ``Count`` for each kind.
+    Rows and answers may use the room that the others leave.  Answers are guaranteed an eighth, even if a loop reads a whole
+    site.  Rows are guaranteed the rest: most answers are valid for a minute, or until the next commit, and would evict the
+    rows that each navigation shows.  ``counts`` has a ``Count`` for each kind.
     """
 
     def __init__(self, limit: int) -> None:
@@ -82,14 +82,14 @@ class ResultCache:
         self.counts = {kind: Count() for kind in KINDS}
         self._answers: Entries = OrderedDict()
         self._rows: Entries = OrderedDict()
-        #: source -> rid -> row: the same once more, to be found quickly
+        #: source -> rid -> row: the same rows again, for fast look-ups
         self._sources: dict[str, dict[int, Any]] = {}
-        #: source -> how many of its rows have their idx
+        #: source -> number of its rows with their idx
         self._with_idx: Counter[str] = Counter()
         #: source -> bitmap of BITS
         self._bitmaps: dict[str, bytearray] = {}
         self._lock = threading.Lock()
-        #: opened database -> catalog -> bytes that the settings of its site ask for
+        #: opened database -> catalog -> limit in bytes by the settings of its site
         self._limits: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
 
     def _part(self, key: Key) -> Entries:
@@ -102,7 +102,7 @@ class ResultCache:
         return key in self._part(key)
 
     def get(self, key: Key) -> Any:
-        """Return the value of *key*, None if there is none; it is counted."""
+        """Return the value of *key*, None if there is none; count a hit or a miss."""
         with self._lock:
             value, _ = self._answers.get(key, (None, 0))
             if value is not None:
@@ -111,33 +111,33 @@ class ResultCache:
         return value
 
     def rows(self, source: str) -> Mapping[int, Any]:
-        """Return the rows of *source* by rid, to be looked at without a lock.
+        """Return the rows of *source* by rid; reading them needs no lock.
 
-        Whoever uses one sets its ``used``: it is spared once when room is needed.  A page looks up each of its rows, and by
-        ``get`` that would be a twentieth of a page that is known (12 of 240 microseconds for 25 rows).
+        A caller that uses a row sets its ``used``, which spares it once from eviction.  With ``get``, the look-ups would
+        take a twentieth of the time of a cached page (12 of 240 µs for 25 rows).
         """
         return self._sources.setdefault(source, {})
 
     def rows_with_idx(self, source: str) -> int:
-        """Return how many rows of *source* there are with their idx."""
+        """Return the number of rows of *source* with their idx."""
         return self._with_idx[source]
 
     def bitmap(self, source: str) -> bytes:
-        """Return BITS // 8 bytes that say which rows of *source* are there with their idx."""
+        """Return the bitmap of the rows of *source* with their idx: BITS // 8 bytes, or none for an unknown source."""
         return bytes(self._bitmaps.get(source, ()))
 
     def count(self, kind: str, hits: int, misses: int) -> None:
-        """Count *hits* and *misses* of entries of one *kind*."""
+        """Add *hits* and *misses* to the counts of *kind*."""
         count = self.counts[kind]
         with self._lock:
             count.hits += hits
             count.misses += misses
 
     def put(self, key: Key, value: Any, size: int, yields: bool = False) -> None:
-        """Keep *value*, of *size* bytes, in place of what *key* had; one that is too large is not kept.
+        """Store *value*, of *size* bytes, in place of any former value of *key*; a value that is too large is not stored.
 
-        A row that *yields* is not kept, and what its key had stays, if there is no room and the next one to go was used, which
-        spares that one once.  Raises KeyError for an unknown kind.
+        With *yields* nothing is stored, and a former value stays, if there is no room and the row to evict next was used;
+        that row is then spared once.  Raises KeyError for an unknown kind.
         """
         entries = self._part(key)
         with self._lock:
@@ -157,9 +157,9 @@ class ResultCache:
                 self._forget(key)
 
     def set_limit(self, database: Any, catalog: int, megabytes: float) -> None:
-        """Let the settings of the tool *catalog* ask for *megabytes*, 0 for no cache.
+        """Set the limit for the tool *catalog* of *database* to *megabytes*, 0 for no cache.
 
-        The largest number counts that any catalog of an opened *database* asks for.
+        The largest limit of all catalogs of opened databases applies.
         """
         limit = int(megabytes * 2**20)
         if self._limits.get(database, {}).get(catalog) == limit:
@@ -180,7 +180,7 @@ class ResultCache:
             self._forget(key)
 
     def _spares_oldest(self) -> bool:
-        """Return whether the row that would go next was used: then another one is next, unless this one is used again."""
+        """Spare the row to evict next, and return True, if it was used: move it to the end, and clear its ``used``."""
         key = next(iter(self._rows), None)
         if key is None or not self._rows[key][0].used:
             return False
@@ -204,13 +204,13 @@ class ResultCache:
             self._mark(key[1], key[2], False)
 
     def _mark(self, source: str, rid: int, is_there: bool) -> None:
-        """Set the bit of the row *rid* in the bitmap of *source*."""
+        """Set the bit of the row *rid* in the bitmap of *source* to *is_there*."""
         bitmap = self._bitmaps.setdefault(source, bytearray(BITS // 8))
         byte, bit = divmod(rid % BITS, 8)
         bitmap[byte] = bitmap[byte] & ~(1 << bit) | is_there << bit
 
     def clear(self, kind: str | None = None) -> None:
-        """Forget the entries of *kind*; None for everything."""
+        """Remove the entries of *kind*; None for all kinds."""
         with self._lock:
             for entries in (self._answers, self._rows) if kind is None else (self._part((kind,)),):
                 for key in [key for key in entries if kind in (None, key[0])]:
@@ -220,5 +220,5 @@ class ResultCache:
 
 @cache
 def result_cache() -> ResultCache:
-    """Return the process's cache; its size is what settings say when it is first wanted, until a catalog asks for another."""
+    """Return the process's cache; its limit is the default, or the environment's, until a catalog sets another one."""
     return ResultCache(int(result_cache_mb() * 2**20))

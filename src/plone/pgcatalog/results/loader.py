@@ -1,4 +1,4 @@
-"""Finds the rows of a result, in the process's cache or by SQL: in batches, when one of them is touched."""
+"""Loads the rows of a result in batches, on first access, from the process's cache or by SQL."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -20,41 +20,41 @@ from typing import Any
 
 #: Rows whose idx is loaded together.
 IDX_BATCH = 50
-#: The part of a catalog's rows that a process has to have to leave metadata, and paths, out of what it reads.
+#: Share of a catalog's rows that must be cached for statements to leave out metadata and paths.
 MOST_ROWS = 0.9
-#: Rows of a catalog in which a count brings rows.
+#: In a catalog with at most this many rows, a count also reads the first rows.
 SMALL_CATALOG = 2000
-#: How many rows with their idx take as long as another round trip.
+#: Number of rows whose idx takes as long to read as a round trip.
 ROUND_TRIP_ROWS = 25
-#: Upper limit: sequential reads double the batch up to this.
+#: Upper limit of a batch, which doubles during sequential reads.
 MOST_IDX = 800
-#: Upper limit of the rows whose versions are compared to learn paths: the path alone takes less of the database.
+#: Upper limit of rows whose versions are compared to confirm their paths: for more, reading the paths is cheaper.
 MOST_CONFIRMED = 5000
-#: Upper limit of the rows whose path is loaded together.
+#: Rows whose path is loaded together.
 PATH_BATCH = 500
 
 
 class Neighbours:
-    """Which rows of a result, in the order of its *rids*, are loaded together with one of them."""
+    """Selects the rows of a result, in the order of its *rids*, that are loaded together with one of them."""
 
     def __init__(self, rids: Sequence[int]) -> None:
         self.rids = rids
         self._slices: dict[int, Sequence[int]] = {}
         self._position: dict[int, int] = {}
-        #: how many rows the last batch had, and which place of the result is behind it, None before the first
+        #: number of rows in the last batch, and the position behind it in the result; None before the first batch
         self._size = IDX_BATCH
         self._end: int | None = None
 
     def expect(self, rids: Sequence[int]) -> None:
-        """Note that *rids* will probably be wanted together."""
+        """Note that the rows *rids* will probably be read together."""
         if len(rids) <= IDX_BATCH:
             self._slices.update(dict.fromkeys(rids, rids))
 
     def of(self, rid: int, lacking: Callable[[Sequence[int]], Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
-        """Return those to load with *rid*, and those behind that will probably be wanted next.
+        """Return the rids of the batch to load with *rid*, and the rids behind it that will probably be read next.
 
-        They are more and more as long as somebody reads on behind the last ones; rows in between that are known, of which
-        *lacking* returns none, needed no batch.
+        The batch doubles while a caller reads on behind the last one.  *lacking* returns the rids whose rows are not loaded;
+        loaded rows between two batches do not count as a gap.
         """
         wanted = self._slices.get(rid)
         if wanted is not None:
@@ -70,7 +70,7 @@ class Neighbours:
         return self.rids[at : self._end], self.rids[self._end : self._end + MOST_IDX]
 
     def following(self, rid: int, size: int) -> Sequence[int]:
-        """Return *rid* and those behind it in its slice, else in the result, *size* at most."""
+        """Return at most *size* rids from *rid* on, of its slice if there is one, else of the result."""
         rids = self._slices.get(rid) or self.rids
         try:
             at = list(rids).index(rid)
@@ -79,33 +79,33 @@ class Neighbours:
         return rids[at : at + size]
 
     def batch(self, rid: int, size: int) -> Sequence[int]:
-        """Return the batch of *size* rows that has *rid*, counted from the first row."""
+        """Return the rids of the batch that contains *rid*, if the result is divided into batches of *size* rows."""
         at = self._at(rid)
         return [rid] if at is None else self.rids[at - at % size :][:size]
 
     def _at(self, rid: int) -> int | None:
-        """Return the place of *rid* in the result."""
+        """Return the position of *rid* in the result, None if it is not there."""
         if len(self._position) != len(self.rids):
             self._position = {r: i for i, r in enumerate(self.rids)}
         return self._position.get(rid)
 
 
 def is_small_catalog(view: CatalogView) -> bool:
-    """Return whether the catalog of *view* has at most SMALL_CATALOG rows."""
+    """Return True if the catalog of *view* has rows, and at most SMALL_CATALOG."""
     return 0 < view.rows <= SMALL_CATALOG
 
 
 def without_idx(rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
-    """Return those of *rids* that *rows* does not have with their idx."""
+    """Return the *rids* whose row is not in *rows*, or has no idx there."""
     return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
 
 
 class RowLoader:
-    """Finds the rows with the *rids* of a result: in the process's cache, or by SQL.
+    """Loads the rows with the *rids* of a result, from the process's cache or by SQL.
 
-    A row of the cache is used when a statement has told that the snapshot has the same version, or when its ``stamp`` is
-    that of the snapshot.  What is pending, and what was read when the transaction saw another state than the result's, is
-    the loader's own.  *excluded_keys* are keys of idx that no brain asks for.
+    A cached row is used if a statement has confirmed its version for the snapshot, or if its ``stamp`` is the snapshot's.
+    Pending rows, and rows read while the transaction saw another state than the result's, stay private to the loader.
+    *excluded_keys* are keys of idx that no brain reads.
     """
 
     def __init__(self, view: CatalogView, rids: Sequence[int], excluded_keys: Sequence[str] = ()) -> None:
@@ -117,24 +117,24 @@ class RowLoader:
         #: the request of the result's brains
         self.request: Any = None
         self._stamp: Stamp | None = None
-        #: rid -> row in the state of the catalog that the stamp names
+        #: rid -> row in the state of the stamp
         self._stamped: dict[int, Row] = {}
-        #: rid -> row as the transaction saw it in another state, or with changes of its own
+        #: rid -> row in another state, or with pending changes
         self._own: dict[int, Row] = {}
         self._prefetched: set[int] = set()
 
     def share(self, stamp: Stamp) -> None:
-        """Share the rows that are right in the state *stamp* with other results."""
+        """Share rows with other results of the state *stamp*; only the first call counts."""
         if self._stamp is None:
             self._stamp = stamp
 
     @property
     def rows(self) -> dict[int, Row]:
-        """The rows that are right in what the transaction sees now, by rid; some have no idx yet."""
+        """The loaded rows of the state that the transaction sees now, by rid; some have no idx yet."""
         return self._stamped if self.view.is_current(self._stamp) else self._own
 
     def held(self, rid: int) -> Row | None:
-        """Return the row *rid* if it is here with its idx."""
+        """Return the row *rid* if it is loaded with its idx, else None."""
         row = self.rows.get(rid)
         return None if row is None or row.idx is None else row
 
@@ -142,16 +142,16 @@ class RowLoader:
 
     @property
     def store(self) -> RowStore:
-        """The catalog's rows in the cache."""
+        """The cached rows of the catalog."""
         history = self.view.session.history.number
         return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
 
     def has_most(self) -> bool:
-        """Return whether the cache has MOST_ROWS of the catalog."""
+        """Return True if the cache has at least the share MOST_ROWS of the catalog's rows."""
         return 0 < MOST_ROWS * self.view.rows <= self.store.count
 
     def find(self, rids: Iterable[int]) -> dict[int, Row]:
-        """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""
+        """Add the rows, or paths, of *rids* that are cached for the state of the result to ``rows``; return ``rows``."""
         rows, stamp, hits = self.rows, self._stamp, 0
         if rows is not self._stamped:
             return rows
@@ -173,12 +173,12 @@ class RowLoader:
             result_cache().count(ROWS, hits, 0)
         return rows
 
-    # -- what statements have brought
+    # -- rows from statements
 
     def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> None:
-        """Take what was *found*: (rid, path, score) and, for a page with versions, a text of ``CatalogView.idx_texts`` or None.
+        """Store the rows *found*: (rid, path, score) and, for a page with versions, a text as of ``idx_texts`` or None.
 
-        The process keeps these rows for other results if they are to *share*.
+        With *share* they are cached for other results.
         """
         if len(found[0]) > 3 and found[0][3] is not None:
             self._take([(row[0], row[1], row[3]) for row in found], share)
@@ -187,7 +187,7 @@ class RowLoader:
         self.place([(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None])
 
     def place(self, found: Sequence[tuple[int, str]]) -> None:
-        """Take the paths *found*, (rid, path) pairs, of rows without one."""
+        """Store the paths *found*, (rid, path) pairs, for rows without a path."""
         rows, stamp, store = self.rows, self._stamp, self.store
         new = []
         for rid, path in found:
@@ -207,9 +207,9 @@ class RowLoader:
         store.put(new, len(found) > IDX_BATCH)
 
     def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True, yields: bool = False) -> None:
-        """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep`` and ``RowStore.put``.
+        """Store the rows *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep`` and ``RowStore.put``.
 
-        Rows that the cache has in the same version are the right ones.  The others have no idx if the text has none.
+        A cached row of the same version is reused.  Another row is stored without idx if the text has none.
         """
         rows, store = self.rows, self.store
         stamp = self._stamp if rows is self._stamped else None
@@ -230,7 +230,7 @@ class RowLoader:
             store.put(new, yields)
 
     def _use(self, rid: int, row: Row, rows: dict[int, Row]) -> None:
-        """Put *row*, which is the right one, into *rows*."""
+        """Put *row* into *rows*, with the path that is already there."""
         seen = rows.get(rid)
         if seen is not None and seen.path is not None and seen.path != row.path:
             # The transaction has moved the object.
@@ -240,7 +240,7 @@ class RowLoader:
     # -- paths
 
     def path(self, rid: int) -> str:
-        """Return the path of the row *rid*, "" for one that the transaction has removed; raises RowGone."""
+        """Return the path of the row *rid*, "" if the transaction has removed the row; raises RowGone."""
         path = self._path(rid)
         if path is None:
             self._load_paths(self.neighbours.batch(rid, PATH_BATCH))
@@ -250,19 +250,19 @@ class RowLoader:
         return path or ""
 
     def _gone(self, rid: int) -> RowGone:
-        """Return the error for the row *rid*, which the snapshot has not, and forget the answers: others may list it, too."""
+        """Clear the cache, whose answers may list the missing row *rid*; return the error to raise."""
         result_cache().clear()
         return RowGone(rid)
 
     def paths(self, rids: Sequence[int]) -> list[str]:
-        """Return the paths of the rows *rids*, "" for those that are gone."""
+        """Return the paths of the rows *rids*, "" for a row that is gone."""
         self._load_paths(rids)
         return [self._path(rid) or "" for rid in rids]
 
     def _load_paths(self, rids: Sequence[int]) -> None:
         self.find(rids)
         wanted = [rid for rid in rids if self._path(rid) is None]
-        # What is committed does not say where the transaction has moved an object.
+        # A committed row does not have the path to which the transaction has moved its object.
         held = self.store.get_whole(wanted) if self.view.is_committed else {}
         if ROUND_TRIP_ROWS < len(held) <= MOST_CONFIRMED:
             self._read((), held)
@@ -291,9 +291,9 @@ class RowLoader:
         return row
 
     def _load(self, rids: Sequence[int], ahead: Sequence[int] = ()) -> None:
-        """Have the rows *rids* with their idx; of those *ahead* what the cache knows is confirmed by the way."""
+        """Load the rows *rids* with their idx; in the same statement, confirm the cached rows among *ahead*."""
         if not self.view.is_committed:
-            # What is committed of a row says where it was before the transaction moved it.
+            # A committed row has the path from before the transaction moved its object.
             self._load_paths(rids)
         rids = without_idx(self.find(rids), rids)
         if rids:
@@ -309,14 +309,14 @@ class RowLoader:
             committed = None if row is None or row.idx is None else row
             pending = None if is_committed else self.view.pending_idx(rid, committed.data if committed else None)
             if is_committed and (row is None or row.version is None):
-                # No statement has found it: it is gone.
+                # No statement has returned the row: it is gone.
                 continue
             if pending is not None or committed is None:
-                # A row of its own: others share the committed one.
+                # A private row: other results share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
 
     def _read(self, rids: Sequence[int], held: Mapping[int, Row]) -> None:
-        """Take the committed rows *rids*, and those that are *held*: of these, what has changed is read."""
+        """Read the committed rows *rids*, and the rows of *held*, cached rows by rid, whose version has changed."""
         if not rids and not held:
             return
         versions = {rid: row.version or "" for rid, row in held.items()}
@@ -329,13 +329,13 @@ class RowLoader:
                 row.confirm(stamp)
                 self._use(rid, row, rows)
         result_cache().count(ROWS, len(held) - len(changed.intersection(held)), 0)
-        # One without a path is gone.
+        # A row without a path is gone.
         self._take((row for row in found if row[1] is not None), yields=len(rids) + len(held) > IDX_BATCH)
 
     # -- objects
 
     def prefetch(self, rid: int) -> None:
-        """Have the objects of the row *rid* and of those behind it loaded together, if nobody has asked for it yet."""
+        """Load the objects of the row *rid* and of the rows behind it together, unless this was done before."""
         size = batch_size()
         if rid in self._prefetched or not size:
             return

@@ -1,4 +1,4 @@
-"""Sorting by indexes that have no column: getObjPositionInParent lives in the folders, not in the catalog."""
+"""Sorting in Python by indexes that SQL cannot sort by, such as getObjPositionInParent: folders hold its values."""
 
 from Acquisition import aq_base
 from array import array
@@ -33,10 +33,10 @@ def sorted_rids(
 ) -> array[int]:
     """Return *rids*, the rows of *view* with these *paths*, in the Python sort of *query*, as ZCatalog's sortResults does.
 
-    *lookup* finds the translator of an index.  Ties keep their order.  Rows without a key drop out:
+    *lookup* returns the translator of an index.  The sort is stable.  Rows without a key are dropped:
 
-    - by any index, in a limited search or if the first index is one of positions
-    - by the first index, else; rows without a key in a further one come before the others
+    - for any index, in a limited search or if the first index holds positions
+    - otherwise for the first index only; rows without a key in a further index come first
     """
     rows: list[Any] = list(zip(rids, paths, strict=True))
     needs_all = query.window.size is not None or is_of_positions(lookup(query.python_sort[0][0]))
@@ -44,26 +44,26 @@ def sorted_rids(
         keys = document_keys(view, lookup(name), rows)
         if needs_all or number == 0:
             rows = [row for row in rows if row[0] in keys]
-        # None sorts before values, as in ZCatalog; rows come ordered by rid, which breaks the ties.
+        # None sorts before values, as in ZCatalog; rows are ordered by rid at first, which breaks ties.
         rows.sort(key=partial(_rank, keys), reverse=reverse)
     return array("q", [rid for rid, _ in rows])
 
 
 def _rank(keys: Any, row: Any) -> tuple[bool, bool, Any]:
-    """Return the rank of *row* among others by *keys*, rid to sort key."""
+    """Return the key to sort *row*, (rid, path), by *keys*, rid -> key: rows without a key first, then rows with None."""
     key = keys.get(row[0])
     return row[0] in keys, key is not None, key
 
 
 def is_of_positions(translator: IndexTranslator) -> bool:
-    """Return True if *translator* is of an index of positions in folders."""
+    """Return True if the index of *translator* holds positions in folders."""
     return bool(translator.meta_type == GopipIndex.meta_type)
 
 
 def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any]) -> Any:
-    """Return rid to sort key for *rows*."""
+    """Return rid -> sort key for *rows*, (rid, path) pairs."""
     if translator.meta_type == DateRangeIndexTranslator.meta_type:
-        # Pairs with None for open ends, which have no order; in SQL they are outermost.
+        # Entries have None for open ends, which Python cannot compare; the outermost values replace it.
         return {
             rid: (ALWAYS_SINCE if since is None else since, ALWAYS_UNTIL if until is None else until)
             for rid, (since, until) in entries(view, translator).value()
@@ -72,10 +72,10 @@ def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any
 
 
 def positions(rows: list[Any]) -> dict[int, int]:
-    """Return rid to position in its folder for *rows*, as GopipIndex.documentToKeyMap does.
+    """Return rid -> position in its folder for *rows*, (rid, path) pairs, as GopipIndex.documentToKeyMap does.
 
-    That one asks the folder of each row for the adapter that knows the order; this one once for each folder.  Rows of objects
-    that are no longer in their folder have no position; there a sort over several folders fails.
+    GopipIndex gets the ordering adapter of the folder for each row, this function once per folder.  Rows whose objects have
+    left their folder have no position; GopipIndex raises an error for them in a sort over several folders.
     """
     root = getUtility(ISiteRoot).getPhysicalRoot()
     folders: dict[str, dict[str, int]] = {}
@@ -97,7 +97,7 @@ def positions(rows: list[Any]) -> dict[int, int]:
 
 
 def ids_in_order(folder: Any) -> Iterable[str]:
-    """Return the ids of what is in *folder*; a folder without an order has one as well."""
+    """Return the ids of the items in *folder*: in its order, or as ``objectIds`` returns them if it has none."""
     ids: Iterable[str] = (
         folder.getOrdering().idsInOrder() if hasattr(aq_base(folder), "getOrdering") else folder.objectIds()
     )
@@ -105,9 +105,9 @@ def ids_in_order(folder: Any) -> Iterable[str]:
 
 
 def position_in(folder: Any) -> Callable[[str], int]:
-    """Return what returns the position of an id in *folder*, 0 in one without an order.
+    """Return a function from an id in *folder* to its position, which is always 0 in a folder without an order.
 
-    It raises KeyError or ValueError for an id that is not there.
+    The function raises KeyError or ValueError for an unknown id.
     """
     own = getattr(type(aq_base(folder)), "getObjectPosition", None)
     if own is not OrderedBTreeFolderBase.getObjectPosition:

@@ -1,16 +1,16 @@
-"""Answers a compiled query, as far as somebody wants to know: from the process's cache, or by one statement.
+"""Reads the answer to a compiled query on demand, from the process's cache or by one statement.
 
-What a statement brings besides the answer follows from rules, never from what other requests did:
+Fixed rules decide which data a statement reads besides the requested ones:
 
-- a page of up to IDX_BATCH rows says the version of each, and brings its metadata, unless the process has most rows of the
-  catalog (``RowLoader.has_most``); of a catalog that a bitmap fits, those of the rows that the process has not;
-- a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
-  else in an open batch; in a small catalog it brings where the first rows are, if nothing is ranked;
-- a search for fewer than IDX_BATCH unique values has about as many rows: each read of it brings all, and so their number;
-- a search for one unique value that a page has announced brings the rows of all such values (``results.announced``);
-- a row beyond the first WINDOW comes with the ids of all in front of it, and of as many behind it;
-- rows bring no count, unless ``count_along`` says so;
-- all rows of a result that Python sorts are read at once, and up to FEW_ROWS with their versions and metadata.
+- a page of up to IDX_BATCH rows reads their versions and metadata; it leaves out metadata of cached rows in a catalog that
+  the bitmap fits, and of all rows in a larger catalog if most are cached (``RowLoader.has_most``)
+- a count also reads the first rows: of a query with ``b_size`` (``Window.is_page``), or in an open batch; in a small
+  catalog their ids and paths only, and only if the result is not ranked
+- a search for fewer than IDX_BATCH unique values reads all its rows at once, and so their number
+- a search for one announced unique value reads the rows of all announced values (``results.announced``)
+- a row beyond the first WINDOW is read with the ids of all rows up to a power of two, at least FEWEST_IDS
+- reading rows counts no others, unless ``counts_along`` is set
+- a result that is sorted in Python is read completely; up to FEW_ROWS rows with their versions and metadata
 """
 
 from collections.abc import Callable
@@ -37,20 +37,21 @@ from plone.pgcatalog.sql.predicate import EQUALS
 from typing import Any
 
 
-#: Rows that are read by themselves; for a row beyond, the ids of all rows up to it are.
+#: Up to this position rows are read as pages; for a row beyond, the ids of all rows up to it are read.
 WINDOW = 100
-#: Rows of a result that Python sorts which come with their metadata: their versions take about as long as another message.
+#: Upper limit of rows sorted in Python that are read with their metadata: their versions take as long as a round trip.
 FEW_ROWS = 100
-#: Rows that a count brings in a small catalog: a page of Plone's listings has 20 or 30.
+#: Rows that a count also reads in a small catalog: a page of Plone's listings has 20 or 30.
 COUNT_BATCH = 30
-#: Ids of rows that are read at once, at least; then twice as many, so that slice after slice reads none more than twice.
+#: Ids of rows that are read at once, at least.  Each further read doubles the number, so that slice after slice reads about
+#: twice as many ids in all.
 FEWEST_IDS = 1024
 
 
 class Reader:
-    """Answers *query* in *view*; what it reads of rows it gives to *loader*.
+    """Reads the answer to *query* in *view*, and stores the rows it reads in *loader*.
 
-    *on_start* is called once, when the first part of the answer is there, with True if it has rows.
+    *on_start* is called once, after the first read, with True if there are rows.
     """
 
     def __init__(
@@ -61,30 +62,30 @@ class Reader:
         on_start: Callable[[bool], Any] | None = None,
     ) -> None:
         self._view = view
-        #: the error of the last chance to read; None as long as the snapshot of the search is there
+        #: the error of reading before the snapshot ended, raised by each further read; None if there was none
         self.error: Exception | None = None
         self.query = query
         self.loader = loader
         self.answer = NOTHING_MATCHES if query.is_empty else UNKNOWN
-        #: None while no other result has the same answer
+        #: the key of the answer in the cache; None if the answer is not cached
         self._key: Key | None = None
         self._has_cached = False
-        #: True if the statement that reads the first rows counts all
+        #: True if the statement that reads the first rows also counts all rows
         self.counts_along = False
-        #: True if the loader has the rows of other searches, too
+        #: True if the loader also holds the rows of other, announced searches
         self._is_together = False
         self._on_start = on_start
 
     @property
     def view(self) -> CatalogView:
-        """The rows of the search; raises ``error``."""
+        """The view that reads the rows; raises ``error`` if it is set."""
         if self.error is not None:
             raise self.error.with_traceback(None)
         return self._view
 
     @property
     def rids(self) -> Sequence[int]:
-        """The record ids of the rows that are read."""
+        """The record ids of the rows read so far."""
         return self.answer.ids
 
     @property
@@ -95,7 +96,7 @@ class Reader:
     # -- the cache
 
     def _read_cache(self) -> None:
-        """Use the cached answer."""
+        """Add the cached answer to ``answer``, on the first call."""
         if self._has_cached:
             return
         self._has_cached = True
@@ -111,7 +112,7 @@ class Reader:
             self.answer = self.answer.merged(cached)
 
     def _learn(self, fetch: Fetch[tuple[Answer, Rows]]) -> None:
-        """Read the answer and the rows of *fetch*, and store them for other results."""
+        """Set ``answer`` from *fetch*, cache it, and store the rows of *fetch* in the loader."""
         self.answer, rows = fetch.value()
         if self._key is not None and self.view.is_current(self._key[1]):
             result_cache().put(self._key, self.answer, self.answer.bytes)
@@ -128,7 +129,7 @@ class Reader:
     # -- reading
 
     def read(self, wanted: int | None = None, with_paths: bool = False) -> None:
-        """Read at least the first *wanted* rows, None for all; *with_paths* their paths, if all are read."""
+        """Read at least the first *wanted* rows, None for all; *with_paths*: also their paths, if all are read."""
         self._read(wanted, with_paths)
         self._has_read()
 
@@ -143,13 +144,13 @@ class Reader:
             self._learn(self._rest(wanted, with_paths, with_metadata and not self.query.score))
 
     def _read_first(self, wanted: int) -> None:
-        """Read at least the first *wanted* rows, a page or a few."""
+        """Read at least the first *wanted* rows as a page, unless they are read."""
         if self.answer.whole or len(self.answer.ids) >= wanted or self._read_announced():
             return
         self._read_page(max(wanted, self._few_rows()), self.counts_along)
 
     def _read_page(self, wanted: int, with_total: bool, with_versions: bool = True) -> None:
-        """Read the first *wanted* rows, which are not read, and *with_total* how many there are."""
+        """Read the missing ones of the first *wanted* rows, *with_total* the number of all, *with_versions* metadata."""
         query, answer = self.query, self.answer
         size = query.window.size
         if size is None:
@@ -163,14 +164,14 @@ class Reader:
         self._learn(page.then(lambda page: (answer.with_page(query, page[0], size, page[1]), page[0])))
 
     def _few_rows(self) -> int:
-        """Return a limit above the number of rows that a search for unique values finds; 0 for another search."""
+        """Return a number above the number of rows of a search for a few unique values; 0 for any other search."""
         part = self.query.unique
         if part is None or self.query.window.size is not None:
             return 0
         return IDX_BATCH if part.operator == EQUALS or len(part.values[0]) < IDX_BATCH else 0
 
     def _read_announced(self) -> bool:
-        """Read all rows of a search that was announced; return whether it was."""
+        """Read all rows if the search was announced; return True if it was."""
         announced = self.view.session.announced.get(self.view.zoid)
         if announced is None or (found := announced.find(self.query, self.loader, self._held)) is None:
             return False
@@ -180,18 +181,18 @@ class Reader:
         return True
 
     def _held(self) -> bytes | None:
-        """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
+        """Return the bitmap of the rows whose metadata a page leaves out; None to leave out all metadata."""
         if 0 < self.view.rows <= BITS // 2:
             return self.loader.store.bitmap
         return None if self.loader.has_most() else b""
 
     def _rest(self, wanted: int | None, with_paths: bool, with_metadata: bool) -> Fetch[tuple[Answer, Rows]]:
-        """Return a fetch of all rows, or of a part with the first *wanted*; what is near the end costs as much as all."""
+        """Return a fetch of the answer with all rows, or with at least the first *wanted*, and of the rows to store."""
         query, total = self.query, self.answer.total
         size = None if wanted is None else max(FEWEST_IDS, 1 << (wanted - 1).bit_length())
         if query.score or (size is not None and total is not None and total <= size):
             size = None
-        # Where rows are that the process has is told by their versions.
+        # If most rows are cached, their paths are not read: comparing versions confirms them.
         if query.score or with_metadata or (with_paths and not self.loader.has_most()):
             options = (self.loader.excluded_keys, self._held(), False, None, FEW_ROWS) if with_metadata else ()
             page = self.view.page(query, 0, None, *options)
@@ -202,11 +203,11 @@ class Reader:
     # -- counting
 
     def count_up_to(self, limit: int) -> None:
-        """Have counting stop behind *limit* rows."""
+        """Stop counting behind *limit* rows."""
         self.query = replace(self.query, count_limit=limit)
 
     def length(self) -> int:
-        """Return the number of rows of the result: of its window, whose page brings the number of all, or of all."""
+        """Return the number of rows of the result; reading a page also counts all rows that match."""
         if self.query.window.size is not None:
             self.counts_along = self.counts_along or self.query.window.is_page
             self._read(1)
@@ -219,7 +220,7 @@ class Reader:
         return len(self.rids)
 
     def total(self) -> int | None:
-        """Return the number of rows that match, limits aside; None if there are more than are to be counted."""
+        """Return the number of rows that match, ignoring the window; None if it exceeds ``count_limit`` of the query."""
         limit = self.query.count_limit
         self._read_cache()
         if self.answer.exceeds(limit):
@@ -227,7 +228,7 @@ class Reader:
         if self.answer.total is None and not self.answer.ids and (few := self._few_rows()):
             self._read_first(few)
         elif self.answer.total is None and (wanted := self._rows_with_count()):
-            # The process has most rows of a small catalog, and knows them without their versions until the next commit.
+            # Most rows of a small catalog are cached, and need no comparison of versions until the next commit.
             self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):
             answer = self.answer
@@ -237,7 +238,7 @@ class Reader:
         return None if total is None or (limit is not None and total > limit) else total
 
     def _rows_with_count(self) -> int:
-        """Return how many rows, of which none is read, a count brings along."""
+        """Return the number of rows that a count also reads, 0 if some have been read."""
         if self.answer.ids or self.answer.whole:
             return 0
         if self.view.session.collected.is_open if self.query.window.size is None else self.query.window.is_page:
@@ -248,9 +249,9 @@ class Reader:
 
 
 class SortedReader(Reader):
-    """Answers *query*, whose order or window is not in SQL: all rows are read at once, then sorted and cut here.
+    """Reader for a *query* with an order or a window that SQL lacks: reads all rows at once, then sorts and cuts them.
 
-    *lookup* finds the translator of an index.  Positions are those in the folders now.
+    *lookup* returns the translator of an index.  Positions in folders are read when the reader is created.
     """
 
     def __init__(self, lookup: Callable[[str], IndexTranslator], view: CatalogView, query: CompiledQuery, *more: Any):
@@ -265,16 +266,16 @@ class SortedReader(Reader):
 
     @property
     def rids(self) -> Sequence[int]:
-        """The record ids of the rows in their order."""
+        """The record ids of the rows in the window, in order."""
         return self._sorted
 
     def read(self, wanted: int | None = None, with_paths: bool = False) -> None:
-        """Read nothing: all rows are here."""
+        """Do nothing: all rows have been read."""
 
     def length(self) -> int:
         """Return the number of rows in the window."""
         return len(self.rids)
 
     def total(self) -> int:
-        """Return the number of rows that have a place in the order."""
+        """Return the number of rows in the sorted result, before it was cut."""
         return self._total

@@ -1,4 +1,4 @@
-"""The result of a search: a lazy sequence that reads from the database only the rows that its caller asks for."""
+"""The result of a search: a lazy sequence that reads from the database only the rows that its caller uses."""
 
 from array import array
 from collections.abc import Callable
@@ -31,15 +31,18 @@ if TYPE_CHECKING:
 
 
 class CatalogSearchResults(LazyMap):
-    """Brains of the rows that *query* finds in *catalog*, in order.
+    """Sequence of the brains of the rows that *query* finds in *catalog*, in order.
 
-    ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
-    statement; what is beyond is read as an array of record ids.  A result that Python sorts is read when it is made.
-    *criteria*, *context* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, the
-    context of the search, and (index name, reverse) pairs.  *on_start* is that of ``Reader``.
+    - ``len()`` of an unlimited result sends a statement that counts
+    - the first rows, and a limited result, are read with their metadata in one statement
+    - rows beyond are read as an array of record ids
+    - a result that is sorted in Python is read when it is created
+
+    *query* was compiled from *criteria* (the query dict, restrictions included), *context* and *sort* (pairs of index name
+    and reverse).  *on_start* as in ``Reader``.
     """
 
-    # What trusted code may ask; others could change it, and then count what they may not see.
+    # For trusted code only: other code could change them, and then count rows that its user may not see.
     catalog__roles__ = view__roles__ = query__roles__ = condition__roles__ = criteria__roles__ = sort__roles__ = ()
     context__roles__ = ()
 
@@ -53,9 +56,9 @@ class CatalogSearchResults(LazyMap):
         sort: Sequence[tuple[str, bool]] = (),
         on_start: Callable[[bool], Any] | None = None,
     ) -> None:
-        #: the catalog with the configuration and the context of this search; and what its rows are read from
+        #: the catalog with its configuration, the context of this search, and the view that reads its rows
         self.catalog, self.context, self.view = catalog, context, view
-        #: the compiled query, the condition of the rows that match, limits aside, and what both were made of
+        #: the compiled query, its condition, and the query dict and sort that it was compiled from
         self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
         loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._reader = (
@@ -67,22 +70,22 @@ class CatalogSearchResults(LazyMap):
         self._count_limit: int | None = None
         self._scores = Scores()
         self._brain_of = catalog.brain_maker()
-        #: rid -> brain, of all that were given out
+        #: rid -> brain, of all brains that were returned
         self._brains: dict[int, Any] = {}
         if not self._reader.is_whole:
             view.session.open_results.add(self)
 
-    # -- what rooms above do with it, imported when somebody asks for it
+    # -- features of packages above this one, imported on use
 
     def iterate(self, batch: int = BATCH) -> BrainStream:
-        """Return an iterator over the brains of all rows, read *batch* by batch, sorted as the search says, else by rid.
+        """Return an iterator over the brains of all rows in the order of the search, else by rid; reads in batches.
 
         Raises QueryError for a search with a limit, or sorted by an index that SQL cannot sort by.
         """
         return BrainStream(self.catalog, self.query, batch)
 
     def facets(self, names: Sequence[str] = (), **options: Any) -> Any:
-        """Count the values of the indexes *names* in all rows that match, limits of the search aside.
+        """Count the values of the indexes *names* in all rows that match, ignoring limits of the search.
 
         Returns {name: Facet}; for *options* and errors see ``discovery.facets.facets``.
         """
@@ -98,13 +101,13 @@ class CatalogSearchResults(LazyMap):
         return facet_counts(self)
 
     def highlighter(self) -> Any:
-        """Return what marks the words of this search in any text (a ``Highlighter``); false when it asks for none."""
+        """Return a ``Highlighter`` of this search's words for any text; it is false if the search has no words."""
         from plone.pgcatalog.discovery.highlight import highlighter
 
         return highlighter(self)
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
-        """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.highlight.snippets``."""
+        """Return record id -> HTML for *brains*, a page of this result; see ``discovery.highlight.snippets``."""
         from plone.pgcatalog.discovery.highlight import snippets
 
         return snippets(self, brains, *args, **options).value()
@@ -112,17 +115,17 @@ class CatalogSearchResults(LazyMap):
     # -- reading
 
     def read_first(self, rows: int) -> None:
-        """Read the first *rows* rows now, in one message with what an open batch has collected."""
+        """Read the first *rows* rows now, in one message with the statements of an open batch."""
         self._reader.read(rows)
 
     def count_along(self) -> None:
-        """Have all rows counted in the message that reads the first ones: for who will want both."""
+        """Count all rows in the statement that reads the first ones, for a caller that needs both."""
         self._reader.counts_along = True
 
     def count_up_to(self, limit: int) -> None:
-        """Have ``actual_result_count`` be *limit* where more rows match, which are not counted; ``is_limited`` tells.
+        """Stop counting at *limit*: if more rows match, ``actual_result_count`` is *limit*, and ``is_limited`` is True.
 
-        A result that Python sorts, or whose count is assigned, is counted whole.  Raises ValueError for a negative *limit*.
+        Has no effect if the result is sorted in Python, or its count is assigned.  Raises ValueError for a negative *limit*.
         """
         limit = whole("a limit to counting", limit, LARGEST_WINDOW)
         if limit < 0:
@@ -140,14 +143,14 @@ class CatalogSearchResults(LazyMap):
         return self._reader.loader
 
     def materialize(self, ending: bool = False) -> None:
-        """Read what is still open: before a change of the catalog all, before the *ending* of the transaction the rids."""
+        """Read the remaining rids; before a change of the catalog, not before the *ending*, also paths and the total."""
         if not self._reader.is_whole:
             self._reader.read(with_paths=not ending)
         if not ending and self._assigned is None:
             self._reader.total()
 
     def fail(self, error: Exception) -> None:
-        """Raise *error* for each read from now on: the snapshot of the search is gone."""
+        """Raise *error* on each further read, because the snapshot of the search is gone."""
         self._reader.error = error
 
     # -- the sequence
@@ -161,7 +164,7 @@ class CatalogSearchResults(LazyMap):
 
     @property
     def actual_result_count(self) -> int:
-        """The number of rows that match, limits aside but that of ``count_up_to``."""
+        """The number of rows that match, ignoring limits of the search; at most the limit of ``count_up_to``."""
         if self._assigned is not None:
             return self._assigned
         total = self._reader.total()
@@ -216,9 +219,9 @@ class CatalogSearchResults(LazyMap):
             index += 1
 
     def _brain(self, rid: int, row: Row | None) -> Any:
-        """Return the brain of the row *rid*, always the same one; a new one is made of *row*, if that is known."""
+        """Return the brain of the row *rid*, the same one each time; *row* is the row, if it is loaded."""
         brain = self._brains.get(rid)
-        # Of two threads that make one, both get that of the first.
+        # If two threads create the brain, both return the first one.
         return self._brains.setdefault(rid, self._new_brain(rid, row)) if brain is None else brain
 
     def _new_brain(self, rid: int, row: Row | None) -> Any:

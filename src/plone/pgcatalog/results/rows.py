@@ -1,4 +1,4 @@
-"""Single rows of a catalog in memory: path and metadata, of all results of a process."""
+"""Single rows of a catalog in memory, with path and metadata, shared by all results of a process."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,26 +19,28 @@ import Missing
 import orjson
 
 
-#: What a row takes in memory, in bytes, besides the text of its path and its idx; and what six values of it take that are shared
-#: (measured: 2,250 bytes for a row with 1,130 bytes of idx).
+#: Bytes of a row in memory, besides the text of its path and its idx; and bytes of six shared values.
+#: (Measured: 2,250 bytes for a row with 1,130 bytes of idx.)
 ROW_BYTES = 650
 VALUES_BYTES = 450
 
 _absent = object()
-#: Values that nobody can change, so that brains may share them.
+#: Types of immutable values, which brains may share.
 IMMUTABLE = frozenset({str, int, float, bool, bytes, type(None), DateTime, datetime, date, Message})
 
 
 class Row:
-    """One row of a catalog; ``idx`` is its JSON data as text, or what the transaction has made of it; None until it is loaded.
+    """One row of a catalog in one *version*, shared by the threads of a process.
 
-    The threads of a process share it, as the row in one *version*, which never changes.  ``stamp`` is the last state of
-    the catalog in which this version was found, ``placed`` the last one in which the row was found at this *path*: a
-    snapshot of that state may use the row, or its path, without asking.  What a state has is true for ever, so whoever
-    sets one last does no harm.  ``used`` is for the cache.
+    - ``idx``: JSON as bytes, or a dict with pending changes; None until it is loaded
+    - ``stamp``: the last state in which this version was found; a snapshot of that state may use the row without a query
+    - ``placed``: the last state in which the row was found at *path*; a snapshot of that state may use the path
+    - ``used``: set on use, and cleared when the cache has spared the row once
+
+    A state never changes, so threads may overwrite each other's stamps.
     """
 
-    #: the row that was asked last, and its data
+    #: the row that was parsed last, and its data
     parsed: ClassVar[tuple["Row | None", dict[str, Any]]] = (None, {})
 
     __slots__ = ("idx", "path", "placed", "stamp", "used", "values", "version")
@@ -61,18 +63,18 @@ class Row:
         self.values: dict[str, Any] = {}
 
     def confirm(self, stamp: Stamp | None) -> None:
-        """Note that the row is right in the state *stamp*, None being one of the transaction's own."""
+        """Note that the row is right in the state *stamp*; None for a state with pending changes."""
         self.used = True
         if stamp is not None and not self.is_newer(stamp):
             self.stamp = stamp
 
     def is_newer(self, stamp: Stamp | None) -> bool:
-        """Return whether the row was seen in a later state than *stamp*, None for an unknown one."""
+        """Return True if the row was seen in a later state than *stamp*; False if *stamp* is None."""
         return stamp is not None and self.stamp is not None and self.stamp.tid > stamp.tid
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is in ``idx``, of the row that was asked last without parsing it again: taken apart it takes four times as much."""
+        """The parsed ``idx``; cached for the last row only, because it takes four times the memory of the text."""
         row, data = Row.parsed
         if row is not self:
             assert self.idx is not None
@@ -81,7 +83,7 @@ class Row:
         return data
 
     def value(self, name: str) -> Any:
-        """Return the metadata value *name*, Missing.Value if there is none; mutable ones anew each time."""
+        """Return the metadata value *name*, Missing.Value if there is none; a mutable value is a new object each time."""
         value = self.values.get(name, _absent)
         if value is not _absent:
             return value
@@ -98,17 +100,17 @@ def is_immutable(value: Any) -> bool:
 
 
 class RowGone(TransientError, KeyError):
-    """The database has lost a row that a cached answer lists, and the object with it: by a pack, or damage from outside.
+    """The database has lost a row that a cached answer lists, and its object, by a pack or damage from outside.
 
-    ZCatalog raises KeyError.  The answers are forgotten; a request is repeated, and finds what is there.
+    ZCatalog raises KeyError.  The cache is cleared, and the publisher repeats the request, which reads the existing rows.
     """
 
 
 class RowStore:
-    """The rows of one catalog in the process's cache, each in the version that was seen last.
+    """The cached rows of one catalog, each in the version that was seen last.
 
-    *source* tells the catalog, and the keys of idx that are left out; None for a snapshot whose history nobody knows:
-    versions are those of one, so nothing is found and nothing kept.
+    *source* identifies history, catalog and excluded keys of idx (see ``cache.ROWS``).  It is None for a snapshot of an
+    unknown history: versions differ between histories, so nothing is found or stored then.
     """
 
     def __init__(self, source: str | None) -> None:
@@ -117,24 +119,24 @@ class RowStore:
 
     @property
     def count(self) -> int:
-        """How many rows there are with their idx."""
+        """The number of cached rows with their idx."""
         return 0 if self._source is None else result_cache().rows_with_idx(self._source)
 
     @property
     def bitmap(self) -> bytes:
-        """The bitmap, by rid, of the rows that are there with their idx (``ResultCache.bitmap``)."""
+        """The bitmap, by rid, of the cached rows with their idx (``ResultCache.bitmap``)."""
         return b"" if self._source is None else result_cache().bitmap(self._source)
 
     def get(self, rid: int) -> Row | None:
-        """Return the row *rid* in whatever version."""
+        """Return the cached row *rid* in any version, else None."""
         return self._rows.get(rid)
 
     def get_whole(self, rids: Iterable[int]) -> dict[int, Row]:
-        """Return those of *rids* that are there with their idx, in whatever version."""
+        """Return the cached rows of *rids* with their idx, in any version, by rid."""
         return {rid: row for rid in rids if (row := self._rows.get(rid)) is not None and row.idx is not None}
 
     def confirm(self, rid: int, version: str, stamp: Stamp | None) -> Row | None:
-        """Return the row *rid* with its idx if it is there in this *version*, which the state *stamp* has, else None."""
+        """Return the cached row *rid* with its idx, and confirm it for the state *stamp*; None if its *version* differs."""
         row = self._rows.get(rid)
         if row is None or row.idx is None or row.version != version:
             return None
@@ -142,10 +144,10 @@ class RowStore:
         return row
 
     def put(self, rows: Sequence[tuple[int, Row, int]], yields: bool = False) -> None:
-        """Keep *rows*, (rid, row, bytes of its idx as JSON), where there is none that was seen in a later state.
+        """Store *rows*, (rid, row, bytes of its idx as JSON), unless the cached row was seen in a later state.
 
-        What *yields* pushes out nothing that was used since: a loop over more rows than there is room for would push out each one
-        before it comes to it again.
+        With *yields* they evict no row that was used since: a loop over more rows than fit would evict each row before
+        reading it again.
         """
         if self._source is None:
             return

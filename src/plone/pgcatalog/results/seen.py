@@ -1,4 +1,4 @@
-"""What a transaction sees of one catalog: which state, which rows of its own, and how they are stored."""
+"""One catalog as a transaction sees it: its committed state, its pending rows, and its stored form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +25,13 @@ UNSAVED = CatalogState("", 0, frozenset(), 0)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a transaction sees of one catalog until it changes the catalog next.
+    """One catalog as a transaction sees it until it next changes the catalog.
 
-    *state* is the committed one.  *stored* is how the rows that *layout* asks for are stored, changes of the transaction
-    included; what binding a condition looks up is not in it.  *stamp* names the state in the process's cache; None with
-    changes.
+    - ``state``: the committed state
+    - ``layout``: the columns of the configured indexes
+    - ``stored``: the stored form of the rows with these columns, pending rows included; without the sets and shares that
+      ``with_values`` adds for single conditions
+    - ``stamp``: the name of the state in the process's cache; None with pending changes
     """
 
     state: CatalogState
@@ -45,11 +47,11 @@ class SeenCatalog:
         self.session = session
         self.zoid = zoid
         self.layout = layout
-        #: True for rows in the order of their rids whatever is pending: a stream goes on behind the last one
+        #: True: order by rid, even with moved rows pending, because a stream continues behind the last rid
         self.by_rid = False
 
     def read_state(self) -> CatalogState | None:
-        """Return the committed state, None when nothing has ever been committed; see ``Session.read_states``."""
+        """Return the committed state, None if the catalog was never committed; see ``Session.read_states``."""
         return self.session.read_states().get(self.zoid)
 
     @property
@@ -58,19 +60,19 @@ class SeenCatalog:
 
     @property
     def is_committed(self) -> bool:
-        """True when the transaction has changed nothing here: what it sees is what the snapshot's generation names."""
+        """True if the transaction has not changed the catalog: it sees the generation of its snapshot."""
         return self.zoid not in self.session.pending
 
     @property
     def rows(self) -> int:
-        """About how many rows the catalog has, as the planner knows; -1 if it does not."""
+        """The planner's estimate of the number of rows; -1 if there is none."""
         state = self.read_state()
         return -1 if state is None else state.rows
 
     def snapshot(self) -> Snapshot | None:
-        """Return the catalog as the transaction sees it, made once until its next change; None for a catalog without rows and changes.
+        """Return the catalog as the transaction sees it; None for a catalog without a committed state and without changes.
 
-        Raises HistoryChanged.
+        Cached while nothing is pending.  Raises HistoryChanged.
         """
         snapshot: Snapshot | None = self.session.snapshots.get(self.zoid)
         if snapshot is None or snapshot.layout is not self.layout or not self.is_committed:
@@ -80,12 +82,12 @@ class SeenCatalog:
         return snapshot
 
     def stamp(self) -> Stamp | None:
-        """Return the cache stamp of this snapshot; None with pending changes or no catalog."""
+        """Return the stamp of this snapshot; None with pending changes, or without a committed state."""
         snapshot = self.snapshot() if self.is_committed else None
         return None if snapshot is None else snapshot.stamp
 
     def is_current(self, stamp: Stamp | None) -> bool:
-        """True if *stamp* is this snapshot's."""
+        """Return True if *stamp* is the stamp of this snapshot."""
         return stamp is not None and self.stamp() == stamp
 
     def _snapshot(self) -> Snapshot | None:
@@ -96,7 +98,7 @@ class SeenCatalog:
         elif state is UNSAVED:
             return None
         elif not state.columns.issuperset(self.layout.names):
-            # An index was added in this transaction: its column comes with the commit.
+            # An index was added in this transaction: the commit adds its column.
             overlay = self._overlay(pending or CatalogPending(None, self.zoid))
         layout = self.layout.with_interned(self.layout.interned(state))
         is_saved = pending is None and overlay is None
@@ -124,7 +126,7 @@ class SeenCatalog:
         return overlay
 
     def with_values(self, stored: Stored, conditions: Sequence[Condition]) -> Stored:
-        """Return *stored* with what binding *conditions* needs of the database: lists of keywords, shares of values."""
+        """Return *stored* with the values from the database that binding *conditions* needs: interned sets, shares."""
         interned_columns = stored.interned_columns or {}
         parts = [part for where in conditions for part in where.leaves(Predicate)]
         interned = [part for part in parts if part.column.name in interned_columns]
@@ -138,14 +140,14 @@ class SeenCatalog:
         return replace(stored, shares=self._shares(stored.relation)) if asks_shares else stored
 
     def _shares(self, relation: str) -> Shares | None:
-        """Return the shares of values in *relation*; None where no plan is worth a thought."""
+        """Return the shares of values in *relation*; None for a small catalog, where plans do not matter."""
         generations = self.session.generations
         if not relation or generations.is_small():
             return None
         return generations.selectivity.shares(self.session.ask, relation)
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the idx of the row *rid* as the transaction has changed it, None when it has not."""
+        """Return the idx of the row *rid* with its pending changes applied to *committed*; None if it has none."""
         pending = self.pending
         entry = None if pending is None else pending.pending_at(rid)
         if entry is None:

@@ -1,8 +1,8 @@
-"""Keyset paging, and streams of brains: all a search finds, in order, read batch by batch.
+"""Streams of brains: the whole result of a search in order, read batch by batch with keyset paging.
 
-The next batch begins behind the last row of the one before (keyset paging), so the hundredth costs what the first did,
-and memory holds one batch.  When the transaction changes the catalog, or ends, the record ids of what is left are read
-at once: a stream gives the rows of the snapshot it began in, whatever happens in the loop over it.
+The next batch begins behind the last row of the previous one, so each batch costs the same, and memory holds one batch.
+Before the transaction changes the catalog or ends, the record ids of the remaining rows are read at once: a stream
+yields the rows of the snapshot it began in, even if the loop over it changes the catalog.
 """
 
 from array import array
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
 
 
-#: Rows of a batch, unless the caller says otherwise.
+#: Default number of rows of a batch.
 BATCH = 1000
 
 
-#: What a row has in the terms of a sort, as PostgreSQL writes it; None for NULL.
+#: The values of a row for the terms of a sort, as PostgreSQL's text; None for NULL.
 Keys = Sequence[str | None]
 
 
 class Keyset:
-    """The *terms* of a sort, to say which rows come behind a given one."""
+    """Builds the condition for the rows behind a given row in the order of *terms*."""
 
     def __init__(self, terms: Sequence[Order]) -> None:
         self._terms = terms
@@ -49,18 +49,18 @@ class Keyset:
         return len(self._terms)
 
     def keys(self, view: CatalogView, rid: int) -> Keys:
-        """Return the keys of the row *rid*, which is there."""
+        """Return the keys of the row *rid*, which must exist."""
         [keys] = view.select(", ".join(f"({term.expression})::text" for term in self._terms), equals(RID, rid)).value()
         return keys
 
     def behind(self, keys: Keys) -> Condition:
-        """Return the condition for the rows behind one with *keys*."""
+        """Return the condition for the rows behind a row with *keys*."""
         pairs = list(zip(self._terms, keys, strict=True))
         first = self._compared(*pairs[0], inclusive=True)
         ways = (
             all_of([*(self._equal(*key) for key in pairs[:i]), self._compared(*pairs[i])]) for i in range(len(pairs))
         )
-        # The first key alone bounds the rows, which an index can use.
+        # An index can use the bound by the first key alone.
         return first & any_of(ways)
 
     def _condition(self, term: Order, operator: str, key: str) -> Condition:
@@ -71,7 +71,7 @@ class Keyset:
         return Condition(f"{term.expression} IS NULL") if key is None else self._condition(term, "=", key)
 
     def _compared(self, term: Order, key: str | None, inclusive: bool = False) -> Condition:
-        """Return the condition for rows behind *key*, in the order of ORDER BY; None is NULL."""
+        """Return the condition for rows behind *key* (*inclusive*: or at it) in the order of ORDER BY; None is NULL."""
         if key is None:
             return NOTHING if term.has_nulls_last else Condition(f"{term.expression} IS NOT NULL")
         condition = self._condition(term, ("<" if term.descending else ">") + ("=" if inclusive else ""), key)
@@ -81,9 +81,9 @@ class Keyset:
 
 
 class BrainStream(Iterator[Any]):
-    """Iterates over the brains of what *query* finds in *catalog*, as that of a result; behind the keys *after*, if given.
+    """Iterator over the brains of all rows that *query* finds in *catalog*; with *after*, of the rows behind these keys.
 
-    Rows are read from *view*, a new one by default.
+    Rows are read from *view*, by default a new one.
     """
 
     #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
@@ -107,7 +107,7 @@ class BrainStream(Iterator[Any]):
         self._catalog = catalog
         self._view = view or catalog.view()
         self._view.by_rid = True
-        # Rows are not ranked: a score is no key to go on from.
+        # Rows are not ranked: a score cannot be a key of the keyset.
         self._query = replace(query, score=None)
         self._keyset = Keyset(self._view.order(query))
         self._after = after
@@ -116,9 +116,9 @@ class BrainStream(Iterator[Any]):
         self._loader = RowLoader(self._view, array("q"), catalog.excluded_keys)
         self._rids: Sequence[int] = array("q")
         self._at = 0
-        #: record ids behind the batch, once they are known
+        #: record ids behind the batch, once they are read
         self._rest: array[int] | None = array("q") if query.is_empty else None
-        #: the error of the last chance to read them; None as long as the snapshot of the search is there
+        #: the error of ``materialize``, raised by the next batch; None if it has not failed
         self._error: Exception | None = None
         if self._rest is None:
             self._view.session.open_results.add(self)
@@ -142,16 +142,16 @@ class BrainStream(Iterator[Any]):
             yield brain
 
     def keys(self) -> Keys:
-        """Return the keys of the last row of the batch, of which there is one."""
+        """Return the keys of the last row of the batch, which must have one."""
         return self._keyset.keys(self._view, self._rids[-1])
 
     def materialize(self, ending: bool = False) -> None:
-        """Learn the record ids of what is left, before the catalog changes or the snapshot ends."""
+        """Read the record ids of the remaining rows, before the catalog changes or the snapshot ends."""
         if self._rest is None:
             self._rest = self._view.rids(self._remaining()).value()
 
     def fail(self, error: Exception) -> None:
-        """Raise *error* behind the batch: the snapshot of the search is gone."""
+        """Raise *error* behind the current batch, because the snapshot of the search is gone."""
         self._error = error
 
     def _remaining(self) -> CompiledQuery:
@@ -182,7 +182,7 @@ class BrainStream(Iterator[Any]):
         loader.keep(rows, share=False)
 
     def _take_batch(self, rest: "array[int]") -> None:
-        """Take the next of the record ids that are known; rows that are gone meanwhile are left out."""
+        """Start the batch with the next of the record ids *rest*; rows that are gone meanwhile are left out."""
         if not rest:
             self._use(RowLoader(self._view, rest), rest)
             raise StopIteration

@@ -1,4 +1,4 @@
-"""Runs statements on one catalog, and reads what they bring."""
+"""Runs statements on one catalog, and returns their rows."""
 
 from array import array
 from collections.abc import Callable
@@ -39,7 +39,7 @@ import sys
 
 
 Rows = list[tuple[Any, ...]]
-#: Makes a statement for the rows as they are stored; None where there is nothing to read.
+#: Builds a statement for the stored form of a catalog; returns None if there is nothing to read.
 Maker = Callable[[Stored], Statement | None]
 TOO_LARGE = (
     psycopg.errors.ProgramLimitExceeded,
@@ -47,12 +47,12 @@ TOO_LARGE = (
     psycopg.errors.TooManyArguments,
     psycopg.errors.TooManyColumns,
 )
-#: The protocol counts the values of a statement in two bytes.
+#: PostgreSQL's protocol counts the values of a statement in two bytes.
 MAX_PARAMS = 65535
 
 
 class Fetch[Value]:
-    """A value that *read* returns; *read* is called once, when the value is first wanted.
+    """A deferred value: *read* returns it, and is called once, by the first call of ``value``.
 
     A chain of fetches begins with a ``RowsFetch``.
     """
@@ -62,7 +62,7 @@ class Fetch[Value]:
 
     @classmethod
     def of(cls, value: Value) -> "Fetch[Value]":
-        """Return a fetch of *value*, for which nothing is read."""
+        """Return a fetch of *value* that reads nothing."""
         return Fetch(lambda: value)
 
     @cached_property
@@ -70,11 +70,11 @@ class Fetch[Value]:
         return self._read()
 
     def value(self) -> Value:
-        """Return the value, which is read now if it was not read before.  Raises as ``RowsFetch.value``."""
+        """Return the value; the first call reads it.  Raises as ``RowsFetch.value``."""
         return self._value
 
     def then[Other](self, function: Callable[[Value], Other]) -> "Fetch[Other]":
-        """Return a fetch of what *function* makes of the value."""
+        """Return a fetch of the result of *function* for the value."""
         return Fetch(lambda: function(self.value()))
 
 
@@ -83,15 +83,15 @@ class CatalogView(SeenCatalog):
 
     def __init__(self, session: Session, zoid: int, layout: Layout) -> None:
         super().__init__(session, zoid, layout)
-        #: told how long each statement took
+        #: receives the duration of each statement
         self.trace: Trace | None = None
-        #: seconds that a statement may take, None for as long as the server lets it
+        #: time limit of a statement in seconds; None for the limit of the server
         self.limit: float | None = None
 
     def statement(self, make: Maker, *conditions: Condition) -> Statement | None:
-        """Return the statement that *make* makes for the rows as they are stored; it binds no other *conditions* than these.
+        """Return the statement that *make* builds for the stored form of the catalog; None if there is nothing to read.
 
-        None where there is nothing to read.
+        *conditions* are all conditions that *make* binds.
         """
         snapshot = self.snapshot()
         return None if snapshot is None else make(self.with_values(snapshot.stored, conditions))
@@ -99,7 +99,7 @@ class CatalogView(SeenCatalog):
     def fetch(
         self, make: Maker, *conditions: Condition, operation: str = "rows", seconds: float | None = None
     ) -> "RowsFetch":
-        """Return a fetch of the rows of what *make* makes, in *seconds*, None for the view's limit; see ``statement``.
+        """Return a fetch of the rows of the statement that *make* builds, see ``statement``; *seconds* is its time limit.
 
         *operation* names the statement in the record of slow queries.
         """
@@ -115,7 +115,7 @@ class CatalogView(SeenCatalog):
     ) -> "RowsFetch":
         """Return a fetch of the rows of ``SELECT expressions, columns FROM catalog WHERE where tail``.
 
-        *params* belong to *expressions*.  Values of *columns* that are lists come as lists.
+        *params* belong to *expressions*.  Interned *columns* have their lists as values, not the numbers.
         """
 
         def statement(stored: Stored) -> Statement:
@@ -130,7 +130,7 @@ class CatalogView(SeenCatalog):
         return query.order if snapshot is None else bind.order(query, snapshot.stored)
 
     def count(self, query: CompiledQuery) -> Fetch[int]:
-        """Return a fetch of the number of rows that match, which ends one behind the query's ``count_limit``."""
+        """Return a fetch of the number of rows that match, at most one more than ``count_limit`` of *query*."""
         rows = self.fetch(partial(statements.count, query), query.where, operation="count")
         return rows.then(lambda rows: rows[0][0] if rows else 0)
 
@@ -145,13 +145,14 @@ class CatalogView(SeenCatalog):
         value: Column | None = None,
         most: int | None = None,
     ) -> Fetch[tuple[Rows, int | None]]:
-        """Return a fetch of (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all that match.
+        """Return a fetch of the rows ``[start:start + size]`` of the sorted result, and of the number of all that match.
 
-        The score of what is not ranked is None; so is the number without *with_total* if it was not found on the way, and
-        always if there is no row.  With *excluded_keys*, keys of idx that no brain has, the rows have more in the fourth
-        place, unless the transaction sees changes of its own: their version, and the other keys of those not in *held*, a
-        bitmap, None for all rows; see ``idx_texts``.  The last place has the *value* of a column, for a page without *size*.
-        The fourth place of a page with more than *most* rows is None.
+        - A row is (rid, path, score); the score is None if the result is not ranked.
+        - The number is None without *with_total*, unless it costs nothing; without *size*; and if the page has no row.
+        - With *excluded_keys*, keys of idx that no brain reads, and without pending changes, a row has a fourth place: its
+          version and idx as in ``idx_texts``.  The idx of rows in *held*, a bitmap, is left out; None leaves out every idx.
+        - *value* is a column whose value is added in the last place, for a page without *size*.
+        - *most*: the fourth place is None if the page has more rows.
         """
         column = None if size is None else with_total
 
@@ -164,18 +165,18 @@ class CatalogView(SeenCatalog):
         return rows.then(lambda rows: (rows, None) if column is None or not rows else without_total(rows))
 
     def rids(self, query: CompiledQuery, size: int | None = None) -> Fetch[array[int]]:
-        """Return a fetch of the rids of the sorted result, which is not ranked, or of its first *size* rows: one binary value."""
+        """Return a fetch of the rids of the sorted, unranked result, or of its first *size* rows, read as one value."""
         statement = partial(statements.ids, query) if size is None else partial(statements.first_ids, query, size=size)
         return self.fetch(statement, query.where, operation="rids").then(from_binary)
 
     def paths(self, rids: Iterable[int]) -> Fetch[dict[int, str]]:
-        """Return a fetch of the paths of *rids*, leaving out unknown ones."""
+        """Return a fetch of rid -> path for *rids*; unknown rids are left out."""
         return self.select("rid, path", Condition("rid = ANY(%s::bigint[])", (list(rids),))).then(dict)
 
     # -- idx
 
     def idx(self, rids: Sequence[int]) -> Fetch[dict[int, dict[str, Any]]]:
-        """Return a fetch of the idx JSON (undecoded values) of the rows *rids*, those pending included."""
+        """Return a fetch of rid -> idx (JSON with undecoded values) for the rows *rids*, pending changes included."""
         return self.idx_texts(rids).then(partial(self._as_pending, rids))
 
     def _as_pending(self, rids: Sequence[int], committed: Rows) -> dict[int, dict[str, Any]]:
@@ -187,14 +188,14 @@ class CatalogView(SeenCatalog):
     def idx_texts(
         self, rids: Sequence[int], excluded_keys: Sequence[str] = (), versions: Mapping[int, str] = MappingProxyType({})
     ) -> "RowsFetch":
-        """Return a fetch of (rid, path, text) of the committed rows *rids*, and of those of another version than in *versions*.
+        """Return a fetch of (rid, path, text) of the committed rows *rids*, and of changed rows among *versions*.
 
-        ``statements.split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *versions* are
-        by rid; a row that is gone has None for its path.
+        *versions* maps rids to versions; a row is changed if it has another version.  ``statements.split_version(text)``
+        returns the version of the row, and its idx as JSON without *excluded_keys*.  The path is None if the row is gone.
         """
 
         def statement() -> Statement | None:
-            # What is pending changes no committed row, and needs no overlay here.
+            # Pending changes leave committed rows as they are, so no overlay is needed.
             state = self.read_state()
             return None if state is None else statements.changed_rows(state.relation, rids, excluded_keys, versions)
 
@@ -202,7 +203,7 @@ class CatalogView(SeenCatalog):
 
 
 def without_total(rows: Rows) -> tuple[Rows, int]:
-    """Return *rows* without their last place, and the number of all rows that stands there."""
+    """Return *rows* without their last column, and the number of all rows, which is the value of that column."""
     return [row[:-1] for row in rows], rows[0][-1]
 
 
@@ -217,10 +218,10 @@ def from_binary(rows: Rows) -> "array[int]":
 
 
 class RowsFetch(Fetch[Rows]):
-    """The rows of *statement* in the catalog of *view*; in an open ``Session.batch`` it goes in the message of the batch.
+    """A fetch of the rows of *statement* in the catalog of *view*; an open ``Session.batch`` sends several in one message.
 
-    A failure leaves the other statements of the message alone: the statement is repeated alone, and raises.  *seconds* is
-    its time limit, None for the view's.  A transaction with pending changes sends each statement alone.
+    If a message fails, each of its statements is repeated alone, and raises its own error only.  *seconds* is the time
+    limit, None for the view's.  A transaction with pending changes sends each statement alone.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class RowsFetch(Fetch[Rows]):
     def value(self) -> Rows:
         """Return the rows, [] if there is nothing to read.
 
-        Raises SearchTimeout when the time is over, and LimitExceeded when PostgreSQL refuses a statement for its size.
+        Raises SearchTimeout at the time limit, and LimitExceeded if PostgreSQL refuses a statement for its size.
         """
         if self.is_too_slow:
             raise self._timeout()
@@ -247,7 +248,7 @@ class RowsFetch(Fetch[Rows]):
         return self.answer
 
     def send(self) -> None:
-        """Send the statements that the batch has collected; if this one fails, ``value`` raises."""
+        """Send the statements that the batch has collected; ``value`` raises the error of this one."""
         with suppress(psycopg.Error, SearchTimeout, LimitExceeded):
             self.value()
 
@@ -266,7 +267,7 @@ class RowsFetch(Fetch[Rows]):
         return rows
 
     def _send(self, statement: Statement) -> Rows:
-        """Run *statement*, and in its message what a batch has collected; return its rows."""
+        """Run *statement* in one message with the statements that a batch has collected; return its rows."""
         view = self._view
         reads = view.session.collected.take(view.zoid)
         along = [(read, sent) for read in reads if (sent := read.statement())] if view.is_committed else []
@@ -282,7 +283,7 @@ class RowsFetch(Fetch[Rows]):
             return rows
         except psycopg.Error as error:
             is_too_slow = isinstance(error, psycopg.errors.QueryCanceled)
-        # Each by itself says which of them has failed; of two, one that succeeds tells of the other.
+        # Repeating a statement alone shows whether it has failed; of two, if this one succeeds, the other was too slow.
         rows = self._ask(statement)
         if is_too_slow and len(along) == 1:
             along[0][0].is_too_slow = True
@@ -311,7 +312,7 @@ class RowsFetch(Fetch[Rows]):
 def entries(
     view: CatalogView, translator: IndexTranslator, where: Condition = EVERYTHING
 ) -> Fetch[Iterator[tuple[int, Any]]]:
-    """Return a fetch of (rid, entry) of the rows that match *where* and have a value in the index, ascending by rid."""
+    """Return a fetch of (rid, entry), by rid, of the rows that match *where* and have a value in the index."""
     columns = translator.columns()
     if not columns:
         return Fetch.of(iter(()))
@@ -331,14 +332,14 @@ def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: 
 
 
 def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> RowsFetch:
-    """Return a fetch of (key, rid) of the rows that match *where*, in this order; *key* is the translator's SQL of a key."""
+    """Return a fetch of (key, rid), sorted, of the rows that match *where*; *key* is the translator's SQL of a key."""
     return view.fetch(partial(statements.key_rids, translator.columns(), key, where), where, operation="keys")
 
 
 def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> Fetch[list[Any]] | None:
-    """Return a fetch of the keys of ``key_counts`` in their order, found by looking up those that there may be.
+    """Return a fetch of the keys of ``key_counts`` in order, by looking up each keyword of the interned sets.
 
-    None where they are not known, or reading all rows takes no longer.
+    None if the keywords are not cached, or if reading all rows is as fast.
     """
     column = next(iter(translator.columns()), None)
     if column is None or not column.can_be_interned or key != f"unnest({column.quoted})" or not view.is_committed:

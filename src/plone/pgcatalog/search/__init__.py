@@ -1,1 +1,1 @@
-"""Import paths of the documentation that stay."""
+"""Stable import paths that the documentation names."""

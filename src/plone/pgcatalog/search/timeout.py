@@ -1,4 +1,4 @@
-"""The documented place of ``SearchTimeout``: code of sites imports it from here, whatever room it is in."""
+"""The documented import path of ``SearchTimeout`` for code of sites, wherever the class is defined."""
 
 from plone.pgcatalog.database.errors import SearchTimeout
 

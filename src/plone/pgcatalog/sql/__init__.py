@@ -1,1 +1,1 @@
-"""SQL as values; imports nothing of ours."""
+"""SQL as values; imports no other part of this package."""

@@ -1,4 +1,4 @@
-"""Columns of the catalog's table and their names, SQL indexes on it, and terms of ORDER BY."""
+"""Columns of the catalog table and their names, SQL indexes on it, and terms of ORDER BY."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from dataclasses import replace
 import re
 
 
-#: Of a GIN index.  What is written waits in a list, in pages that each search reads: 1 MB at most, and not 4.
+#: Options of a GIN index: limits its pending list, which each search reads, to 1 MB instead of 4 MB.
 GIN_OPTIONS = "WITH (fastupdate = on, gin_pending_list_limit = 1024)"
 
 
@@ -24,15 +24,15 @@ class Column:
     (``text``, ``text[]``, ``timestamptz``, ``integer[]``, ``tsvector`` ...).  ``text`` and ``text[]``
     columns are created with COLLATE "C", so that SQL compares as Python does: by code point.
 
-    The flags tell how PostgreSQL should use it:
+    Flags:
 
-    * ``is_long``: values are long and kept compressed, so that a comparison with each row takes several times as long as
-      an SQL index of the column, which knows the answer without them;
-    * ``is_last``: rarely read, so it stands behind all others in a row;
-    * ``can_be_interned``: lists of texts, which a relation may intern (see ``values``); ``interned_at_first``: it does
-      from the beginning, because the same few lists come again and again;
-    * ``is_interned``: this is the column of such a relation; its type is that of the numbers;
-    * ``is_unique``: rows hardly ever share a value.
+    * ``is_long``: values are long and stored compressed, so that comparing each row takes several times as long as using
+      an SQL index of the column, which does not need the values;
+    * ``is_last``: rarely read, so it is placed behind all other columns;
+    * ``can_be_interned``: lists of texts, which a relation may intern (see ``values``); ``interned_at_first``: interned
+      from the beginning, because rows share the same few lists;
+    * ``is_interned``: the column of a relation that interns its lists, with the numbers as values;
+    * ``is_unique``: rows rarely share a value.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Column:
         return self.type.endswith("[]")
 
     def interned(self) -> "Column":
-        """Return the column of a relation that keeps its lists by number."""
+        """Return the column of a relation that stores the numbers of its lists."""
         return Column(self.name, "bigint", is_interned=True)
 
     @property
@@ -63,7 +63,7 @@ class Column:
 
     @property
     def stays_in_row(self) -> bool:
-        """True for values to keep out of TOAST as long as possible; a tsvector goes there gladly."""
+        """True for values that should stay out of TOAST as long as possible (STORAGE MAIN); not for a tsvector."""
         return self.type == "text" or self.is_array
 
 
@@ -71,10 +71,11 @@ class Column:
 class SQLIndex:
     """An SQL index on the catalog table.
 
-    ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
-    behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
-    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.  ``column`` names the
-    one that it is on, and ``lists`` the one whose lists it takes apart: it holds numbers where those are interned.
+    - ``name``: unique within the catalog; the name in the database has the table's name as prefix
+    - ``definition``: the SQL behind ``ON table``, such as ``USING gin ("subject")``
+    - ``finds_few``: for conditions that find single rows; the overlay has this index, too
+    - ``lists``: the name of the column whose lists it indexes by element; numbers instead, if that column is interned
+    - ``column``: the name of the column it is on
     """
 
     name: str
@@ -84,19 +85,18 @@ class SQLIndex:
     column: str = ""
 
     def without_nulls(self) -> "SQLIndex":
-        """Return the index that leaves out the rows without a value in its column.
+        """Return the index without the rows that have no value in its column.
 
-        It answers the same: a comparison finds no such row, and a sort asks for a value where some row has none.
+        It serves the same queries: a comparison finds no such row, and a sort has a condition that excludes them.
         """
         return replace(self, definition=f"{self.definition} WHERE {quote(self.column)} IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A term of ORDER BY: *expression*, an SQL expression, which is that of *column* if it is one.
+    """A term of ORDER BY: *expression* is SQL, *column* the column that it names, if any.
 
-    ``nulls``: it may be NULL in a row that is found.  PostgreSQL takes NULL for higher than every value, with ``nulls_lowest``
-    for lower.
+    ``nulls``: it may be NULL in rows that are found.  NULL sorts above all values, with ``nulls_lowest`` below them.
     """
 
     expression: str
@@ -119,7 +119,7 @@ class Order:
 
     @property
     def type(self) -> str | None:
-        """The SQL type of the values; None if nobody says."""
+        """The SQL type of the values; None if it is unknown."""
         return None if self.column is None else self.column.type
 
 
@@ -135,7 +135,7 @@ WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "search
 
 
 def columns_of(name: str, taken: Iterable[str]) -> str:
-    """Return the base name of the SQL columns of index *name*: readable, a valid identifier, not *taken*."""
+    """Return the base name for the SQL columns of the index *name*: a readable, valid identifier, not in *taken*."""
     taken = set(taken) | (RESERVED if name != "path" else frozenset())
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     base = WELL_KNOWN.get(name) or re.sub(r"[^a-z0-9_]+", "_", words)[:40].strip("_") or "index"

@@ -1,7 +1,7 @@
-"""SQL as values: fragments and statements, and the algebra of conditions: AND, OR and NOT as structure.
+"""SQL as values: fragments, statements, and conditions, with AND, OR and NOT as structure.
 
-A condition is rendered when somebody reads its SQL.  What a planner hint, an index adviser or a page of a stream has to know of
-it they ask the structure; nobody reads SQL.
+A condition is rendered when its SQL is first read.  Planner hints, index advice and streams inspect the structure; no code
+parses SQL.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,13 @@ class Fragment:
 
 @dataclass(slots=True, eq=False)
 class Statement(Fragment):
-    """A whole statement.  It unpacks as (sql, params), which is what ``cursor.execute`` takes.
+    """A whole statement.  It unpacks as (sql, params), the arguments of ``cursor.execute``.
 
-    ``is_costly``: its condition compares long values, see ``Condition``; ``window`` is the (start, size) of the page of a
-    sorted result that it reads, None if it reads no page, with size None for all rows from start on.  ``plans_once``: the
-    same plan is good for any values.  ``is_prepared``: it may be prepared when it comes again.
+    - ``is_costly``: its condition compares long values, see ``Condition``
+    - ``window``: (start, size) of the page of a sorted result that it reads, with size None for all rows from start on;
+      None if it reads no page
+    - ``plans_once``: the same plan is good for any values
+    - ``is_prepared``: it may be prepared when it is repeated
     """
 
     is_costly: bool = False
@@ -51,7 +53,7 @@ class Statement(Fragment):
         yield self.params
 
 
-#: Returns what stands for a part of a condition: the part itself, or another one that is true for the same rows.
+#: Returns the replacement of a part of a condition: the part itself, or another condition.
 Change = Callable[["Condition"], "Condition"]
 
 
@@ -59,10 +61,9 @@ Change = Callable[["Condition"], "Condition"]
 class Condition(Fragment):
     """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders.
 
-    Made from a text it is opaque: true or not, for all that is known.  ``predicate`` has the functions that make
-    conditions with structure.
+    A condition created from a text has no structure; the functions of ``predicate`` create conditions with structure.
 
-    ``columns`` are those it reads, None if nobody says.  ``is_costly``: it compares long values, which an SQL index does
+    ``columns`` are the columns it reads, None if unknown.  ``is_costly``: it compares long values; an SQL index is then
     several times as fast as a scan that compares each row (see ``Column.is_long``).
     """
 
@@ -81,11 +82,11 @@ class Condition(Fragment):
         return NOTHING if self is EVERYTHING else Not(self)
 
     def conjuncts(self) -> Iterator["Condition"]:
-        """Yield the conditions of which each row that is found fulfils all."""
+        """Yield the conditions whose conjunction this one is."""
         yield self
 
     def changed(self, change: Change) -> "Condition":
-        """Return the same condition with what *change* returns for each of its parts that is no AND, OR or NOT."""
+        """Return this condition with ``change(part)`` in place of each part that is no AND, OR or NOT."""
         return change(self)
 
     def leaves[Leaf: Condition](self, kind: type[Leaf]) -> list[Leaf]:
@@ -102,15 +103,15 @@ class Condition(Fragment):
 
 
 class Structure(Condition):
-    """A condition that knows its parts; its SQL, and what else they tell, is made when somebody reads it first."""
+    """A condition with parts; its attributes, such as the SQL, are computed when they are first read."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        """Leave empty what a Condition has from its text."""
+        """Leave the attributes of Condition unset."""
 
     def __getattr__(self, name: str) -> Any:
-        """Fill in what is empty yet."""
+        """Compute the attribute *name*, which is unset, and store it."""
         if name in ("sql", "params"):
             self.sql, self.params = self._render()
         elif name == "columns":
@@ -122,11 +123,11 @@ class Structure(Condition):
         return getattr(self, name)
 
     def _render(self) -> tuple[str, tuple[Any, ...]]:
-        """Return the SQL and its values; each subclass says how."""
+        """Return the SQL and its values; implemented by subclasses."""
         raise NotImplementedError
 
     def _parts(self) -> tuple[Condition, ...]:
-        """Return the conditions that this one is made of."""
+        """Return the conditions that this one consists of."""
         return ()
 
     def _read_columns(self) -> tuple[Column, ...] | None:
@@ -139,7 +140,7 @@ class Structure(Condition):
 
 
 class Combination(Structure):
-    """Joins *parts*, two at least, by a word."""
+    """At least two *parts*, joined by ``word``."""
 
     __slots__ = ("parts",)
     word: ClassVar[str]
@@ -160,7 +161,7 @@ class Combination(Structure):
         return self if is_same else self.joined(parts)
 
     def joined(self, parts: Iterable[Condition]) -> Condition:
-        """Return *parts* joined by the same word; each subclass says how."""
+        """Return *parts* joined by the same word; implemented by subclasses."""
         raise NotImplementedError
 
 
@@ -179,7 +180,7 @@ class And(Combination):
 
 
 class Or(Combination):
-    """True for the rows that fulfil one of the parts, or several."""
+    """True for the rows that fulfil at least one part."""
 
     __slots__ = ()
     word = " OR "
@@ -189,7 +190,7 @@ class Or(Combination):
 
 
 class Not(Structure):
-    """True for the rows that do not fulfil *part*, those included for which it is NULL."""
+    """True for the rows that do not fulfil *part*, including rows for which it is NULL."""
 
     __slots__ = ("part",)
 
@@ -206,26 +207,26 @@ class Not(Structure):
         return ~self.part.changed(change)
 
 
-#: Matches no row; a query that contains it needs no round trip.
+#: Matches no row; a query with this condition needs no round trip.
 NOTHING = Condition("FALSE", columns=())
 #: Matches every row; left out of the SQL.
 EVERYTHING = Condition("TRUE", columns=())
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
-    """Conjunction, with NOTHING and EVERYTHING folded away."""
+    """Return the conjunction of *conditions*, with NOTHING and EVERYTHING folded away."""
     return _folded(conditions, EVERYTHING, NOTHING, And)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    """Disjunction, with NOTHING and EVERYTHING folded away."""
+    """Return the disjunction of *conditions*, with NOTHING and EVERYTHING folded away."""
     return _folded(conditions, NOTHING, EVERYTHING, Or)
 
 
 def _folded(
     conditions: Iterable[Condition], neutral: Condition, absorbing: Condition, join: type[Combination]
 ) -> Condition:
-    """Return *conditions* joined: those that are *neutral* are left out, an *absorbing* one is all that counts."""
+    """Return *conditions* joined by *join*, without *neutral* ones; an *absorbing* one replaces all others."""
     parts = [c for c in conditions if c is not neutral]
     if any(c is absorbing for c in parts):
         return absorbing

@@ -1,4 +1,4 @@
-"""Predicates: what is compared in one column, as structure."""
+"""Predicates: comparisons of one column, as structure."""
 
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ OVERLAPS = "&&"
 CONTAINS = "@>"
 MATCHES = "@@"
 BETWEEN = "BETWEEN"
-#: A path and all below it: one value for that, and two between which the paths below are.
+#: A path and all paths below it; values: the path, and the lower and upper bound of the paths below.
 BELOW = "BELOW"
-#: "<", "<=", ">" and ">=" compare with an end of a range.
+#: Operators of ranges; "<", "<=", ">" and ">=" compare with one end.
 RANGES = ("<", "<=", ">", ">=", BETWEEN, BELOW)
 #: An element of an array is in a range; see ``ElementBetween``.
 HAS_ELEMENT = "HAS ELEMENT"
 NOT_NULL = "IS NOT NULL"
 TRUE, FALSE = "IS", "NOT"
 
-#: The SQL of operators that do not stand between the column and the only value.
+#: The SQL of operators other than ``{column} {operator} {value}``.
 TEMPLATES = {
     ANY: "{column} = ANY({value})",
     BETWEEN: "{column} BETWEEN {value} AND {value}",
@@ -36,9 +36,9 @@ TEMPLATES = {
 
 
 class Predicate(Structure):
-    """Compares *column* by *operator* with *values*, one for most operators; *cast* is the SQL type of each, if need be.
+    """A comparison of *column* with *values*, one for most operators; *cast* is the SQL type of each value, if needed.
 
-    With *is_hidden* PostgreSQL does not see that an index of the column could answer, and compares row by row.
+    With *is_hidden* the SQL is written so that PostgreSQL cannot use an index of the column, and compares row by row.
     """
 
     __slots__ = ("cast", "column", "is_hidden", "operator", "values")
@@ -65,32 +65,32 @@ class Predicate(Structure):
 
     @property
     def can_be_hidden(self) -> bool:
-        """True when it looks for single values, in a column of texts or an array: only the column is hidden then."""
+        """True for a search for single values in texts or an array: to hide it, only the column is rewritten."""
         if self.operator == OVERLAPS:
             return self.column.is_array
         return self.operator in (EQUALS, ANY) and self.column.type == "text"
 
     def of(self, column: Column) -> "Predicate":
-        """Return the same predicate of another *column* of the same type."""
+        """Return the same predicate on another *column* of the same type."""
         return Predicate(column, self.operator, self.values, self.cast, self.is_hidden)
 
     def hidden(self) -> "Predicate":
-        """Return the same predicate, for which PostgreSQL uses no index; how many rows it finds is estimated as before."""
+        """Return the same predicate, for which PostgreSQL uses no index; its estimate of rows stays the same."""
         return Predicate(self.column, self.operator, self.values, self.cast, is_hidden=True)
 
 
 def equals(column: Column, value: Any) -> Condition:
-    """Rows with *value*."""
+    """Return the condition for rows with *value*."""
     return Predicate(column, EQUALS, (value,))
 
 
 def any_value(column: Column, values: Sequence[Any]) -> Condition:
-    """Rows with one of *values*."""
+    """Return the condition for rows with one of *values*."""
     return Predicate(column, ANY, (list(values),), f"{column.type}[]")
 
 
 def equal_to_any(column: Column, values: Iterable[Any]) -> Condition:
-    """Rows with one of *values*, of which there may be none or only one."""
+    """Return the simplest condition for rows with one of *values*, any number of them."""
     unique = list(dict.fromkeys(values))
     if not unique:
         return NOTHING
@@ -98,37 +98,37 @@ def equal_to_any(column: Column, values: Iterable[Any]) -> Condition:
 
 
 def compared(column: Column, operator: str, value: Any) -> Condition:
-    """Rows with a value that is "<", "<=", ">" or ">=" *value*."""
+    """Return the condition for rows with a value "<", "<=", ">" or ">=" *value*."""
     return Predicate(column, operator, (value,))
 
 
 def between(column: Column, low: Any, high: Any) -> Condition:
-    """Rows with a value from *low* to *high*, both included."""
+    """Return the condition for rows with a value from *low* to *high*, both included."""
     return Predicate(column, BETWEEN, (low, high))
 
 
 def below(column: Column, path: str) -> Predicate:
-    """Rows with *path* and everything in it: "0" follows "/" in the "C" collation, so this is one index range."""
+    """Return the condition for *path* and the paths below, one index range: "0" follows "/" in the "C" collation."""
     return Predicate(column, BELOW, (path, path + "/", path + "0"))
 
 
 def overlaps(column: Column, values: Sequence[Any]) -> Condition:
-    """Rows whose array has one of *values*."""
+    """Return the condition for rows whose array has one of *values*."""
     return Predicate(column, OVERLAPS, (list(values),), column.type)
 
 
 def contains(column: Column, values: Sequence[Any]) -> Condition:
-    """Rows whose array has all of *values*."""
+    """Return the condition for rows whose array has all of *values*."""
     return Predicate(column, CONTAINS, (list(values),), column.type)
 
 
 def matches(column: Column, tsquery: str) -> Condition:
-    """Rows whose tsvector matches *tsquery*."""
+    """Return the condition for rows whose tsvector matches *tsquery*."""
     return Predicate(column, MATCHES, (tsquery,), "tsquery")
 
 
 class ElementBetween(Predicate):
-    """Rows whose array has an element that all *ends*, pairs of an operator and a text, are true of."""
+    """Matches rows whose array has an element that fulfils all *ends*, pairs of an operator and a text."""
 
     __slots__ = ("ends",)
 
@@ -145,10 +145,10 @@ class ElementBetween(Predicate):
 
 
 def has_value(column: Column) -> Predicate:
-    """Rows that have any value."""
+    """Return the condition for rows with any value."""
     return Predicate(column, NOT_NULL)
 
 
 def is_flag(column: Column, value: bool) -> Condition:
-    """Rows whose boolean is *value*."""
+    """Return the condition for rows whose boolean is *value*."""
     return Predicate(column, TRUE if value else FALSE)

@@ -1,4 +1,4 @@
-"""Values as SQL has them: texts, stand-ins in keys of caches, literals of arrays, and interned sets."""
+"""Values for SQL: texts, keys of caches, literals of arrays, and interned sets."""
 
 from collections.abc import Collection
 from collections.abc import Hashable
@@ -29,31 +29,31 @@ import re
 # -- texts
 
 
-#: NUL and lone surrogates have no place in PostgreSQL's UTF-8.
+#: NUL and lone surrogates, which PostgreSQL's UTF-8 does not allow.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def is_storable(text: str) -> bool:
-    """True for a text without NUL and lone surrogates, which PostgreSQL cannot hold."""
+    """Return True if *text* has no NUL and no lone surrogate, which PostgreSQL cannot store."""
     return _UNSTORABLE.search(text) is None
 
 
 def storable(text: str) -> str:
-    """Return *text* with U+FFFD for what PostgreSQL cannot hold."""
+    """Return *text* with U+FFFD in place of characters that PostgreSQL cannot store."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 # -- keys of caches
 
 
-#: Types of values that say all about themselves by equality, within one type.
+#: Types whose equal values of one type are interchangeable.
 PLAIN = (int, float, bool, bytes, datetime, date, type(None))
 
 
 def whole(name: str, number: Any, most: int) -> int:
-    """Return *number*, the value of the option *name*, within -*most* and *most*.
+    """Return *number*, the value of the option *name*, as an int limited to -*most* … *most*.
 
-    Raises TypeError for a value that is no whole number, and InvalidOperation for a Decimal that is none.
+    Raises TypeError for a value that is no whole number, and InvalidOperation for an infinite or very large Decimal.
     """
     if isinstance(number, int | float | Decimal) and number % 1 == 0:
         return int(min(max(number, -most), most))
@@ -61,9 +61,9 @@ def whole(name: str, number: Any, most: int) -> int:
 
 
 def frozen(value: Any) -> Hashable:
-    """Return *value*, of a query or a parameter of SQL, as part of a key.
+    """Return a hashable form of *value*, of a query or a parameter of SQL, for the key of a cache.
 
-    Raises TypeError for a value that cannot be a key.
+    Raises TypeError for a value of another type, such as a set.
     """
     kind = type(value)
     if kind is str:
@@ -82,7 +82,7 @@ def frozen(value: Any) -> Hashable:
 # -- arrays
 
 
-#: The types of arrays, as in pg_type.
+#: Oids of array types in pg_type.
 INT8_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY = 1016, 1022, 1009
 LARGEST = 2**63
 
@@ -90,8 +90,8 @@ LARGEST = 2**63
 def array_of(values: Sequence[Any]) -> tuple[bytes, int] | None:
     """Return the literal of an array of *values*, all texts, all integers or all floats, and the oid of its type.
 
-    None for others, larger integers, no values, and a text that PostgreSQL cannot hold.  See "Array Input and Output Syntax" in
-    PostgreSQL's manual: each text in quotes, with a backslash before a quote and a backslash.
+    None for other or mixed types, integers beyond 64 bits, an empty sequence, and a text that PostgreSQL cannot store.
+    Each text is quoted, with a backslash before quotes and backslashes (PostgreSQL: "Array Input and Output Syntax").
     """
     kinds = set(map(type, values))
     if kinds == {int} and min(values) >= -LARGEST and max(values) < LARGEST:
@@ -110,35 +110,35 @@ def array_of(values: Sequence[Any]) -> tuple[bytes, int] | None:
         return None
 
 
-# -- interned sets: lists of keywords that are kept once, in the table ``pgcatalog_sets``; a row holds the number of its list
+# -- interned sets: lists of keywords, stored once in the table ``pgcatalog_sets``; a row holds the number of its list
 #
-# The interfaces of an object, and who may see it, are the same few lists in all rows of a catalog: such a column is interned
-# from the beginning (``Column.interned_at_first``), another one (``can_be_interned``) when a rebuild finds that it has few lists.
-# ``Layout.interned_columns`` are those of a relation, by name.  The number is made of the list itself, so every process has it
-# without a look-up, and it is the same in each catalog, copy and standby.
+# The rows of a catalog share a few lists of interfaces, and of roles and users that may see them.  Such a column is
+# interned from the beginning (``Column.interned_at_first``), another one (``can_be_interned``) if a rebuild finds few
+# different lists.  ``Layout.interned_columns`` are the interned columns of a relation, by name.  The number is a hash of
+# the list: each process computes it without a look-up, and it is the same in each catalog, copy and standby.
 
-#: The list that a column has the number of.
+#: SQL of the list whose number a column holds.
 LIST_SQL = "(SELECT vals FROM pgcatalog_sets WHERE number = {column})"
 
 
 def set_number(name: str, values: Sequence[str]) -> int:
-    """Return the number, a signed integer of 64 bits, of the list *values* in the column *name*.
+    """Return the number, a signed 64-bit integer, of the list *values* in the column *name*.
 
-    Among a million different lists two have the same number with a probability of 3e-8 (birthday bound, n²/2⁶⁵).
+    Two of a million different lists share a number with a probability of 3e-8 (birthday bound, n²/2⁶⁵).
     """
     digest = hashlib.blake2b(orjson.dumps([name, *values]), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)
 
 
 def as_stored(column: Column, value: Any) -> Any:
-    """Return what *column* of a relation holds for *value*, which an index translator has extracted."""
+    """Return the value that *column* of a relation stores for *value*, which an index translator has extracted."""
     return set_number(column.name, value) if column.is_interned and value is not None else value
 
 
 def as_list_sql(column: Column, pending: str = "") -> str:
-    """Return the SQL of the value that an index translator knows, of *column* of a relation.
+    """Return the SQL of the value that an index translator has extracted for *column* of a relation: a list, if interned.
 
-    *pending* is a table with sets that nobody has saved yet.
+    *pending* is a table with sets that are not committed yet, "" if there is none.
     """
     if not column.is_interned:
         return column.quoted
@@ -149,17 +149,17 @@ def as_list_sql(column: Column, pending: str = "") -> str:
 
 
 class InternedSets(Protocol):
-    """Sets of which the numbers are at hand, by column; see ``database.sets.KnownSets``."""
+    """Interned sets in memory, with their numbers, by column; see ``database.sets.KnownSets``."""
 
     @property
     def partly_known(self) -> Collection[str]:
-        """Columns with too many sets to keep all."""
+        """Columns with too many sets to cache all of them."""
 
     def numbers_by_element(self, part: Predicate) -> set[int] | None:
-        """Return the numbers of the sets that *part* is true of, a predicate on such a column; None if unknown."""
+        """Return the numbers of the sets that fulfil *part*, on a column in ``partly_known``; None if not looked up."""
 
     def numbers_of(self, part: Predicate) -> set[int]:
-        """Return the numbers of the sets that *part* is true of, a predicate on another column."""
+        """Return the numbers of the cached sets that fulfil *part*."""
 
 
 def as_interned(
@@ -167,7 +167,7 @@ def as_interned(
 ) -> Condition:
     """Return *part* of a condition for a relation in which *interned_columns*, by name, hold numbers.
 
-    *known_sets* are the sets that there are: those in the database, as far as the process keeps them, and those to come.
+    *known_sets* are the committed sets, as far as the process has cached them, and the pending sets.
     """
     if not isinstance(part, Predicate) or part.column.name not in interned_columns or not part.column.is_array:
         return part
@@ -191,32 +191,32 @@ def as_interned(
 
 
 def names_elements(part: Predicate) -> bool:
-    """True if *part* names whole elements of a list, each of which can be looked up by itself."""
+    """Return True if *part* names whole elements of a list, so that each can be looked up separately."""
     return part.operator in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween)
 
 
 def looked_up(part: Predicate, column: Column) -> Condition:
-    """Return the condition that *column* has the number of a set in the database that *part* is true of."""
+    """Return the condition that *column* has the number of a committed set that fulfils *part*."""
     of_list = part.of(Column("vals", "text[]"))
-    # Many sets are most rows: an index of the column would find them one by one, and have each row's text compared.
+    # "+ 0" hides the index of the column: many sets cover most rows, and PostgreSQL would look them up one by one.
     text = f"{column.quoted} + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {of_list.sql})"
     return Condition(text, (column.name, *of_list.params), (column,))
 
 
-#: Columns by which counts are told apart: the number of who may see a row, and its type.
+#: Columns that group the counts: the number of the list of roles and users that may see a row, and its type.
 ROLES, TYPE = Column("allowed_roles", "bigint", is_interned=True), Column("portal_type", "text")
-#: From when until when a row counts: that holds for nearly all of them.
+#: The effective range of a row; most rows have been published and do not expire.
 EFFECTIVE = ("effective_range_since", "effective_range_until")
-#: Until when a row counts that always does.
+#: The end of the effective range of a row that does not expire.
 NO_END = 2**31 - 1
-#: The field of the rows themselves.
+#: The field whose count is the number of rows.
 ROWS = ""
 
 
 def values_sql(columns: Sequence[Column], rows: str) -> str:
     """Return the SELECT of (allowed_roles, portal_type, field, value, n) for each value of *columns* in *rows*.
 
-    *rows* is an item of FROM with these columns and n.
+    *rows* is a FROM item with these columns and n.
     """
     single = [f"('{c.name}', {c.quoted}::text)" for c in columns if not (c.is_array or c.is_interned)]
     lists = [f"SELECT '{c.name}', unnest({as_list_sql(c)})" for c in columns if c.is_array or c.is_interned]

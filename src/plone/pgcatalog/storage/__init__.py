@@ -1,4 +1,4 @@
-"""What the catalog needs of zodb-pgjsonb beyond its public API: the one package for its private names."""
+"""Adapts zodb-pgjsonb beyond its public API: the only package that uses its private names."""
 
 from collections.abc import Callable
 from collections.abc import Container
@@ -38,7 +38,7 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-#: The names of zodb-pgjsonb used here that it does not promise, from the storage of a ZODB connection on.
+#: Names of zodb-pgjsonb used here that are not public, as seen from the storage of a ZODB connection.
 PRIVATE_NAMES = (
     *("_blob_cache", "_blob_temp_dir", "_conn", "_drop_conn", "_in_read_txn", "_load_cache", "_main"),
     *("_polled_tid", "_serial_cache", "_tmp"),
@@ -48,16 +48,16 @@ PRIVATE_NAMES = (
     "_main._shared_cache.set",
     *("_main._state_processors", "_main._ts"),
 )
-#: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond:
-#: two that commit at the same time would else both take the very next id.
+#: A process whose clock is behind the newest id advances beyond it by a random number of units up to this, less than a
+#: millisecond: otherwise two processes that commit at the same time would both use the very next id.
 SPREAD = 1 << 16
-#: How many oids a transaction gets at once; each time twice as many as before.
+#: Number of oids that a transaction gets at once: first, and at most; it doubles each time.
 FIRST_OIDS, MOST_OIDS = 32, 1024
-#: How often a pack is tried.
+#: Attempts of a pack.
 PACK_ATTEMPTS = 5
-#: Who waits for this session.
+#: Sessions that wait for this one.
 WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)) LIMIT 1"
-#: Which objects that have been there before a transaction later ones refer to; which of some are not there any more.
+#: Objects of an earlier transaction to which later ones refer; objects among some that no longer exist.
 REFERRED_TO = (
     "SELECT DISTINCT o.zoid FROM object_state newer CROSS JOIN unnest(newer.refs) AS ref (zoid)"
     " JOIN object_state o ON o.zoid = ref.zoid WHERE newer.tid > %s AND o.tid <= %s"
@@ -70,20 +70,20 @@ OIDS = "SELECT nextval('zoid_seq') FROM generate_series(1, %s)"
 #: Bytes of a blob that are in memory at once.
 PIECE = 1 << 20
 READ_PIECE = "SELECT substring(data FROM %s FOR %s) FROM blob_state WHERE (zoid, tid) = (%s, %s)"
-#: What reads from the snapshot, besides the polling for a new one.
+#: Methods that read from the snapshot, besides the poll for a new one.
 READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
 
 
 class PackConflict(SerializationFailure):
-    """Each attempt of a pack has met others; nothing was removed."""
+    """Each attempt of a pack has conflicted with other transactions; nothing was removed."""
 
 
 class UnknownStorage(Exception):
-    """The installed zodb-pgjsonb is not one that this package knows."""
+    """The installed zodb-pgjsonb is not supported by this package."""
 
 
 def require_known_storage(database: Any) -> None:
-    """Raise UnknownStorage if what *database*, a ZODB.DB of zodb-pgjsonb, reads from has not all PRIVATE_NAMES."""
+    """Raise UnknownStorage if the storages of *database*, a ZODB.DB of zodb-pgjsonb, lack one of PRIVATE_NAMES."""
 
     def check(jar: Any) -> None:
         for name in PRIVATE_NAMES:
@@ -97,12 +97,12 @@ def require_known_storage(database: Any) -> None:
 
 
 def is_supported(jar: Any) -> bool:
-    """True when *jar*, a ZODB connection, reads from zodb-pgjsonb."""
+    """Return whether *jar*, a ZODB connection, reads from zodb-pgjsonb."""
     return hasattr(getattr(jar, "_normal_storage", None), "pg_connection")
 
 
 def snapshot_tid(jar: Any) -> int | None:
-    """Return the newest transaction in the snapshot of *jar*, a ZODB connection; None outside of one, as in a commit."""
+    """Return the newest transaction in the snapshot of *jar*, a ZODB connection; None without a snapshot, as in a commit."""
     storage = jar._normal_storage
     return storage._polled_tid if getattr(storage, "_in_read_txn", False) else None
 
@@ -120,25 +120,25 @@ def unchanged_tid(jar: Any) -> int | None:
 def unsaved_oids(jar: Any) -> Container[bytes]:
     """Return the oids of the objects that a savepoint of the ZODB connection *jar*, or its running commit, has stored.
 
-    Such an object does not count as changed any more, and still has the serial of its last commit.
+    Such an object no longer counts as changed, but still has the serial of its last commit.
     """
     if jar is None or jar._needs_to_join:
         return ()
     if jar._savepoint_storage is not None:
         return jar._savepoint_storage.index  # type: ignore[no-any-return]
-    # In a snapshot the list is that of the last commit, and may be long.
+    # In a snapshot the list belongs to the last commit, and may be long.
     return () if snapshot_tid(jar) is not None else set(jar._modified)
 
 
 def keeps_history(jar: Any) -> bool:
-    """True when the storage of *jar*, a ZODB connection, can undo: once packed, it may begin again at an older transaction."""
+    """Return whether the storage of *jar*, a ZODB connection, can undo; a pack may set it back to an older transaction."""
     return bool(jar._normal_storage.supportsUndo())
 
 
 def serial_of(obj: Any) -> bytes:
-    """Return the serial of the persistent *obj*, z64 before its first commit; the bytes of a blob are not read.
+    """Return the serial of the persistent *obj*, z64 before its first commit, without reading the bytes of a blob.
 
-    ZODB reads them when it activates a blob.  Raises POSKeyError for what is gone.
+    ZODB would read them to activate a blob.  Raises POSKeyError if the object is gone.
     """
     if obj._p_changed is not None:
         return bytes(obj._p_serial)
@@ -147,9 +147,9 @@ def serial_of(obj: Any) -> bytes:
 
 
 def fetch_blob(connection: psycopg.Connection[Any], jar: Any, version: tuple[int, int]) -> None:
-    """Have the bytes of the blob *version*, (zoid, tid), among the files that *jar*, a ZODB connection, reads blobs from.
+    """Download the blob *version*, (zoid, tid), into the blob cache of *jar*, a ZODB connection.
 
-    The storage itself has a whole blob in memory three times meanwhile.  One that is gone, or is not in the database of
+    The storage's own download has a whole blob in memory three times.  A blob that is gone, or is not in the database of
     *connection*, is left to it.
     """
     storage, (oid, serial) = jar._normal_storage, map(p64, version)
@@ -171,14 +171,14 @@ def fetch_blob(connection: psycopg.Connection[Any], jar: Any, version: tuple[int
 
 
 def committed_tid(database: Any) -> int:
-    """Return the id of the newest transaction that this process has committed in *database*, a ZODB.DB; 0 for none."""
+    """Return the newest transaction that this process has committed in *database*, a ZODB.DB; 0 if there is none."""
     return int(u64(database.storage.lastTransaction()))
 
 
 def advance_clock(database: Any, tid: int) -> float:
-    """Let the next transaction of this process in *database* have a later id than *tid*, which another machine has given.
+    """Make the next transaction of this process in *database* get a later id than *tid*, the id of another machine.
 
-    Returns by how many seconds the ids of this process were behind, 0.0 if they were not.
+    Returns the seconds by which the ids of this process were behind; 0.0 if they were not.
     """
     storage = database.storage
     if u64(storage._ts.raw()) >= tid:
@@ -192,15 +192,17 @@ def advance_clock(database: Any, tid: int) -> float:
 
 
 def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDecorator]) -> None:
-    """Have ZODB connections of *database*, of zodb-pgjsonb, send fewer messages; the storage's own way is for special cases.
+    """Make ZODB connections of *database*, of zodb-pgjsonb, send fewer messages.
 
-    Each of their reads is decorated by what *reading* returns, which raises what Zope repeats.  A snapshot begins by one of
-    the *messages* instead of three, two if others have changed objects, and a request of Zope has one (``Snapshots``).  New
-    objects get their ids in blocks (``NewOids``).
+    - Each read is decorated by the result of *reading*, which raises errors after which Zope repeats the request.
+    - A snapshot begins by one of the *messages* instead of three, or two if other processes have changed objects; a request
+      of Zope has one snapshot (``Snapshots``).
+    - New objects get their ids in blocks (``NewOids``).
+    - The first snapshot of a connection reads the changes that the shared cache of objects lacks; the storage would assume
+      that the cache is current.
+    - A commit puts the objects that it has stored into that cache.
 
-    A connection's first snapshot reads the changes that the shared cache of objects lacks, or the storage would call that
-    cache current.
-    What a commit has stored is in that cache.
+    Special cases use the storage's own methods.
     """
     storage = database.storage
     make_instance = storage.new_instance
@@ -233,9 +235,9 @@ def adapt(database: Any, messages: PollMessages, reading: Callable[[], ContextDe
 
 
 class NewOids:
-    """The oids for new objects that one transaction of *instance*, the storage of a ZODB connection, gets.
+    """The oids for new objects of one transaction of *instance*, the storage of a ZODB connection.
 
-    What it leaves is forgotten: after a failover to a standby that lacks commits the sequence gives the same oids again.
+    Unused oids are discarded: after a failover to a standby that lacks commits, the sequence returns the same oids again.
     """
 
     def __init__(self, instance: Any) -> None:
@@ -246,7 +248,7 @@ class NewOids:
         self._size = FIRST_OIDS
 
     def forget(self) -> None:
-        """Begin with another transaction."""
+        """Discard unused oids before another transaction."""
         self._oids.clear()
         self._size = FIRST_OIDS
 
@@ -259,7 +261,7 @@ class NewOids:
             try:
                 with connection.cursor(row_factory=tuple_row) as cursor:
                     found = cursor.execute(OIDS, [self._size], prepare=True).fetchall()
-            except psycopg.Error:  # of a search, which has ended the transaction of this connection, or it is lost
+            except psycopg.Error:  # a search has ended the transaction of this connection, or it is lost
                 return self._ask()  # type: ignore[no-any-return]
             self._oids = sorted((oid for (oid,) in found), reverse=True)
             self._connection = connection
@@ -270,10 +272,10 @@ class NewOids:
 def _finish(instance: Any, transaction: Any, f: Any = None) -> bytes:
     """Commit *transaction*, and put the stored objects into the cache of the process; return the transaction's id."""
     stored = [entry for entry in instance._tmp if isinstance(entry.get("state"), str)]
-    # Of the class, which others may have patched since.
+    # The method of the class, which another package may have patched since.
     tid: bytes = type(instance).tpc_finish(instance, transaction, f)
     for entry in stored:
-        # An error is raised where the object is loaded: this transaction is committed.
+        # The transaction is committed: loading the object raises the error again.
         with suppress(Exception):
             data = as_loaded(entry["class_mod"], entry["class_name"], entry["state"])
             instance._main._shared_cache.set(entry["zoid"], data, tid, u64(tid))
@@ -283,9 +285,10 @@ def _finish(instance: Any, transaction: Any, f: Any = None) -> bytes:
 def _resolve_conflict(
     instance: Any, resolve: Any, oid: bytes, committed: bytes, old: bytes, new: bytes, *args: Any, **options: Any
 ) -> Any:
-    """Return the answer of *resolve* to a conflict; raises ConflictError at once if the state that both began with is gone.
+    """Return the result of *resolve* for a conflict; raise ConflictError at once if the state that both began with is gone.
 
-    A storage without history has it in a cache only.  ZODB raises the same, and logs a traceback that looks like damage.
+    A storage without history has that state only in a cache.  ZODB would raise the same, and log a traceback that looks like
+    damage.
     """
     try:
         instance.loadSerial(oid, old)
@@ -295,7 +298,7 @@ def _resolve_conflict(
 
 
 def forget_objects(jar: Any) -> None:
-    """Have the ZODB connection *jar* load anew whatever object is asked for; changed ones stay as they are."""
+    """Make the ZODB connection *jar* load objects anew when they are used; changed objects stay as they are."""
     storage = jar._normal_storage
     storage._load_cache.clear()
     storage._serial_cache.clear()
@@ -309,7 +312,7 @@ def connection(jar: Any) -> Any:
 
 def dsn_of(jar: Any) -> str:
     """Return the connection string of the database that *jar*, a ZODB connection, reads from."""
-    # Of the storage that snapshots come from, whatever may be wrapped around it.
+    # From the storage of the snapshots, whatever may be wrapped around it.
     return str(jar._normal_storage._main._dsn)
 
 
@@ -320,7 +323,7 @@ def writable_dsn_of(jar: Any) -> str:
 
 
 def is_read_only(jar: Any) -> bool:
-    """Return whether *jar*, a ZODB connection, only reads; a closed one says it too, unlike ``jar.isReadOnly``."""
+    """Return whether *jar*, a ZODB connection, only reads; unlike ``jar.isReadOnly``, also if it is closed."""
     return bool(jar._normal_storage.isReadOnly())
 
 
@@ -331,22 +334,22 @@ def require_writable(jar: Any) -> None:
 
 
 def writer_url(jar: Any) -> str:
-    """Return scheme and host of a Zope that saves, for the ZODB connection *jar* that only reads; empty for none."""
+    """Return scheme and host of a Zope that saves, for the read-only ZODB connection *jar*; empty if there is none."""
     return str(getattr(jar.db().storage, "writer_url", ""))
 
 
 def max_replay_lag(database: Any) -> float | None:
-    """Return how many seconds the standby of *database*, a ZODB.DB, may be behind; None if it does not only read."""
+    """Return by how many seconds the standby of *database*, a ZODB.DB, may lag; None if *database* is not read-only."""
     return getattr(database.storage, "max_replay_lag", None)
 
 
 def database_dsn(database: Any) -> str | None:
-    """Return the connection string of *database*, a ZODB.DB; None if its storage is another one."""
+    """Return the connection string of *database*, a ZODB.DB; None if its storage is not zodb-pgjsonb's."""
     return getattr(database.storage, "_dsn", None)
 
 
 def pooled_connection(database: Any) -> AbstractContextManager[Any]:
-    """Return the context of a connection that snapshots of *database*, a ZODB.DB of zodb-pgjsonb, would be read from."""
+    """Return the context of a connection from the pool of *database*, a ZODB.DB of zodb-pgjsonb."""
     return pool_of(database).connection()  # type: ignore[no-any-return]
 
 
@@ -356,9 +359,9 @@ def pool_of(database: Any) -> Any:
 
 
 def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
-    """Let the connections of *database*, a ZODB.DB of zodb-pgjsonb, be of *connection_class*, with *options* of psycopg's.
+    """Make the connections of *database*, a ZODB.DB of zodb-pgjsonb, use *connection_class* and psycopg's *options*.
 
-    The storage's own and those of open ZODB connections are not made anew: they get the options only, as attributes.
+    The storage's own connection and those of open ZODB connections stay: they only get the options, as attributes.
     """
     pool = pool_of(database)
     pool.connection_class = connection_class
@@ -368,7 +371,7 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
 
     def renew(jar: Any) -> None:
         if jar.opened is None:
-            # The first one has been open while the database was opened, and is the one that requests get as a rule.
+            # The first ZODB connection was opened with the database, and is usually the one that requests get.
             if (snapshots := snapshots_of(jar)) is not None:
                 snapshots.finish()
             jar._normal_storage._drop_conn()
@@ -382,11 +385,11 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
 
 
 def pack_by(connect: Callable[[str], Any]) -> None:
-    """Have each pack of zodb-pgjsonb in this process see one snapshot, on a connection that *connect* opens for a DSN.
+    """Make each pack of zodb-pgjsonb in this process use one snapshot, on a connection that *connect* opens for a DSN.
 
-    The storage finds what can be reached with one statement and removes the rest with others, which would see, and remove,
-    what has been committed meanwhile.  It begins again if others have changed what it removes, or referred to it; after
-    PACK_ATTEMPTS it raises PackConflict, and has removed nothing.
+    The storage finds reachable objects with one statement and removes the rest with others, which would see, and remove,
+    objects committed meanwhile.  The pack begins again if others have changed objects that it removes, or referred to them;
+    after PACK_ATTEMPTS it raises PackConflict, and has removed nothing.
     """
     pack = PGJsonbStorage.pack
     if hasattr(pack, "__wrapped__"):
@@ -410,10 +413,11 @@ def pack_by(connect: Callable[[str], Any]) -> None:
 
 
 def _begin_pack(connection: Any, other: Any) -> None:
-    """Begin the snapshot of a pack on *connection*, which asks *other* before it commits what others have committed.
+    """Begin the snapshot of a pack on *connection*; before it commits, it checks on *other* what has been committed since.
 
-    A transaction that began before an object was taken from its place may put it into another one.  The storage's lock keeps
-    commits back for the two statements that look for that; who waits for the pack itself may have this lock.
+    A transaction that began before an object was removed from its container may put it into another one.  The storage's lock
+    holds back commits during the two statements of this check.  If a session waits for the pack, it may have this lock
+    already: then the attempt fails.
     """
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     connection.autocommit = False
@@ -438,7 +442,7 @@ def _rows(connection: Any, query: str, *params: Any) -> list[tuple[Any, ...]]:
 
 
 class _StorageOfPack:
-    """*storage* as its own pack sees it, with *connection* for the one that other threads use meanwhile."""
+    """*storage* as its own pack sees it: with *connection* instead of the connection that other threads use meanwhile."""
 
     def __init__(self, storage: Any, connection: Any) -> None:
         vars(self).update(_storage=storage, _ensure_admin_conn=lambda: connection)
@@ -451,9 +455,9 @@ class _StorageOfPack:
 
 
 def processors(database: Any) -> Any:
-    """Return the processors that see what is stored in *database*, a ZODB.DB of zodb-pgjsonb."""
+    """Return the state processors of *database*, a ZODB.DB of zodb-pgjsonb, which process each stored object."""
     return database.storage._state_processors
 
 
-# A script that copies, exports or packs has only imported this module.
+# Done at import, because a script that copies, exports or packs only imports this module.
 keep_values()

@@ -1,6 +1,6 @@
-"""Blocks of pages that zodb-json-codec takes for values of its own, as they were stored without plone.pgcatalog.
+"""Repairs blocks of pages, stored without plone.pgcatalog, that zodb-json-codec mistakes for values of its own.
 
-Such a state is repaired without loading its object: loading it may call what the block names.
+A state is repaired without loading its object: loading it may call the functions that a block names.
 """
 
 from psycopg import Connection
@@ -15,7 +15,7 @@ import zodb_json_codec
 
 #: Keys of dicts that make the codec load a class or call it.
 CALLS = ("@cls", "@reduce")
-#: The classes that `records.storable` has in such dicts.
+#: The classes that `records.storable` writes in such dicts.
 HARMLESS = (["builtins", "str"], ["builtins", "float"], ["builtins", "int"])
 CURRENT = "SELECT class_mod, class_name, tid, state FROM object_state WHERE zoid = %s"
 
@@ -23,7 +23,7 @@ CURRENT = "SELECT class_mod, class_name, tid, state FROM object_state WHERE zoid
 def repair_blocks(storage: Any, connection: Connection[Any], oids: list[int]) -> None:
     """Store the blocks of the objects *oids* as data in *storage*, in one transaction; *connection* reads its database.
 
-    Raises ConflictError if one of them is saved meanwhile.
+    Raises ConflictError if one of the objects is saved meanwhile.
     """
     meta = TransactionMetaData(description="Blocks that looked like code are data")
     storage.tpc_begin(meta)
@@ -41,7 +41,7 @@ def repair_blocks(storage: Any, connection: Connection[Any], oids: list[int]) ->
 
 
 def repaired(value: Any) -> Any:
-    """Return the JSON *value* of a state with each dict that names a class or a call in the form that the codec keeps."""
+    """Return the JSON *value* of a state with each dict that names a class or a call in the codec's form for data."""
     if isinstance(value, list):
         return [repaired(item) for item in value]
     if not isinstance(value, dict):
@@ -57,6 +57,6 @@ def repaired(value: Any) -> Any:
 
 
 def as_data(value: Any) -> Any:
-    """Return the form in which the codec keeps the JSON *value* as a dict."""
+    """Return the form in which the codec stores the JSON *value* as a dict."""
     record = pickle.dumps(("", ""), 3) + pickle.dumps({"value": value}, 3)
     return json.loads(zodb_json_codec.decode_zodb_record_for_pg_json(record)[2])["value"]

@@ -1,4 +1,4 @@
-"""The code of zodb-pgjsonb and zodb-json-codec that this package replaces or wraps, as it was when the tests were run."""
+"""The code of zodb-pgjsonb and zodb-json-codec that this package replaces or wraps, with digests of its tested versions."""
 
 from functools import cache
 from hashlib import sha256
@@ -19,7 +19,8 @@ import zodb_pgjsonb.storage
 KNOWN = "1.19."
 #: The version that the tests were run with.
 RUN = "1.19.0"
-#: Methods of zodb-pgjsonb that ``storage`` or ``reader`` replaces or decorates -> beginning of the SHA-256 of their source in RUN.
+#: Methods of zodb-pgjsonb that ``storage`` or ``reader`` replaces or decorates -> beginning of the SHA-256 of their source
+#: in RUN.
 METHODS = {
     "config.PGJsonbStorageFactory.open": "a2390acc3001",
     "instance.PGJsonbStorageInstance.load": "0ecac270042d",
@@ -50,7 +51,7 @@ METHODS = {
     "storage.PGJsonbStorage.new_oid": "d19633d93c77",
     "storage.PGJsonbStorage.undo": "77f3882ade25",
 }
-#: Functions of the codec that ``storage.records`` wraps -> beginning of the SHA-256 of their answers to SAMPLES.
+#: Functions of the codec that ``storage.records`` wraps -> beginning of the SHA-256 of their results for SAMPLES.
 CODEC = {
     "zodb_json_codec.decode_zodb_record_for_pg_json": "4b47108e5cd4",
     "zodb_json_codec.encode_zodb_record": "c0933fed0c6c",
@@ -63,7 +64,7 @@ _STATE: dict[str, Any] = {
     "keys": {1: 2},
     "set": {1},
 }
-#: What each of them is asked: a record of ZODB, and its JSON.
+#: The argument of each of these functions: a record of ZODB, and its JSON.
 SAMPLES: dict[str, Any] = {
     "zodb_json_codec.decode_zodb_record_for_pg_json": dumps((("module", "Class"), None), 3) + dumps(_STATE, 3),
     "zodb_json_codec.encode_zodb_record": {
@@ -80,7 +81,7 @@ SAMPLES: dict[str, Any] = {
 
 
 def unknown_version() -> str:
-    """Return a sentence if this zodb-pgjsonb is not of the versions its methods are replaced for, else empty text."""
+    """Return a sentence if this package does not replace methods of the installed zodb-pgjsonb, else empty text."""
     installed = version("zodb-pgjsonb")
     return (
         ""
@@ -91,7 +92,7 @@ def unknown_version() -> str:
 
 @cache
 def unknown_methods() -> tuple[str, ...]:
-    """Return the names in METHODS and CODEC of code that is not that of the tests."""
+    """Return the names in METHODS and CODEC whose installed code is not the tested code."""
     methods = [name for name, digest in METHODS.items() if _digest(_source(name)) != digest]
     return (*methods, *(name for name, digest in CODEC.items() if _digest(_answer(name)) != digest))
 
@@ -105,7 +106,7 @@ def _source(name: str) -> str:
 
 
 def _answer(name: str) -> str:
-    """Return the answer of a function in CODEC, which has no source in Python, to its sample."""
+    """Return the result of a function in CODEC, which has no Python source, for its sample; empty text if it is missing."""
     function = getattr(zodb_json_codec, name.rpartition(".")[2], None)
     return "" if function is None else repr(unwrap(function)(SAMPLES[name]))
 
@@ -115,7 +116,7 @@ def _digest(text: str) -> str:
 
 
 def unknown_code() -> str:
-    """Return a sentence about installed code that the tests were not run with, else empty text."""
+    """Return a sentence about installed code that differs from the tested code, else empty text."""
     if sentence := unknown_version():
         return sentence
     if names := unknown_methods():

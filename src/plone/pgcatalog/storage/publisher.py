@@ -1,4 +1,4 @@
-"""Lets requests of Zope begin once: see ``snapshots``."""
+"""Makes requests of Zope begin only one snapshot: see ``snapshots``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ import logging
 
 logger = logging.getLogger(__name__)
 
-#: Functions of the publisher by which a request opens a connection, begins, ends and closes it -> beginnings of the SHA-256 of
-#: their sources that do so.
+#: Functions of the publisher by which a request opens a connection, begins, ends and closes it -> beginnings of the SHA-256
+#: of their known sources.
 FUNCTIONS = {
     "load_app": ("0ba860658286",),
     "transaction_pubevents": ("761c8591ad9b",),
@@ -25,7 +25,7 @@ _load_app = WSGIPublisher.load_app
 
 
 def unknown_functions() -> list[str]:
-    """Return the names of FUNCTIONS that differ from the known source, as in another Zope or when an add-on replaces them."""
+    """Return the names of FUNCTIONS whose source is unknown, as in another Zope or if an add-on replaces them."""
     found = []
     for name, digests in FUNCTIONS.items():
         try:

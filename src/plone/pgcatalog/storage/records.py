@@ -1,9 +1,9 @@
-"""Records of ZODB on their way through zodb-json-codec, which changes some values.
+"""Converts records of ZODB on their way through zodb-json-codec, which changes some values.
 
-The codec stores `pytz.utc` as an offset and loads `datetime.timezone.utc`, stores NaN as null, and takes a dict with a key
-such as ``@cls`` for a marker of its own.  `storable` writes such values in a form that the codec keeps; the bytes that it
-writes are a pickle of the same value for everybody.  `loadable` repairs what was stored before.
-docs/reference/values.md has the table.
+The codec stores `pytz.utc` as an offset and loads `datetime.timezone.utc`, stores NaN as null, and mistakes a dict with a
+key such as ``@cls`` for a marker of its own.  `storable` writes such values in a form that the codec preserves; its result
+is a pickle of the same value for any reader.  `loadable` repairs values that were stored before.  docs/reference/values.md
+has the table.
 """
 
 from base64 import b64encode
@@ -34,26 +34,26 @@ GLOBAL, FLOAT, LONG, PROTO, SHORT_BYTES = b"cG\x8a\x80C"
 TEXTS = {ord("X"): 4, ord("T"): 4, ord("U"): 1, 0x8C: 1}
 #: The oldest protocol in which opcodes stand in frames of a fixed length; ZODB does not write it.
 FRAMED = 4
-#: The keys by which the codec knows its own dicts.
+#: The keys by which the codec recognises its own dicts.
 MARKERS = (
     *("appends", "args", "b", "bi", "callable", "children", "cls", "d", "date", "dec", "dt", "first", "fset", "inst"),
     *("items", "ks", "kv", "kwargs", "newobj", "next", "ns", "obj", "pkl", "reduce", "ref", "s", "set", "state", "t"),
     *("td", "time", "tz", "uuid"),
 )
 MARKER = re.compile(rb"@(?:%b|ns:.*)" % "|".join(MARKERS).encode(), re.DOTALL)
-#: From this size on a float is an integer in JSON.
+#: JSON has floats of this size or more as integers.
 LARGE = 1e16
 LARGEST = sys.float_info.max
-#: An integer of the size of floats that `storable` leaves alone, from 1.2e77 on, by its opcode and the number of its bytes.
+#: Opcode and number of bytes of an integer as large as the floats that `storable` does not change, from 1.2e77 on.
 LARGE_INTEGER = re.compile(rb"\x8a[\x21-\x81]")
 #: A pickled text with half of a surrogate pair.
 SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
-#: What follows the name of the function that makes `pytz.utc`, in protocols 1 to 3.
+#: The bytes behind the name of the function that returns `pytz.utc`, in protocols 1 to 3.
 CALLED = re.compile(rb"(q.|r.{4}|)\)R", re.DOTALL)
 UTC = b"cpytz\n_p\n%bX\x03\x00\x00\x00UTC\x85R"
-#: Names of the same classes that the codec does not know.
+#: Other names of the same classes, which the codec does not recognise.
 PLAIN = {b"datetime\ntimezone\n": b"c_datetime\ntimezone\n", b"datetime\ntime\n": b"c_datetime\ntime\n"}
-#: Zones that the codec stores beside a time, and does not read.
+#: Zones that the codec stores beside a time, and does not load.
 NAMED_ZONES = re.compile(rb"pytz\n_p\n|zoneinfo\n")
 #: How the codec begins and ends a date, or a time, with the offset 0: the zone is the second argument of two.
 OFFSET_ZERO = b"cdatetime\ntimezone\ncdatetime\ntimedelta\nK\x00K\x00K\x00\x87R\x85R"
@@ -70,7 +70,7 @@ def _sizes() -> Iterator[tuple[int, int]]:
         yield ord(opcode.code), 0 if opcode.arg is None else opcode.arg.n
 
 
-#: Opcode -> bytes of its argument: -1 to the end of a line, less: behind the bytes of its length.
+#: Opcode -> bytes of its argument; -1: up to the end of the line; less than -1: the argument begins with its length.
 SIZES = dict(_sizes())
 LENGTHS = {
     pickletools.TAKEN_FROM_ARGUMENT1: 1,
@@ -82,7 +82,10 @@ TWO_LINES = b"ci"
 
 
 def operations(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield opcode, begin and end of the argument of each operation of the pickles in *data*; raises ValueError."""
+    """Yield (opcode, begin of its argument, end of its argument) for each operation of the pickles in *data*.
+
+    Raises ValueError for an unknown opcode.
+    """
     position = 0
     try:
         while position < len(data):
@@ -104,7 +107,7 @@ def operations(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _suspicious() -> Callable[[bytes], Any]:
-    """Return a search for the bytes of a value that the codec might change; texts may have them as well."""
+    """Return a function that searches for bytes of values that the codec might change; texts may contain such bytes, too."""
     lengths: dict[int, list[str]] = {}
     for marker in MARKERS:
         lengths.setdefault(len(marker) + 1, []).append(marker)
@@ -114,12 +117,12 @@ def _suspicious() -> Callable[[bytes], Any]:
         for prefix in (pack("<I", length), b"U" + bytes([length]))
     ]
     markers = re.compile(rb"@(?:%b|ns:)" % b"|".join(named)).search
-    # Of large numbers only those below 1.2e77: the others look like letters, and `loadable` repairs them.
+    # Large numbers only below 1.2e77: larger ones look like letters, and `loadable` repairs them.
     floats = re.compile(rb"G(?:[\x43\xc3][\x41-\xff]|[\x44-\x4f\xc4-\xcf]|[\x7f\xff][\xe0-\xff]|\x80\x00{7})").search
     surrogates = SURROGATE.search
 
     def search(data: bytes) -> Any:
-        # Most records have none of these bytes, which are found faster than a pattern fails.
+        # Most records have none of these bytes; looking for them is faster than a pattern that fails.
         return (
             b"pytz\n_UTC\n" in data
             or b"datetime\ntime" in data
@@ -140,9 +143,9 @@ def _integer(value: bytes) -> int:
 
 
 def float_at(data: bytes, position: int) -> float | None:
-    """Return the float that JSONB has as the integer at *position* of the record *data*: its digits, and zeros.
+    """Return the float that JSONB stores as the integer at *position* of the record *data*: its digits, and zeros.
 
-    None for an integer that no float has the digits of, or below 1.2e77.
+    None for an integer below 1.2e77, or one whose digits no float has.
     """
     if not LARGE_INTEGER.match(data, position):
         return None
@@ -154,7 +157,7 @@ def float_at(data: bytes, position: int) -> float | None:
 
 
 def storable(data: bytes) -> bytes:
-    """Return the record *data* with each value that the codec would change in a form that it keeps."""
+    """Return the record *data* with each value that the codec would change in a form that it preserves."""
     if not suspicious(data):
         return data
     pieces: list[bytes] = []
@@ -199,9 +202,9 @@ def _bytes(value: bytes) -> bytes:
 
 
 def loadable(data: bytes) -> bytes:
-    """Return the record *data*, as the codec gives it, with `pytz.utc` in dates and times for the offset 0, and large floats.
+    """Return the record *data*, as the codec returns it, with `pytz.utc` for the offset 0, and with large floats.
 
-    Before `storable` there were `pytz.utc` and `datetime.timezone.utc` under that offset; Plone needs the first.
+    Records stored before `storable` have `pytz.utc` and `datetime.timezone.utc` under that offset; Plone needs the former.
     """
     if STORED_UTC not in data and not (b"\x8a" in data and LARGE_INTEGER.search(data)):
         return data
@@ -219,7 +222,7 @@ def loadable(data: bytes) -> bytes:
 
 
 def with_times(value: Any) -> Any:
-    """Return the JSON *value* of a record with each time in a named zone, which the codec stores and loads as a dict, as a call.
+    """Return the JSON *value* of a record with a call for each time in a named zone, which the codec stores as a dict.
 
     A dict whose text is no time, or whose zone is unknown, stays a dict.
     """
@@ -238,7 +241,7 @@ def with_times(value: Any) -> Any:
 
 
 def _time(text: str, zone: dict[str, Any]) -> dict[str, Any]:
-    """Return the call that makes the time *text* in *zone*.  Raises ValueError."""
+    """Return the call that creates the time *text* in *zone*.  Raises ValueError."""
     reduced: Any = time.fromisoformat(text).__reduce_ex__(3)
     _, (packed,) = reduced
     return _call({"@cls": ["datetime", "time"]}, [{"@b": b64encode(packed).decode()}, zone])
@@ -250,7 +253,7 @@ def _call(function: dict[str, Any], args: list[Any]) -> dict[str, Any]:
 
 
 def as_loaded(class_mod: str, class_name: str, state: str) -> bytes:
-    """Return the record that is loaded of a stored object with the JSON *state*."""
+    """Return the record that is loaded for a stored object with the JSON *state*."""
     value = json.loads(state, object_pairs_hook=_as_jsonb)
     if '"@ns"' in state:
         value = _unsanitize_from_pg(value)
@@ -258,7 +261,7 @@ def as_loaded(class_mod: str, class_name: str, state: str) -> bytes:
 
 
 def _as_jsonb(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of *pairs* in the order in which jsonb has keys."""
+    """Return the dict of *pairs* in the order of keys in jsonb."""
     return dict(sorted(pairs, key=_place))
 
 
@@ -268,10 +271,10 @@ def _place(pair: tuple[str, Any]) -> tuple[int, bytes]:
 
 
 def keep_values() -> None:
-    """Have zodb-pgjsonb keep the values of all records that this process stores and loads.
+    """Make zodb-pgjsonb preserve the values of all records that this process stores and loads.
 
-    Its modules call the codec by the names of the module `zodb_json_codec`, on every path: loads one by one and together,
-    older states, conflicts, undo, iteration, copies.
+    Its modules call the codec by the names of the module `zodb_json_codec`, on every path: single and multiple loads, older
+    states, conflicts, undo, iteration, copies.
     """
     decode, encode = zodb_json_codec.decode_zodb_record_for_pg_json, zodb_json_codec.encode_zodb_record
     if hasattr(encode, "__wrapped__"):

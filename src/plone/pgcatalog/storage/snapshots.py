@@ -1,13 +1,14 @@
-"""Decides when a ZODB connection begins a snapshot, and when it keeps the current one.
+"""Decides when a ZODB connection begins a snapshot, and when it reuses the current one.
 
-ZODB polls when a connection is opened, at ``begin()`` and after each commit or abort.  Each poll begins a snapshot, except two
-of a request.  Zope's publisher opens a connection, begins at once, and commits or aborts right before it closes the connection:
+ZODB polls when a connection is opened, at ``begin()`` and after each commit or abort.  Each poll begins a snapshot, except
+two of a request.  Zope's publisher opens a connection, begins at once, and commits or aborts right before it closes the
+connection:
 
-- the begin keeps the snapshot of the opening, which is younger than the request;
-- the end keeps the snapshot of the request until the close, unless the request has stored something.
+- the begin reuses the snapshot of the opening, which is younger than the request;
+- the end leaves the snapshot of the request open until the close, unless the request has stored something.
 
-The end is the first commit or abort behind IPubBeforeCommit or IPubBeforeAbort, also if a later subscriber of these events is
-its caller.  All other code sees at each poll all transactions committed by then, as on a FileStorage.
+The end is the first commit or abort behind IPubBeforeCommit or IPubBeforeAbort, also if a later subscriber of these events
+calls it.  In all other code each poll shows all transactions committed by then, as with a FileStorage.
 """
 
 from collections.abc import Callable
@@ -70,21 +71,21 @@ publishing = Publishing()
 class PollMessages(NamedTuple):
     """The messages that begin and end a snapshot of a psycopg connection; they raise psycopg.Error."""
 
-    #: ends the former snapshot (if told so), begins the next one and returns its newest transaction
+    #: ends the former snapshot if the flag is true, begins the next one and returns its newest transaction
     begin: Callable[[Any, bool], int]
     #: returns the zoids of objects that were changed after one transaction, up to another one, and by which one
     read_changes: Callable[[Any, int, int], list[tuple[int, int]]]
-    #: ends the snapshot; the answer is read with the next message
+    #: ends the snapshot; the result is read with the next message
     end: Callable[[Any], None]
-    #: reads what is still to be read
+    #: reads a result that is still unread
     finish: Callable[[Any], None]
 
 
 class Horizon:
     """The newest transaction up to which the changes of all processes have left *cache*, the shared cache of a storage.
 
-    The cache's own ``consensus_tid`` may be newer: a commit of this process sets it to its own id, also while changes that
-    others have made before are still to be read.
+    The cache's own ``consensus_tid`` may be newer: a commit of this process sets it to its own id, even if earlier changes
+    of other processes are still unread.
     """
 
     def __init__(self, cache: Any) -> None:
@@ -107,7 +108,7 @@ class Horizon:
 class Snapshots:
     """The snapshots of *instance*, the storage of a ZODB connection.
 
-    *poll* is the storage's own way to begin a snapshot, for special cases.  *forget* is called at each poll.
+    *poll* is the storage's own method that begins a snapshot, for special cases.  *forget* is called at each poll.
     """
 
     def __init__(
@@ -135,11 +136,11 @@ class Snapshots:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the end of the request keeps its snapshot, or has kept it."""
+        """Whether the snapshot stays open beyond the end of the request, or has stayed open."""
         return self._stage in (Stage.ENDING, Stage.ENDED) and self._is_usable()
 
     def end_request(self) -> None:
-        """Keep the snapshot at the next commit or abort."""
+        """Let the snapshot stay open at the next commit or abort."""
         if self._stage is Stage.BEGUN:
             self._stage = Stage.ENDING
 
@@ -150,13 +151,13 @@ class Snapshots:
     # -- the storage's methods
 
     def sync(self, force: bool = True) -> None:
-        """Note whether ``begin()`` is the reason of the next poll: *force*."""
+        """Note whether ``begin()`` causes the next poll: *force*."""
         self._is_forced = force
 
     def poll(self) -> Any:
-        """Begin the next snapshot, unless the current one is kept; return the oids of objects that others have changed.
+        """Begin the next snapshot, unless the current one is reused; return the oids of objects that others have changed.
 
-        Raises psycopg.Error, as the storage's own way does.
+        Raises psycopg.Error, as the storage's own method does.
         """
         self._forget()
         forced, self._is_forced = self._is_forced, False
@@ -174,7 +175,7 @@ class Snapshots:
         return oids
 
     def after_completion(self) -> None:
-        """End the snapshot after a commit or an abort, unless it is kept, and when the connection is closed."""
+        """End the snapshot after a commit or an abort; at the end of a request only when the connection is closed."""
         if self._stage is Stage.ENDING and self._is_usable():
             self._stage = Stage.ENDED
         else:
@@ -188,15 +189,15 @@ class Snapshots:
         self._own_release()
 
     def finish(self) -> None:
-        """Read what the connection has to read: its pool takes it back only then."""
+        """Read an unread result of the connection: its pool accepts it only then."""
         if self._instance._conn is not None:
             self._messages.finish(self._instance._conn)
 
     def _end(self) -> None:
-        """Send the end of the snapshot, if one is open; the answer is not waited for."""
+        """Send the end of the snapshot, if one is open, without waiting for the result."""
         instance = self._instance
         if instance._in_read_txn and instance._conn.pgconn.transaction_status == TransactionStatus.INTRANS:
-            # The storage reports a connection that is lost.
+            # The storage reports a lost connection itself.
             with suppress(psycopg.Error):
                 self._messages.end(instance._conn)
                 instance._in_read_txn = False
@@ -211,7 +212,7 @@ class Snapshots:
         )
 
     def _next(self) -> Any:
-        """Begin the next snapshot; return as ``poll``."""
+        """Begin the next snapshot; return the same as ``poll``."""
         instance = self._instance
         connection, polled = instance._conn, instance._polled_tid
         if connection is None or instance._main._pending_ddl:
@@ -222,7 +223,7 @@ class Snapshots:
             is_old = newest != polled and polled is not None
             changed = self._messages.read_changes(connection, polled, newest) if is_old else []
         except psycopg.Error:
-            # The storage replaces connections that are lost.
+            # The storage replaces lost connections.
             return self._own_poll()
         shared = instance._main._shared_cache
         for zoid, _ in changed:
@@ -230,7 +231,7 @@ class Snapshots:
         # This process may have stored or loaded the version that the snapshot shows.
         old = [zoid for zoid, tid in changed if (shared.get(zoid, tid) or (b"", b""))[1] != p64(tid)]
         with shared._lock:
-            # Also behind a later commit of this process, or the cache would keep what is older than this snapshot.
+            # Also behind a later commit of this process, or objects older than this snapshot would stay in the cache.
             shared.poll_advance(max(newest, shared.consensus_tid or 0), old)
         instance._polled_tid = newest
         return [p64(zoid) for zoid, _ in changed]

@@ -1,1 +1,1 @@
-"""For tests and demos: PostgreSQL servers that need no installation."""
+"""For tests and demos: PostgreSQL servers that need no installation, and layers on them."""

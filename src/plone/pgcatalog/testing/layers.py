@@ -1,11 +1,10 @@
-"""Layers for the tests of add-ons, in the manner of plone.app.testing, on a site whose catalog is in PostgreSQL.
+"""Layers for the tests of add-ons, like those of plone.app.testing, on a site whose catalog is in PostgreSQL.
 
-``PGCATALOG_FIXTURE`` stands where an add-on has ``PLONE_FIXTURE``.  Whatever is stacked on it is a copy of its database, so
-tests are isolated from each other as plone.app.testing promises: what an integration test does is aborted, a functional
-test has a copy of its own.
+Use ``PGCATALOG_FIXTURE`` in place of ``PLONE_FIXTURE``.  A layer stacked on it has a copy of its database, so tests are
+isolated as in plone.app.testing: integration tests are aborted, functional tests have their own copy.
 
-The server is that of ``PGCATALOG_TEST_DSN``, a superuser's, on which databases named ``pgcatalog_test_…`` are made and dropped; without
-it one is started.  Needs the extra ``testing``.
+The server is the one of ``PGCATALOG_TEST_DSN``, a superuser's connection string; databases named ``pgcatalog_test_…`` are
+created and dropped there.  Without the variable a server is started.  Needs the extra ``testing``.
 """
 
 from collections.abc import Callable
@@ -38,7 +37,7 @@ DSN_VARIABLE = "PGCATALOG_TEST_DSN"
 
 
 class PGCatalogFixture(PloneFixture):
-    """Plone's fixture, its site on zodb-pgjsonb and with this package installed.
+    """Plone's fixture, with its site on zodb-pgjsonb and this package installed.
 
     The resource ``postgresDSN`` is the connection string of the server.
     """
@@ -52,7 +51,7 @@ class PGCatalogFixture(PloneFixture):
             self._stack = StorageStack(databases)
             self._ending.enter_context(mock.patch.object(zodb, "stackDemoStorage", self._stacking()))
             super().setUp()
-        except BaseException:  # an interrupted set-up, too, leaves no server behind; it is raised again
+        except BaseException:  # also an interrupted set-up must not leave a server behind; it is raised again
             self._ending.close()
             raise
 
@@ -67,7 +66,7 @@ class PGCatalogFixture(PloneFixture):
         return self._ending.enter_context(EmbeddedPostgres(settings=TEST_SETTINGS)).dsn()
 
     def _stacking(self) -> Callable[..., Any]:
-        """Return what stands for ``stackDemoStorage`` as long as this layer does."""
+        """Return the replacement of ``stackDemoStorage`` while this layer is set up."""
         stack_demo_storage = zodb.stackDemoStorage
         below = self.get("zodbDB")
 
@@ -75,7 +74,7 @@ class PGCatalogFixture(PloneFixture):
             if isinstance(db, StackedDB):
                 return self._stack.stack(db)
             if db is not below or name != "PloneFixture":
-                # Of other layers, on a site with another catalog.
+                # Layers of other packages, on a site with another catalog.
                 return stack_demo_storage(db, name)
             bottom = self._stack.stack()
             copy_application(db, bottom)
@@ -106,7 +105,7 @@ class PGCatalogFixture(PloneFixture):
 
 
 def copy_application(source: Any, target: Any) -> None:
-    """Give the ZODB.DB *target* the Zope application of *source*."""
+    """Copy the Zope application of *source* to *target*, both ZODB.DB."""
     with source.transaction() as old, target.transaction() as new:
         exported = old.exportFile(old.root()["Application"]._p_oid, BytesIO())
         exported.seek(0)

@@ -1,6 +1,6 @@
 """``plone.testing.zodb.stackDemoStorage`` on PostgreSQL: a stacked storage is a copied database.
 
-DemoStorage cannot carry the catalog: its rows are no objects, and belong to the transaction that stores the objects.
+DemoStorage does not work for the catalog: its rows are not objects, and are written in the transaction of the objects.
 """
 
 from psycopg import sql
@@ -18,7 +18,7 @@ import psycopg
 import time
 
 
-#: A dead lock between a test's connections becomes an error instead of a hang.
+#: Turns a deadlock between connections of a test into an error instead of a hang.
 SESSION_OPTIONS = "-c lock_timeout=15s"
 COPY_ATTEMPTS = 40
 NUMBERED = """
@@ -28,9 +28,9 @@ WHERE starts_with(datname, %(prefix)s) AND substr(datname, length(%(prefix)s) + 
 
 
 class Databases:
-    """Databases named ``<prefix><number>`` on the server of *dsn* (a superuser's).
+    """Databases named ``<prefix><number>`` on the server of *dsn*, a superuser's connection string.
 
-    What an earlier process left under the same prefix is dropped first.
+    Databases that an earlier process has left under the same prefix are dropped first.
     """
 
     def __init__(self, dsn: str, prefix: str) -> None:
@@ -41,9 +41,9 @@ class Databases:
         self.drop_all()
 
     def create(self, template: str | None = None) -> str:
-        """Make a database, empty or as a copy of *template*; return its name.
+        """Create a database, empty or as a copy of *template*; return its name.
 
-        All sessions of the template are ended.  Raises psycopg.Error when that is not enough.
+        All sessions of the template are ended.  Raises psycopg.Error if the template is still in use.
         """
         name = f"{self.prefix}{next(self._numbers)}"
         if template is None:
@@ -61,7 +61,7 @@ class Databases:
             try:
                 self._admin.execute(statement)
                 return
-            except psycopg.errors.ObjectInUse:  # someone reconnected in between
+            except psycopg.errors.ObjectInUse:  # a client has reconnected meanwhile
                 if attempt == COPY_ATTEMPTS - 1:
                     raise
                 time.sleep(0.05)
@@ -70,11 +70,11 @@ class Databases:
         self._admin.execute("SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = %s", [name])
 
     def drop(self, name: str) -> None:
-        """Drop a database together with its sessions."""
+        """Drop a database, and end its sessions."""
         self._admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def drop_all(self) -> None:
-        """Drop every database under the prefix, but not those whose longer prefix begins with it."""
+        """Drop every database under the prefix, but none under a longer prefix that starts with it."""
         for (name,) in self._admin.execute(NUMBERED, {"prefix": self.prefix}).fetchall():
             self.drop(name)
 
@@ -83,34 +83,34 @@ class Databases:
         return make_conninfo(self.dsn, dbname=name, options=SESSION_OPTIONS)
 
     def close(self) -> None:
-        """Drop every database under the prefix, and the connection."""
+        """Drop every database under the prefix, and close the connection."""
         self.drop_all()
         self._admin.close()
 
 
 @dataclasses.dataclass(frozen=True)
 class Version:
-    """A database in the state of one transaction."""
+    """The state of a database after one transaction."""
 
     database: str
     tid: bytes
 
 
 class NoCache:
-    """What storages have loaded of a database, for those that are opened on it or on a copy later: nothing."""
+    """Interface of a cache of objects for storages that are opened later, on a database or a copy; this one is empty."""
 
     def collect(self, storage: PGJsonbStorage, version: Version) -> None:
-        """Remember what *storage* has loaded and that is as old as *version*."""
+        """Store the objects that *storage* has loaded and that belong to *version*."""
 
     def fill(self, storage: PGJsonbStorage, version: Version) -> None:
-        """Give *storage* what is remembered of *version*."""
+        """Put the stored objects of *version* into the cache of *storage*."""
 
     def forget(self, database: str) -> None:
-        """Drop what is known of a database."""
+        """Remove the objects of a database."""
 
 
 class StorageStack:
-    """Makes the databases of the test layers, one on a copy of the other."""
+    """Creates the databases of test layers, each as a copy of the one below."""
 
     def __init__(self, databases: Databases, cache: NoCache | None = None) -> None:
         self.databases = databases
@@ -118,7 +118,7 @@ class StorageStack:
         self._announcing = False
 
     def stack(self, db: "StackedDB | None" = None, name: str | None = None) -> "StackedDB":
-        """Return a new database, empty or on a copy of *db*: the replacement of stackDemoStorage."""
+        """Return a new database, empty or a copy of *db*: the replacement of ``stackDemoStorage``."""
         if db is None:
             return StackedDB(self, self.databases.create())
         base = db.park()
@@ -131,7 +131,7 @@ class StorageStack:
             self.announce(db.opened)
 
     def stop_announcing(self) -> None:
-        """The subscribers go away."""
+        """Stop announcing databases, because the subscribers are removed."""
         self._announcing = False
 
     def announce(self, db: DB) -> None:
@@ -142,10 +142,10 @@ class StorageStack:
 
 
 class StackedDB:
-    """A ZODB.DB on a PostgreSQL database of its own, which opens when it is used.
+    """A ZODB.DB on its own PostgreSQL database, which is opened when it is used.
 
-    PostgreSQL copies a database only while it has no session.  So the base of a copy is *parked*: its
-    storage is closed, and a new one is opened when a layer or a test uses the base again.
+    PostgreSQL copies a database only while it has no sessions.  So the base of a copy is *parked*: its storage is closed,
+    and a new one is opened when a layer or a test uses the base again.
     """
 
     def __init__(self, stack: StorageStack, database: str, base: Version | None = None) -> None:
@@ -174,7 +174,7 @@ class StackedDB:
         return self.opened
 
     def park(self) -> Version:
-        """Close the storage until the database is used again; return the state it is in."""
+        """Close the storage until the database is used again; return its state."""
         if self.opened is not None:
             storage = self.opened.storage
             tid = storage.current_max_tid()

@@ -1,4 +1,4 @@
-"""The tab *Advanced*: the work that is seldom needed, and how far it is."""
+"""The tab *Advanced*: rare maintenance jobs, and their progress."""
 
 from contextlib import closing
 from functools import partial
@@ -36,7 +36,7 @@ from psycopg.rows import dict_row
 from typing import Any
 
 
-#: So many differences are named; the others are counted.
+#: Maximum number of differences that are listed; the others are counted.
 NAMED = 20
 
 
@@ -53,7 +53,7 @@ def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> list[str]:
 
 
 def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
-    """Compare the catalog *tool* with the content, and mend what differs when *repair* says so."""
+    """Compare the catalog *tool* with the content; with *repair*, repair the differences."""
     total = len(tool)
     verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
     differences = list(verifier.differences())
@@ -67,7 +67,7 @@ def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
 
 
 def vacuum(tool: Any, report: Report) -> list[str]:
-    """Do what ``pgcatalog vacuum`` does, for the table of the catalog *tool* only."""
+    """Run the steps of ``pgcatalog vacuum`` for the table of the catalog *tool*, except the repair of counts."""
     catalog = tool._core
     state = catalog.view().read_state()
     with connect_directly(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
@@ -87,7 +87,7 @@ ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "repeat_files", "
 
 
 class AdvancedPage(ManagePage):
-    """Shows jobs; POST with one of ``ACTIONS`` does it.  ``manage_catalogClear`` is the tool's own action."""
+    """Shows jobs; POST with one of ``ACTIONS`` runs it.  ``manage_catalogClear`` is the tool's own action."""
 
     template = ViewPageTemplateFile("templates/advanced.pt")
     name = "manage_catalogAdvanced"
@@ -157,7 +157,7 @@ class AdvancedPage(ManagePage):
         return by_name
 
     def interrupted(self) -> dict[str, Any] | None:
-        """Return the rebuild that was interrupted, None if there is none."""
+        """Return the interrupted rebuild, None if there is none."""
         catalog = self.catalog
         for catalog_figures in statistics.overview(catalog.session.execute, catalog.zoid)["catalogs"]:
             rebuild: dict[str, Any] | None = catalog_figures["rebuild"]

@@ -1,7 +1,7 @@
-"""Reads a catalog's rows page by page, in the order of their paths: as fast at its end as at its beginning.
+"""Shows the rows of a catalog page by page, ordered by path.
 
-A page begins behind (or ends before) a path, so the unique index of the paths gives it by a short scan.  How many rows
-there are is counted only so far; beyond that it is PostgreSQL's estimate.
+A page starts after (or ends before) a path, so the unique index on paths returns it by a short scan, at any position.  Rows
+are counted up to ``COUNTED``; larger numbers are PostgreSQL's estimates.
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ import json
 
 
 SIZE = 50
-#: Rows that are counted exactly, which takes about a millisecond.
+#: Limit up to which rows are counted exactly, which takes about a millisecond.
 COUNTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as the list shows it."""
+    """A row of the list."""
 
     rid: int
     path: str
@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows, and the paths its neighbours begin from: ``before`` and ``after``, empty when there is none."""
+    """Rows, and the paths at which the neighbouring pages start: ``before`` and ``after``, "" if there is no such page."""
 
     rows: list[Row]
     before: str
@@ -55,18 +55,18 @@ class Page:
 
 
 class Browser:
-    """The rows of *view* at and below the path *folder*, all of them for an empty one."""
+    """The rows of *view* at and below the path *folder*, or all rows if it is empty."""
 
     def __init__(self, view: CatalogView, folder: str = "", size: int = SIZE) -> None:
         self.view = view
         self.folder = normal_path(folder)
         self.size = size
-        #: exclusive ends of the paths below the folder: "0" is the character that follows "/"
+        #: exclusive bounds of the paths below the folder: "0" is the character after "/"
         self.low = f"{self.folder}/" if self.folder else ""
         self.high = f"{self.folder}0" if self.folder else None
 
     def page(self, after: str = "", before: str = "") -> Page:
-        """Return the rows that follow the path *after*, or those in front of the path *before*; else the first ones."""
+        """Return the page of rows after the path *after*, or before the path *before*; by default the first page."""
         if before:
             rows = self._select(self.low, clean_path(before), descending=True)
             if len(rows) > self.size:
@@ -84,7 +84,7 @@ class Browser:
         return self._page(shown, shown[0][1] if after and shown else "", shown[-1][1] if has_more else "")
 
     def count(self) -> int | None:
-        """Return how many rows there are, None when they are more than ``COUNTED``."""
+        """Return the number of rows, None if there are more than ``COUNTED``."""
         statement = self.count_statement()
         return 0 if statement is None else self.count_in(self.view.session.ask(statement))
 
@@ -102,17 +102,17 @@ class Browser:
         return count if count <= COUNTED else None
 
     def total(self) -> str:
-        """Return ``count`` for people to read."""
+        """Return ``count`` as text."""
         return self.shown(self.count())
 
     def shown(self, count: int | None) -> str:
-        """Return *count* for people to read; an estimate of the number of rows for None."""
+        """Return *count* as text; for None an estimate of the number of rows."""
         if count is not None:
             return f"{count:,}"
         return _("about ${number}", {"number": f"{max(self.estimate(), COUNTED):,}"})
 
     def estimate(self) -> int:
-        """Return about how many rows there are, as PostgreSQL's planner guesses from its statistics."""
+        """Return the number of rows that PostgreSQL's planner estimates from its statistics."""
         statement = self.statement("path", between(self.low, self.high))
         if statement is None:
             return 0
@@ -124,7 +124,7 @@ class Browser:
         return self.view.statement(lambda stored: bind.select(expressions, where, stored, tail))
 
     def _select(self, low: str, high: str | None, descending: bool = False) -> list[tuple[Any, ...]]:
-        """Return (rid, path) of the nearest rows between *low* and *high*, one more than a page has."""
+        """Return (rid, path) of the nearest rows between *low* and *high*: one more than a page has."""
         order = "DESC" if descending else "ASC"
         return self.view.select(
             "rid, path", between(low, high), f"ORDER BY path {order} LIMIT {self.size + 1:d}"
@@ -137,13 +137,13 @@ class Browser:
 
 
 def between(low: str, high: str | None) -> Condition:
-    """Return the condition for paths between *low* and *high*, both excluded; without *high* there is no upper end."""
+    """Return the condition for paths between *low* and *high*, both excluded; without *high* there is no upper bound."""
     condition = Condition("path > %s", (low,))
     return condition if high is None else condition & Condition("path < %s", (high,))
 
 
 def normal_path(text: str) -> str:
-    """Return what somebody typed as a path: with a slash in front, and none behind."""
+    """Return *text*, typed by a user, as a path: with a slash at its start, and none at its end."""
     path = clean_path(text.strip()).strip("/")
     return f"/{path}" if path else ""
 
@@ -154,9 +154,9 @@ def describe(idx: dict[str, Any]) -> tuple[str, str]:
 
 
 class CatalogPage(ManagePage):
-    """Shows a page of the rows.
+    """Shows a page of rows.
 
-    The fields ``filterpath``, ``after`` and ``before`` say which; the form calls the tool's own actions.
+    The fields ``filterpath``, ``after`` and ``before`` select it; the form calls the tool's own actions.
     """
 
     template = ViewPageTemplateFile("templates/catalog.pt")
@@ -171,26 +171,26 @@ class CatalogPage(ManagePage):
         return browser.page(self.field("after"), self.field("before"))
 
     def total(self, browser: Browser, page: Page) -> str:
-        """Return how many rows there are, for people to read."""
+        """Return the number of rows as text."""
         return f"{len(page.rows):,}" if not page.before and not page.after else browser.total()
 
     def link(self, browser: Browser, **start: str) -> str:
         return f"{self.url()}?{urlencode({'filterpath': browser.folder, **start}, errors='replace')}"
 
 
-#: Longer values are cut for the page.
+#: Number of characters from which values are cut.
 LONGEST = 2000
 
 
 class InformationPage(ManagePage):
-    """Shows the row that the field ``rid`` names; NotFound for any other value."""
+    """Shows the row with the rid in the field ``rid``; raises NotFound if there is none."""
 
     template = ViewPageTemplateFile("templates/information.pt")
     name = "manage_objectInformation"
 
     rid = 0
     path = ""
-    #: index name -> what it holds for the row
+    #: index name -> indexed value of the row
     values: dict[str, Any] = {}
 
     @property
@@ -206,7 +206,7 @@ class InformationPage(ManagePage):
         self.rid, self.path = rid, path
         values = self.inside.getIndexDataForRID(rid)
         self.values = {name: values[name] for name in sorted(values, key=str.lower)}
-        self.request.set("management_view", self.translated(_("Catalog")))  # the tab that is marked
+        self.request.set("management_view", self.translated(_("Catalog")))  # the selected tab
         return super().__call__()
 
     def index(self, name: str) -> Any:
@@ -218,12 +218,12 @@ class InformationPage(ManagePage):
     # -- for the template
 
     def object_url(self) -> str:
-        """Return the address of the object's management page; empty when no object is there."""
+        """Return the URL of the object's management page; empty if the object does not exist."""
         obj = self.context.unrestrictedTraverse(self.path, None)
         return "" if obj is None else f"{obj.absolute_url()}/manage_workspace"
 
     def failure(self) -> str:
-        """Return why the file of the object has no text; empty if it has one, or is none."""
+        """Return the reason why the object's file has no text; empty if it has one, or is not a file."""
         zoid = self.row["zoid"]
         return table.failure(self.catalog.session.execute, self.catalog.zoid, texts.KIND, int(zoid)) if zoid else ""
 
@@ -232,14 +232,14 @@ class InformationPage(ManagePage):
         return [(name, shown(values[name])) for name in sorted(values, key=str.lower)]
 
     def indexes(self) -> list[tuple[str, str, str]]:
-        """Return name, type and value of each index; texts have a part of their own."""
+        """Return (name, type, value) of each index, except texts, which have their own section."""
         return [(n, self.index(n).meta_type, shown(v)) for n, v in self.values.items() if not self.is_text(n)]
 
     def texts(self) -> list[tuple[str, str]]:
         return [(name, cut(" ".join(words))) for name, words in self.values.items() if self.is_text(name)]
 
     def columns(self) -> list[tuple[str, str]]:
-        """Return the columns of the row in PostgreSQL, as its table has them."""
+        """Return (name, value) of the columns of the row in PostgreSQL."""
         return [(name, shown(value)) for name, value in self.row.items() if name != "idx"]
 
     def idx(self) -> str:
@@ -261,7 +261,7 @@ class InformationPage(ManagePage):
 
 
 def shown(value: Any) -> str:
-    """Return *value* as the page shows it."""
+    """Return *value* as text for the page."""
     return cut(readable(value) if isinstance(value, str) else "" if value is None else repr(value))
 
 

@@ -1,4 +1,4 @@
-"""The tab *Indexes & Metadata*: what is indexed, by what in PostgreSQL, and whether it is used."""
+"""The tab *Indexes & Metadata*: the indexes, their columns and SQL indexes in PostgreSQL, and their use."""
 
 from dataclasses import dataclass
 from plone.pgcatalog.advice import builder
@@ -54,7 +54,7 @@ class IndexesPage(ManagePage):
     # -- for the template
 
     def lines(self) -> list[Line]:
-        """Return the indexes in the order of their names; the figures are those of the last ANALYZE."""
+        """Return the indexes by name; their figures are from the last ANALYZE."""
         state = self.catalog.view().read_state()
         execute = self.catalog.session.execute
         rows, columns, indexes = 0, {}, []
@@ -80,9 +80,9 @@ class IndexesPage(ManagePage):
 
 
 def distinct(columns: list[ColumnStatistics], rows: int) -> str:
-    """Return about how many values an index with *columns* has, for people to read; empty when nobody knows.
+    """Return a text with the estimated number of different values of an index with *columns*; empty if it is unknown.
 
-    pg_stats gives the number itself, or negative the part of the rows.
+    ``n_distinct`` of pg_stats is this number or, if negative, the fraction of the rows.
     """
     counted = [c for c in columns if c.distinct]
     if not counted or any(c.type == "tsvector" for c in columns):
@@ -95,8 +95,8 @@ def distinct(columns: list[ColumnStatistics], rows: int) -> str:
 class IndexAdvicePage(ManagePage):
     """Shows the SQL indexes.
 
-    POST with ``advise`` looks for better ones; ``apply``, ``build``, ``cancel`` and ``drop`` take the name of an index
-    that we have advised.  No form field ever becomes SQL.
+    POST with ``advise`` searches for better ones.  ``apply``, ``build``, ``cancel`` and ``drop`` have the name of an advised
+    index.  Form fields never become part of SQL.
     """
 
     template = ViewPageTemplateFile("templates/advice.pt")
@@ -159,7 +159,7 @@ class IndexAdvicePage(ManagePage):
         return entries
 
     def indexes(self, relation: str) -> list[tuple[IndexStatistics, str]]:
-        """Return all SQL indexes, each with what is to say about it."""
+        """Return all SQL indexes, each with a remark."""
         indexes = index_statistics(self.catalog.session.execute, relation)
         superfluous = duplicates(indexes)
         return [(index, self._remark(index, superfluous.get(index.name, ""))) for index in indexes]

@@ -1,4 +1,4 @@
-"""Long work on a catalog that a manager begins in the browser: done by a thread, told as ``observe.jobs`` says."""
+"""Long jobs on a catalog that a manager starts in the browser: run by a thread, recorded by ``observe.jobs``."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ import logging
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two notes of how far a job is.
+#: Seconds between two records of the progress of a job.
 PAUSE = 0.5
 
 NOTE = (
@@ -40,13 +40,13 @@ NOTE = (
 )
 STOP = "UPDATE pgcatalog_jobs SET stop = true WHERE catalog = %(catalog)s AND name = %(name)s"
 
-#: Tells how far a job is: done, total, what it does now; raises Stopped when it is to end.
+#: Records the progress of a job: done, total, current step; raises Stopped if the job is to end.
 Report = Callable[[int, int, str], None]
-#: What a job does with the catalog tool; returns what came out, line by line.
+#: The function of a job: takes the catalog tool, returns lines about its result.
 Work = Callable[[Any, Report], list[str]]
 
 
-#: How the states of jobs and of indexes are called; pages show them translated.
+#: Names of the states of jobs and of indexes, listed here for translation.
 WORDS = (
     *(_("working"), _("stopping"), _("done"), _("failed"), _("interrupted")),
     *(_("ready"), _("missing")),
@@ -54,16 +54,16 @@ WORDS = (
 
 
 class JobError(MessageError):
-    """A job cannot be begun; the message says why."""
+    """A job cannot be started; the message says why."""
 
 
 class Stopped(Exception):
-    """Somebody has stopped the job."""
+    """A manager has stopped the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the table has it."""
+    """A row of ``pgcatalog_jobs``."""
 
     name: str
     done: int
@@ -86,7 +86,7 @@ class Job:
 
     @property
     def lines(self) -> list[str]:
-        """Return what it does now, or what came out, line by line."""
+        """Return its current step or, when it has ended, the lines about its result."""
         return [restored(line) for line in self.message.splitlines()]
 
     @property
@@ -101,13 +101,13 @@ def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], 
 
 
 def stop(catalog: Catalog, name: str) -> None:
-    """Have the job *name* of *catalog* end soon.  Raises JobError."""
+    """Request the job *name* of *catalog* to end.  Raises JobError."""
     with errors_as(JobError), connect(writable_dsn_of(catalog.jar), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
 def start(tool: Any, name: str, work: Work) -> None:
-    """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
+    """Start a thread that does *work* with the catalog *tool*.  Raises JobError, also if such a job is running already."""
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name}
     with errors_as(JobError):
@@ -122,7 +122,7 @@ def start(tool: Any, name: str, work: Work) -> None:
 
 
 class Runner:
-    """Does a job in its thread, on ZODB and database connections of its own."""
+    """Runs a job in its thread, with its own connections to ZODB and to the database."""
 
     def __init__(self, database: Any, path: str, connection: Any, values: dict[str, Any], work: Work) -> None:
         self.database = database
@@ -140,14 +140,14 @@ class Runner:
                 lines, failed = self.work(tool, self.report), False
         except Stopped:
             lines, failed = [STOPPED], True
-        except Exception as error:  # whatever it is, nobody but the table and the log can tell the manager
+        except Exception as error:  # any error: only the table and the log show it to the manager
             logger.exception("%s of %s failed", name, self.path)
             lines, failed = [reason(error)], True
         end(self.connection, self.values["catalog"], name, lines, failed)
         self.connection.close()
 
     def report(self, done: int, total: int, message: str) -> None:
-        """Note how far the job is, now and then, and what it does at once; raises Stopped when it is to end."""
+        """Record the progress every PAUSE seconds, a new *message* at once; raises Stopped if the job is to end."""
         if monotonic() < self._told + PAUSE and message == self._message:
             return
         self._told, self._message = monotonic(), message

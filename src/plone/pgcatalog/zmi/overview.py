@@ -1,4 +1,4 @@
-"""The tab *Overview*: how the catalog is, and what can be done about it."""
+"""The tab *Overview*: state and health of the catalog, and buttons for maintenance."""
 
 from Acquisition import aq_inner
 from Acquisition import aq_parent
@@ -43,33 +43,37 @@ from typing import Any
 import json
 
 
-#: What the cache keeps, in words.
+#: Kinds of entries of the cache, and their names.
 KINDS = {
     HITS: _("searches"),
     FACETS: _("facets"),
     VALUES: _("lists of index values"),
     ROWS: _("rows"),
 }
-#: Hours from which on a time is told in days.
+#: Number of hours from which a period is given in days.
 MANY_HOURS = 48
-#: The figures of a line of the history, in their places.
+#: Names of the figures of a row of the history, in its order.
 HISTORY = ("estimated_rows", "table_bytes", "index_bytes")
-#: Files without a text that are named with the reason.
+#: Maximum number of files without a text that are listed with the reason.
 SHOWN_FAILURES = 5
 FAILED_FILES = f"""
 SELECT failure.reason, rows.path, rows.rid
 FROM ({table.FAILURES}) AS failure LEFT JOIN {{relation}} rows USING (zoid)
 ORDER BY failure.put_at DESC, failure.zoid
 """
-#: Seconds from which on the oldest transaction is worth a word.
+#: Age in seconds from which the oldest transaction is shown.
 OLD = 60
 
 
 class Figures(BrowserView):
     """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
 
-    Messages to PostgreSQL, each with what can be asked after the one before: what all catalogs share; the figures, with the
-    settings; objects without a job, the number of rows and files without a text; an estimate for many rows.
+    It takes up to four round trips to PostgreSQL, each of which depends on the one before:
+
+    - the faults of shared tables
+    - the figures, and the settings
+    - objects without a job, the number of rows, files without a text
+    - an estimate of the number of rows, if there are many
     """
 
     template = ViewPageTemplateFile("templates/figures.pt")
@@ -89,7 +93,7 @@ class Figures(BrowserView):
         self.mine: dict[str, Any] | None = next(iter(self.overview["catalogs"]), None)
         self.failures: Rows = []
         if self.mine is not None:
-            # As ``statistics.catalogs`` names it, without a look at the rows.
+            # The name that ``statistics.catalogs`` would read from the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
             self.read_rows(self.mine, NeededJobs(execute, self.catalog.zoid, settings))
             ask_embedders([self.mine])
@@ -101,14 +105,14 @@ class Figures(BrowserView):
         return html
 
     def ask(self, *named: NamedStatement | Statement) -> list[Rows]:
-        """Return the rows of each of *named*, in one message."""
+        """Return the rows of each statement of *named*, in one round trip."""
         session = self.catalog.session
         statements = [each if isinstance(each, Statement) else statement_of(each) for each in named]
         rows: list[Rows] = session.ask_all([(each, None) for each in statements])
         return rows
 
     def read_rows(self, mine: dict[str, Any], jobs: NeededJobs) -> None:
-        """Read of the catalog *mine* which of its *jobs* are needed, the number of rows, and files without a text."""
+        """Read the numbers of needed *jobs*, the number of rows, and files without a text, of the catalog *mine*."""
         browser = Browser(self.catalog.view())
         counting = None if statistics.lost_columns(mine) else browser.count_statement()
         files, pages, self.failures, counted = self.ask(
@@ -118,7 +122,7 @@ class Figures(BrowserView):
         self.rows = browser.shown(browser.count_in(counted)) if counted else f"{max(mine['estimated_rows'], 0):,}"
 
     def failures_statement(self, mine: dict[str, Any]) -> NamedStatement:
-        """Return the statement for reason, path and rid of the SHOWN_FAILURES files that have failed last."""
+        """Return the statement for reason, path and rid of the SHOWN_FAILURES files that failed last."""
         work = mine["queue"].get(texts.KIND)
         if not work or not work["failed"] or statistics.lost_columns(mine):
             return NO_ROWS
@@ -126,7 +130,7 @@ class Figures(BrowserView):
         return FAILED_FILES.format(relation=quote(mine["relation"])), values
 
     def of_site(self) -> dict[str, Any]:
-        """Return what ``health.of_sites`` does, for this site, by its objects."""
+        """Return the result of ``health.of_sites`` for this site, from its objects."""
         site = "/".join(self.context.getPhysicalPath()[:-1])
         setup = getattr(aq_parent(aq_inner(self.context)), "portal_setup", None)
         titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
@@ -144,16 +148,16 @@ class Figures(BrowserView):
 
     @property
     def health(self) -> str:
-        """Return the line of ``pgcatalog status``, in the language of the page."""
+        """Return the summary of ``pgcatalog status``, in the language of the page."""
         return translated(health.line(self.overview), self.request)
 
     def version(self) -> str:
-        """Return name and version of the distribution that runs."""
+        """Return name and version of the installed distribution."""
         distribution = own_distribution()
         return "plone.pgcatalog" if distribution is None else f"{distribution.metadata['Name']} {distribution.version}"
 
     def growth(self, name: str) -> str:
-        """Return what was added to the figure *name* since the first line of the history, 30 days at most; empty without one."""
+        """Return the change of the figure *name* since the oldest row of the history, 30 days at most; empty without one."""
         before = self.mine and self.mine["growth"]
         if not self.mine or not before:
             return ""
@@ -171,7 +175,7 @@ class Figures(BrowserView):
         return when(time) if time else ""
 
     def hit_rates(self) -> list[tuple[str, str]]:
-        """Return kind and hit rate of what this process has asked its cache for."""
+        """Return (kind, hit rate) of this process's cache, for kinds that have been used."""
         counts = result_cache().counts.items()
         return [
             (translated(KINDS[kind], self.request), f"{100 * count.hits / (count.hits + count.misses):.0f} %")
@@ -180,14 +184,14 @@ class Figures(BrowserView):
         ]
 
     def files(self) -> dict[str, Any] | None:
-        """Return how many files lack their text, and have none that can be had; None if there are no such files."""
+        """Return the numbers of files that wait for their text, and of failed ones; None if there are no such files."""
         if not self.mine or not (self.mine["needed"]["text"] or "text" in self.mine["queue"]):
             return None
         work: dict[str, Any] = {"failed": 0, "oldest_seconds": 0.0} | self.mine["queue"].get("text", {})
         return work | {"waiting": health.unfinished(self.mine, "text")}
 
     def failed_files(self) -> list[dict[str, str]]:
-        """Return path, address of its information and reason of the SHOWN_FAILURES files that have failed last."""
+        """Return path, URL of its information and reason of the SHOWN_FAILURES files that failed last."""
         return [
             {
                 "path": path or "",
@@ -198,7 +202,7 @@ class Figures(BrowserView):
         ]
 
     def meaning(self) -> dict[str, Any] | None:
-        """Return how many pages lack their vectors, and have failed, and the tables of vectors; None without any."""
+        """Return the numbers of pages that wait for vectors, and of failed ones, and the tables of vectors; or None."""
         if not self.mine or not (self.mine["vectors"] or self.mine["needed"]["embed"] or "embed" in self.mine["queue"]):
             return None
         work: dict[str, Any] = {"failed": 0, "last_reason": ""} | self.mine["queue"].get("embed", {})
@@ -206,12 +210,12 @@ class Figures(BrowserView):
         return work | {"tables": [each | {"model": model_in(each["about"])} for each in self.mine["vectors"]]}
 
     def oldest(self) -> dict[str, Any] | None:
-        """Return the oldest transaction if it is old enough to hold something."""
+        """Return the oldest transaction if it is older than OLD seconds."""
         oldest: dict[str, Any] | None = self.overview["oldest"]
         return oldest if oldest and oldest["seconds"] >= OLD else None
 
     def job(self, name: str) -> tuple[str, str]:
-        """Return when the work *name* was done last, and what came out; empty texts for never."""
+        """Return time and result of the last finished job *name*; empty texts if there is none."""
         job = self.mine["jobs"].get(name) if self.mine else None
         if job is None or not job["finished"]:
             return "", ""
@@ -234,7 +238,7 @@ def statement_of(named: NamedStatement) -> Statement:
 
 
 def model_in(about: str) -> str:
-    """Return the name of the model that the comment of a table of chunks tells, "" if it tells none."""
+    """Return the name of the model in *about*, the comment of a table of chunks; "" if it has none."""
     try:
         comment = json.loads(about)
         return str(comment["answers_as"] or comment["model"])
@@ -243,7 +247,7 @@ def model_in(about: str) -> str:
 
 
 class OverviewPage(ManagePage):
-    """Shows figures; its buttons are actions of the tab *Advanced*, which shows how far they are."""
+    """Shows figures; its buttons are actions of the tab *Advanced*, which shows their progress."""
 
     template = ViewPageTemplateFile("templates/overview.pt")
     name = "manage_catalogOverview"

@@ -1,4 +1,4 @@
-"""What the management pages of our own have in common."""
+"""Common parts of this package's management pages."""
 
 from Acquisition import aq_base
 from App.special_dtml import DTMLFile
@@ -33,10 +33,10 @@ _default: list[Any] = []
 
 
 def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return *method* refusing (Forbidden) to be published without POST and token.
+    """Return *method*, which then raises Forbidden if it is published without POST and token.
 
-    A call from Python is not the web's: what was published has looked after itself, as an upgrade step, or a view that changes
-    other content.  The result has the very positional parameters of *method*, from which ZPublisher takes the form fields.
+    Calls from Python are not checked: the published code, such as an upgrade step or a view, is responsible for itself.  The
+    result has the positional parameters of *method*, which ZPublisher fills from form fields.
     """
     parameters = signature(method).parameters.values()
     fields = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
@@ -55,7 +55,7 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
     head = [field.name if field.default is Parameter.empty else f"{field.name}=_default" for field in fields]
     call = ", ".join([field.name for field in fields] + rest)
     namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
-    # Of the names of parameters of a method of ours or of ZCatalog, no text of a visitor.
+    # Built from the names of parameters of this package's or ZCatalog's methods, not from input of a visitor.
     exec(f"def facade({', '.join(head + rest)}): return _curried({call})", namespace)  # noqa: S102
     facade: Callable[..., Any] = namespace["facade"]
     facade.__name__, facade.__doc__ = method.__name__, method.__doc__
@@ -63,7 +63,7 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_published(tool: Any, request: Any) -> bool:
-    """Return whether *request* is for a method of *tool*: any, so that none calls another one past the check."""
+    """Return whether *request* is for any method of *tool*, so that no method can call another one without the check."""
     published = request.get("PUBLISHED")
     return aq_base(getattr(published, "__self__", None)) is aq_base(tool)
 
@@ -74,13 +74,13 @@ def check(request: Any) -> None:
     CheckAuthenticator(request)
 
 
-#: A form that calls an action; the others (``&dtml-URL;``) only filter the page they are on.
+#: A form that calls an action; the other forms (``&dtml-URL;``) only filter the page they are on.
 _FORM = re.compile(r'<form\b([^>]*\baction="(?:&dtml-URL1;|manage_)[^>]*)>')
 _METHOD = re.compile(r'\s+method="\w+"', re.IGNORECASE)
 
 
 class PostForms(DTMLFile):
-    """A page whose forms call actions by POST; plone.protect puts the token in."""
+    """A page whose forms call actions by POST; plone.protect adds the token."""
 
     def __init__(self, page: DTMLFile) -> None:
         super().__init__(page.raw.removesuffix(".dtml"), "")
@@ -91,7 +91,7 @@ class PostForms(DTMLFile):
 
 
 def page_of(view: str) -> Callable[[Any, Any], Any]:
-    """Return a method of the tool, to be published, that shows the page registered under the name *view*."""
+    """Return a publishable method of the tool that shows the view *view*."""
 
     def show(self, REQUEST=None):  # type: ignore[no-untyped-def]
         """Show a management page"""
@@ -101,7 +101,7 @@ def page_of(view: str) -> Callable[[Any, Any], Any]:
 
 
 class UnfilledNotice(BrowserView):
-    """HTML for a page that shows something of the catalog tool *context*; empty if the catalog was filled.
+    """HTML of a notice for pages about the catalog tool *context*; empty if the catalog has been filled.
 
     Its form sends ``rebuild`` and a token to *action*, a URL, by POST.
     """
@@ -120,29 +120,29 @@ class UnfilledNotice(BrowserView):
 
     @property
     def advanced(self) -> str:
-        """The page that shows how far the work is."""
+        """The URL of the page that shows the progress."""
         return f"{self.context.absolute_url()}/manage_catalogAdvanced"
 
     def job(self) -> Job | None:
-        """Return the last rebuild that somebody has begun in the browser."""
+        """Return the last rebuild that was started in the browser; None if there is none."""
         catalog = self.context._core
         return jobs_of(catalog.session.execute, catalog.zoid).get("rebuild")
 
 
-#: Seconds after which a page that shows running work is loaded again.
+#: Seconds after which a page that shows a running job is reloaded.
 RELOAD = 3
 
 
 def readable(text: str) -> str:
-    """Return *text* with the characters that no font shows in Python's notation; line ends stay."""
+    """Return *text* with unprintable characters in Python's notation, except line ends and tabs."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 class ManagePage(BrowserView):
-    """A page of the catalog tool: GET shows it and changes nothing; POST needs a token, else it is Forbidden."""
+    """A page of the catalog tool: GET shows it and changes nothing; POST without a token raises Forbidden."""
 
     template: Any = None
-    #: The name it is registered under.
+    #: Name of the registered view.
     name = ""
 
     @property
@@ -157,10 +157,10 @@ class ManagePage(BrowserView):
         return self.post()
 
     def post(self) -> Any:
-        """Do what the form says, and return the answer; a page without actions of its own shows itself."""
+        """Process the form and return the response; by default show the page."""
         return self.template()
 
-    #: words of several pages
+    #: texts of several pages
     everything = _("(everything)")
     never = _("never")
     slow_query = _("slow query")
@@ -172,7 +172,7 @@ class ManagePage(BrowserView):
         return ""
 
     def reload_soon(self) -> None:
-        """Have the browser load the page again, without the message that work was begun: it may be done by then."""
+        """Have the browser reload the page after RELOAD seconds, without the message that the job was started."""
         if self.request.get("REQUEST_METHOD") == "GET":
             self.request.response.setHeader("Refresh", f"{RELOAD}; url={self.url()}")
 
@@ -180,7 +180,7 @@ class ManagePage(BrowserView):
         return f"{self.context.absolute_url()}/{self.name}"
 
     def field(self, name: str) -> str:
-        """Return the form field *name*; empty when it is not there, or no single value."""
+        """Return the form field *name*; empty if it is missing or a list."""
         value = self.request.form.get(name)
         return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
 
@@ -200,7 +200,7 @@ class ManagePage(BrowserView):
     readable = staticmethod(readable)
 
     def mb(self, value: int) -> str:
-        """Return bytes in the megabytes that settings of memory are given in."""
+        """Return a number of bytes as text, in megabytes as in the settings of memory."""
         return f"{value / 2**20:,.1f} MB"
 
     def quoted(self, name: str) -> str:

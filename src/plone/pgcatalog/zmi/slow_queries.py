@@ -1,4 +1,4 @@
-"""The tab *Slow Queries*: what took long, when, for whom and why; examples, and how PostgreSQL runs them then and now."""
+"""The tab *Slow Queries*: times, pages and causes of slow queries, examples, and their plans then and now."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 
-#: Units of the picture: its width, and the height of each row.
+#: Units of the chart: its width, and the height of each row.
 WIDTH = 960
 HEIGHT = 100
 HOUR = timedelta(hours=1)
@@ -50,7 +50,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bars of one hour, from *x* on: heights of the count, the median and the 95th percentile."""
+    """The bars of one hour, with their left edge at *x*: heights of the count, the median and the 95th percentile."""
 
     x: float
     hour: datetime
@@ -62,7 +62,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars of *width* units; the most queries of an hour, and the longest time, are as high as the row."""
+    """Bars of *width* units; HEIGHT stands for *most* queries in an hour, and for *longest_ms*."""
 
     bars: list[Bar]
     width: float
@@ -90,9 +90,9 @@ def chart_of(history: History, hours: int, now: datetime | None = None) -> Chart
     return Chart(list(bars()), step * 0.9, most, longest, first, last)
 
 
-#: Hours -> how the period is called.
+#: Hours -> name of the period.
 PERIODS = {24: _("the last 24 hours"), 168: _("the last 7 days"), 720: _("the last 30 days")}
-#: Parts of the time -> their colours.
+#: Part of the time -> its colour.
 COLOURS = {
     EMBED: "#a61e4d",
     COMPILE: "#6f42c1",
@@ -104,9 +104,9 @@ COLOURS = {
 
 
 class SlowQueriesPage(ManagePage):
-    """Shows the log; POST with ``explain``, the number of a query, shows its plans, with ``clear`` empties the log.
+    """Shows the log; POST with ``explain``, the id of a query, shows its plans, with ``clear`` empties the log.
 
-    The fields ``hours``, ``page``, ``new`` and ``shape``, the key of a group, choose what is shown.
+    The fields ``hours``, ``page``, ``new`` and ``shape``, the key of a group, filter the log.
     """
 
     template = ViewPageTemplateFile("templates/slow_queries.pt")
@@ -140,11 +140,11 @@ class SlowQueriesPage(ManagePage):
             self.problem = _("Not explained: ${reason}.", mapping={"reason": error.message})
 
     def find(self, id: Any) -> Example | None:
-        """Return the recorded query number *id*, whatever came in a form."""
+        """Return the recorded query with this *id*, a form field of any content; None if there is none."""
         number = number_in(id) if isinstance(id, str) else None
         return None if number is None else self.log.example(number)
 
-    # -- for the templates: what is chosen
+    # -- for the templates: the filter
 
     @property
     def log(self) -> log.SlowQueryLog:
@@ -164,12 +164,12 @@ class SlowQueriesPage(ManagePage):
         return bool(self.field("new"))
 
     def link(self, **changed: Any) -> str:
-        """Return the address of this page, with what is chosen, *changed*."""
+        """Return the URL of this page with the present filter, updated by *changed*."""
         choice = self.choice
         fields = {"hours": choice.hours, "page": choice.page, "shape": choice.key, "new": self.field("new")} | changed
         return f"{self.url()}?{urlencode({name: value for name, value in fields.items() if value})}"
 
-    # -- what there is
+    # -- for the templates: contents of the log
 
     def groups(self) -> list[Group]:
         return [group for group in self.log.groups(choice=self.choice) if group.is_new or not self.only_new]
@@ -189,27 +189,27 @@ class SlowQueriesPage(ManagePage):
         return chart_of(history, self.choice.hours)
 
     def deviation(self, group: Group, history: History) -> str:
-        """Return what is different from the week before, for people to read; empty if nothing, or if nobody knows."""
+        """Return a text about the change from the week before; empty if there is none, or too little to compare."""
         return self.translated(deviation(group, history, self.choice.hours))
 
     def threshold(self) -> str:
-        """Return from when on a query is slow, for people to read."""
+        """Return the time from which a query is slow, as text; empty if none is recorded."""
         ms = slow_query_ms(self.catalog.tool)
         return f"{ms:g} ms" if ms else ""
 
     def without(self, names: Any) -> str:
-        """Return that the values of the indexes *names* were left out, for people to read."""
+        """Return a text about the indexes *names* whose values were left out."""
         return _("without values of ${names}", mapping={"names": self.listed(names)})
 
     def masked(self) -> str:
         return ", ".join(sorted(slow_query_mask(self.catalog.tool)))
 
-    # -- why
+    # -- for the templates: causes
 
     why = staticmethod(why)
 
     def parts(self, reasons: Why) -> list[tuple[str, str, float, float]]:
-        """Return name, colour, beginning and width (of 100) of the parts of the time, in their order."""
+        """Return (name, colour, start, width) of the parts of the time in their order; start and width in percent."""
         shown, start = [], 0.0
         for part, share in reasons.parts.items():
             if share > 0:
@@ -218,7 +218,7 @@ class SlowQueriesPage(ManagePage):
         return shown
 
     def reason(self, group: Group) -> str:
-        """Return the cause in a sentence, in the language of the page."""
+        """Return a sentence about the cause, in the language of the page."""
         return self.translated(reason(group))
 
     def rows_text(self, figures: PlanFigures) -> str:
@@ -227,13 +227,13 @@ class SlowQueriesPage(ManagePage):
     def cold(self, example: Example) -> str:
         return COLD.get(example.cold, "")
 
-    # -- examples and plans
+    # -- for the templates: examples and plans
 
     def then(self, example: Example) -> PlanFigures | None:
         return PlanFigures.of(example.plan)
 
     def then_text(self, example: Example) -> str:
-        """Return the plan that was kept, empty if there is none."""
+        """Return the text of the recorded plan; empty if there is none."""
         kept = example.plan
         return plan.text(kept["plan"], kept.get("server_ms")) if kept else ""
 

@@ -1,33 +1,35 @@
--- Applied once per database by the storage's schema gate (sha256 of this text), never at a restart; and by
--- database/restored.py when something of it is missing.
--- What the catalog knows about an object, readable: written in the same row upsert as its state.
+-- Applied once per database by the storage's schema gate (sha256 of this text), not at each restart; also by
+-- database/restored.py if a part of it is missing.
+
+-- Indexed values and metadata of an object as readable JSON, written in the same upsert as its state.
 ALTER TABLE object_state ADD COLUMN IF NOT EXISTS idx JSONB;
 
--- One row per catalog: which relation holds its rows now, and how often it has changed.
+-- One row per catalog: the relation that holds its rows now, and the number of its changes.
 CREATE TABLE IF NOT EXISTS pgcatalog_state (
     catalog    BIGINT PRIMARY KEY,     -- zoid of the catalog tool
-    version    INTEGER NOT NULL,       -- of the relation: a clear or a rebuild points to the next one
+    version    INTEGER NOT NULL,       -- of the relation: a clear or a rebuild switches to the next one
     relation   TEXT NOT NULL,
     columns    TEXT[] NOT NULL,        -- typed columns the relation has
     generation BIGINT NOT NULL         -- transactional change counter
 );
--- The transaction that wrote the row last.  Generations come again when a failover or a restored backup has lost
--- transactions; ids of transactions are times and do not.
+-- The transaction that wrote the row last.  Generations are assigned again when a failover or a restored backup has lost
+-- transactions; ids of transactions are times and are not reused.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS tid BIGINT NOT NULL DEFAULT 0;
 UPDATE pgcatalog_state SET tid = (SELECT max(tid) FROM transaction_log)
 WHERE tid = 0 AND EXISTS (SELECT FROM transaction_log);
--- Those of the columns that had a value in every row at the generation complete_at: no search needs to ask for one.
--- At a later generation somebody has written who knows nothing of this, as an older version of the package.
+-- Columns that had a value in every row at the generation complete_at, so that no search needs IS NOT NULL.  At a later
+-- generation, a writer without this column has changed rows, such as an older version of the package.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete TEXT[] NOT NULL DEFAULT '{}';
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete_at BIGINT NOT NULL DEFAULT -1;
--- Those of the columns that hold numbers of lists in pgcatalog_sets instead of the lists.
+-- Columns that hold numbers of lists in pgcatalog_sets instead of the lists.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
--- Those of the others whose keywords all stand in pgcatalog_sets, each as a list of one, at the generation complete_at.
+-- Other columns whose keywords were all in pgcatalog_sets, each as a list with one element, at the generation complete_at.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS collected TEXT[] NOT NULL DEFAULT '{}';
--- What the relation was made with: name of an SQL index, a constraint or a trigger -> the line that brings it back.
+-- The parts that the relation was created with: name of an SQL index, a constraint or a trigger -> the line that recreates
+-- it.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS made JSONB NOT NULL DEFAULT '{}';
 
--- Lists of keywords that rows of catalogs have in common.  The number is made of name and list.
+-- Lists of keywords that rows of catalogs share.  The number is a hash of name and list.
 CREATE TABLE IF NOT EXISTS pgcatalog_sets (
     number BIGINT PRIMARY KEY,
     added  BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE,  -- ascends in the order of commits
@@ -37,16 +39,16 @@ CREATE TABLE IF NOT EXISTS pgcatalog_sets (
 CREATE INDEX IF NOT EXISTS pgcatalog_sets_vals ON pgcatalog_sets USING gin (vals) WITH (fastupdate = off);
 CREATE INDEX IF NOT EXISTS pgcatalog_sets_name ON pgcatalog_sets (name, added);
 
--- Changes of counts that are lost leave counts that nobody can trust.
+-- Without the pending changes of counts, the counts are wrong.
 DO $$ BEGIN
     IF to_regclass('pgcatalog_count_changes') IS NULL AND to_regclass('pgcatalog_counts') IS NOT NULL
     THEN DELETE FROM pgcatalog_counts; END IF;
 END $$;
 
--- How many rows of a catalog's table have a value: by who may see them and by type, by type, and at all.
+-- How many rows of a catalog's table have a value: by roles and type, by type, and in total.
 CREATE TABLE IF NOT EXISTS pgcatalog_counts (
     relation      TEXT COLLATE "C" NOT NULL,
-    summed        SMALLINT,                   -- 0: by both; 2: by type; 3: at all; NULL: says that the field is counted
+    summed        SMALLINT,                   -- 0: by both; 2: by type; 3: in total; NULL: marks a counted field
     allowed_roles BIGINT,                     -- number of a list in pgcatalog_sets
     portal_type   TEXT COLLATE "C",
     field         TEXT COLLATE "C" NOT NULL,  -- a column; '' for the rows themselves
@@ -54,7 +56,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_counts (
     n             INTEGER NOT NULL,
     UNIQUE NULLS NOT DISTINCT (relation, summed, allowed_roles, portal_type, field, value)
 ) WITH (fillfactor = 90);
--- What statements have changed since, one row for all values of one who and type that have changed by n rows.
+-- Pending changes by statements; one row has all values of the same roles and type that have changed by n rows.
 CREATE TABLE IF NOT EXISTS pgcatalog_count_changes (
     relation      TEXT COLLATE "C" NOT NULL,
     allowed_roles BIGINT,
@@ -63,7 +65,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_count_changes (
     vals          TEXT[] COLLATE "C" NOT NULL,
     n             INTEGER NOT NULL
 );
--- The data of a dump, restored where triggers count its rows, brings counts along: of those nothing is taken.
+-- Data of a dump, restored while triggers count its rows, contains counts as well: these are ignored.
 CREATE OR REPLACE FUNCTION pgcatalog_not_taken() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE OR REPLACE TRIGGER pgcatalog_counted BEFORE INSERT ON pgcatalog_counts FOR EACH ROW
     WHEN (NEW.summed IS NOT NULL AND current_setting('pgcatalog.counting', true) IS DISTINCT FROM 'on')
@@ -71,14 +73,14 @@ CREATE OR REPLACE TRIGGER pgcatalog_counted BEFORE INSERT ON pgcatalog_counts FO
 CREATE OR REPLACE TRIGGER pgcatalog_counted BEFORE INSERT ON pgcatalog_count_changes FOR EACH ROW
     WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION pgcatalog_not_taken();
 
--- Relations no new snapshot reads; dropped when no old one can need them any more.
+-- Relations that no new snapshot reads; dropped when no old snapshot can read them any more.
 CREATE TABLE IF NOT EXISTS pgcatalog_retired (
     relation   TEXT PRIMARY KEY,
     retired_by XID8 NOT NULL DEFAULT pg_current_xact_id()
 );
 
--- History-preserving storages only: which paths a transaction (re)catalogued or removed, so that undoing it can
--- catalogue them anew.  The path '' stands for all of them (a clear).
+-- History-preserving storages only: the paths that a transaction has (re)catalogued or removed, so that undoing it can
+-- catalogue them anew.  The path '' stands for all paths (a clear).
 CREATE TABLE IF NOT EXISTS pgcatalog_changes (
     tid     BIGINT NOT NULL REFERENCES transaction_log (tid) ON DELETE CASCADE,
     catalog BIGINT NOT NULL,
@@ -86,14 +88,14 @@ CREATE TABLE IF NOT EXISTS pgcatalog_changes (
     PRIMARY KEY (tid, catalog, path)
 );
 
--- A rebuild that has lost its tasks, or what it has to follow, would end before its relation is whole.
+-- A rebuild without its tasks, or without the changes it has to replay, would end before its relation is complete.
 DO $$ BEGIN
     IF to_regclass('pgcatalog_rebuild') IS NOT NULL
         AND (to_regclass('pgcatalog_rebuild_task') IS NULL OR to_regclass('pgcatalog_rebuild_change') IS NULL)
     THEN DELETE FROM pgcatalog_rebuild; END IF;
 END $$;
 
--- One row per catalog that is being rebuilt beside the live one: which relation is being filled, and how far it is.
+-- One row per catalog that is being rebuilt beside the live one: the relation that is being filled, and its progress.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
     catalog   BIGINT PRIMARY KEY,
     relation  TEXT NOT NULL,
@@ -107,14 +109,14 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
 );
 ALTER TABLE pgcatalog_rebuild ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
 
--- What a rebuild still has to visit.
+-- Paths that a rebuild still has to visit.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_task (
     id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     catalog BIGINT NOT NULL REFERENCES pgcatalog_rebuild (catalog) ON DELETE CASCADE,
     task    TEXT NOT NULL              -- JSON: [path of a container or null, ids in it or paths]
 );
 
--- Paths that commits have catalogued or removed since the rebuild began; '' stands for all of them.
+-- Paths that commits have catalogued or removed since the rebuild began; '' stands for all paths.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_change (
     id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     catalog BIGINT NOT NULL REFERENCES pgcatalog_rebuild (catalog) ON DELETE CASCADE,
@@ -122,16 +124,16 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_change (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_rebuild_change_path ON pgcatalog_rebuild_change (catalog, path);
 
--- Searches that took long; written by a thread of its own, outside of the searching transactions.
+-- Slow searches; written by a thread of its own, outside of the searching transactions.
 CREATE TABLE IF NOT EXISTS pgcatalog_slow_queries (
     id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     recorded_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     catalog     BIGINT NOT NULL,        -- zoid of the catalog tool
     path        TEXT NOT NULL,          -- of the catalog tool
-    operation   TEXT NOT NULL,          -- what was asked: page, count, rids ...
+    operation   TEXT NOT NULL,          -- kind of request: page, count, rids ...
     shape       TEXT NOT NULL,          -- the query without its values
     query       JSONB NOT NULL,         -- query, sort and limit, values as in idx
-    left_out    TEXT[] NOT NULL,        -- indexes whose values were not kept
+    left_out    TEXT[] NOT NULL,        -- indexes whose values were not stored
     total_ms    DOUBLE PRECISION NOT NULL,
     compile_ms  DOUBLE PRECISION NOT NULL,
     execute_ms  DOUBLE PRECISION NOT NULL,
@@ -145,7 +147,7 @@ ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS process_started TIME
 ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS plan JSONB;
 ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS embed_ms DOUBLE PRECISION NOT NULL DEFAULT 0;
 
--- A line an hour: how many slow queries a shape had, and how large a catalog was.  Kept when single queries are deleted.
+-- One row per hour: how many slow queries a shape had, and how large a catalog was.  Stays when single queries are deleted.
 CREATE TABLE IF NOT EXISTS pgcatalog_history (
     catalog   BIGINT NOT NULL,         -- zoid of the catalog tool
     hour      TIMESTAMPTZ NOT NULL,
@@ -155,20 +157,20 @@ CREATE TABLE IF NOT EXISTS pgcatalog_history (
     PRIMARY KEY (catalog, hour, operation, shape)
 );
 
--- SQL indexes that were made on advice; a relation that replaces another gets them, too.
+-- SQL indexes that were created on advice; a relation that replaces another one gets them, too.
 CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
     catalog    BIGINT NOT NULL,         -- zoid of the catalog tool
-    name       TEXT NOT NULL,           -- behind the name of the relation
-    definition TEXT NOT NULL,           -- what comes behind ON table
-    columns    TEXT[] NOT NULL,         -- that the relation must have
+    name       TEXT NOT NULL,           -- suffix to the name of the relation
+    definition TEXT NOT NULL,           -- clause behind ON table
+    columns    TEXT[] NOT NULL,         -- required in the relation
     reason     TEXT NOT NULL,
     message    TEXT NOT NULL DEFAULT '',  -- why the last build or drop failed
     created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (catalog, name)
 );
 
--- In how many documents a word stands, for each text index; counted now and then, outside of requests and commits.
--- Stems begin with chr(2), which no word has, and are none of the words of a text.
+-- The number of documents that contain a word, for each text index; counted from time to time, outside of requests and
+-- commits.  Stems begin with chr(2), which no word contains, and are not words of a text.
 CREATE TABLE IF NOT EXISTS pgcatalog_words (
     catalog     BIGINT NOT NULL,            -- zoid of the catalog tool
     text_column TEXT COLLATE "C" NOT NULL,  -- the tsvector of the text index
@@ -177,8 +179,8 @@ CREATE TABLE IF NOT EXISTS pgcatalog_words (
     PRIMARY KEY (catalog, text_column, word)
 );
 
--- A word, and what is left of it with one letter less, as far as its first six letters go: what two words have in common
--- that are an edit apart (the symmetric deletions of SymSpell, on prefixes).  The rest is compared by who asks.
+-- A word and its variants with one letter less, among its first six letters: two words with one edit between them have a
+-- variant in common (the symmetric deletions of SymSpell, on prefixes).  The caller compares the rest of the words.
 CREATE OR REPLACE FUNCTION pgcatalog_deletions(word TEXT) RETURNS TEXT[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
@@ -188,10 +190,10 @@ RETURN (
 CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
 WITH (fastupdate = off) WHERE ascii(word) > 2;
 
--- The most frequent words that begin so, without reading all that do.
+-- For the most frequent words with a first letter, without reading all such words.
 CREATE INDEX IF NOT EXISTS pgcatalog_words_beginning
 ON pgcatalog_words (catalog, text_column, left(word, 1), documents DESC, word);
--- What the words were counted in.
+-- The documents in which the words were counted.
 CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     catalog       BIGINT NOT NULL,
     text_column   TEXT COLLATE "C" NOT NULL,
@@ -201,38 +203,38 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     counted_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (catalog, text_column)
 );
--- NULL in rows of older releases.  The relation that was counted; rows of it that were written by counted_from or a later
--- transaction may have other words; the transaction that has written this row.
+-- NULL in rows of older releases.  relation: the counted one; counted_from: rows that were written by this or a later
+-- transaction may have other words; counted_by: the transaction that wrote this row.
 ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS relation TEXT;
 ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS counted_from XID8;
 ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS counted_by XID8;
 
--- Long work that somebody has begun in the browser or on the command line: how far it is, or how it ended.
+-- Long work begun in the browser or on the command line: its progress or its result.
 CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
     catalog  BIGINT NOT NULL,           -- zoid of the catalog tool
     name     TEXT NOT NULL,             -- rebuild, verify
     done     BIGINT NOT NULL DEFAULT 0,
     total    BIGINT NOT NULL DEFAULT 0,
-    message  TEXT NOT NULL DEFAULT '',  -- what it does now, or what came out
+    message  TEXT NOT NULL DEFAULT '',  -- current step, or result
     failed   BOOLEAN NOT NULL DEFAULT false,
-    stop     BOOLEAN NOT NULL DEFAULT false,  -- somebody wants it to end
+    stop     BOOLEAN NOT NULL DEFAULT false,  -- a user has requested its end
     started  TIMESTAMPTZ NOT NULL DEFAULT now(),
     finished TIMESTAMPTZ,
     PRIMARY KEY (catalog, name)
 );
 
--- What visitors search for, by day; written by a thread of its own, outside of the searching transactions.
+-- The search terms of visitors, by day; written by a thread of its own, outside of the searching transactions.
 CREATE TABLE IF NOT EXISTS pgcatalog_searches (
     catalog         BIGINT NOT NULL,            -- zoid of the catalog tool
     day             DATE NOT NULL DEFAULT current_date,
     words           TEXT COLLATE "C" NOT NULL,
     searches        BIGINT NOT NULL,
-    without_results BIGINT NOT NULL,            -- of them
+    without_results BIGINT NOT NULL,            -- of these searches
     PRIMARY KEY (catalog, day, words)
 );
 
--- What is done after a commit, by workers: one row for a kind of work on an object of a catalog.  A worker takes a job by
--- putting off when it is due; one that is due at infinity has failed for good.
+-- Jobs that workers do after a commit: one row per kind of work and object of a catalog.  A worker claims a job by
+-- postponing its due time; a job due at infinity has failed for good.
 CREATE TABLE IF NOT EXISTS pgcatalog_queue (
     kind     TEXT COLLATE "C" NOT NULL,
     catalog  BIGINT NOT NULL,          -- zoid of the catalog tool
@@ -246,7 +248,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_queue (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_queue_due ON pgcatalog_queue (due);
 
--- Texts of files, by the SHA-256 of their bytes; and which bytes a blob has.
+-- Texts of files, by the SHA-256 of their bytes; and the digests of blobs.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
     digest       BYTEA PRIMARY KEY,
     kind         TEXT NOT NULL,            -- content type of the file
@@ -264,7 +266,8 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_digest ON pgcatalog_file_blobs (digest);
 
--- A table that was dropped or lost takes the foreign keys to it along: rows without their parent go, and the key comes back.
+-- When a table is dropped or lost, foreign keys to it are lost, too: rows without a parent are deleted, and the key is
+-- recreated.
 DO $$
 DECLARE
     lost RECORD;
@@ -286,8 +289,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- A dump may have been restored without some of these tables.  A catalog whose rows are gone, or whose rows have numbers of
--- lists that are gone, counts as one without a table: it says so wherever somebody looks, until a rebuild has filled it.
+-- A dump may have been restored without some of these tables.  A catalog whose rows are lost, or whose rows have numbers of
+-- lost lists, becomes a catalog without a table, and reports this until a rebuild has filled it.
 DO $$
 DECLARE
     one RECORD;

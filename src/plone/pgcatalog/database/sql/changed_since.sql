@@ -1,4 +1,5 @@
--- Paths whose row, or object, was written by a transaction or a later one; all, if the server has not come to that number yet.
+-- Paths whose row, or object, was written by a transaction or a later one; all paths, if the server has not reached that
+-- number yet.
 SELECT c.path
 FROM {relation} c
 LEFT JOIN object_state o ON o.zoid = c.zoid

@@ -1,5 +1,5 @@
--- A relation whose catalog has tables of chunks takes those of an object along with its last row; see meaning/sql/create.sql.
--- A table that waits to be dropped has no comment.
+-- Lets the deletion of an object's last row in the relation delete its chunks, too, if the catalog has tables of chunks; see
+-- meaning/sql/create.sql.  A table that waits to be dropped has no comment.
 DO $do$ BEGIN
 IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = {name}::regclass AND tgname = 'pgcatalog_chunks' AND tgenabled = 'D') THEN
     ALTER TABLE {relation} ENABLE TRIGGER pgcatalog_chunks;

@@ -1,10 +1,10 @@
--- Each statement that changes rows of {relation} notes how their counts change; see pgcatalog_counts.
--- pg_dump's scripts write rows with an empty search_path.
+-- Each statement that changes rows of {relation} records the changes of their counts; see pgcatalog_counts.  Scripts of
+-- pg_dump write rows with an empty search_path.
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $function$
 BEGIN
     CASE TG_OP
         WHEN 'INSERT' THEN
-            -- None if all rows were there: INSERT ... ON CONFLICT DO UPDATE.
+            -- Empty if all rows existed: INSERT ...  ON CONFLICT DO UPDATE.
             IF EXISTS (SELECT FROM new_rows) THEN {added}; END IF;
         WHEN 'DELETE' THEN {removed};
         WHEN 'UPDATE' THEN

@@ -1,5 +1,5 @@
--- Objects whose blocks have dicts that zodb-json-codec takes for a class or a call when it loads them, with the names.
--- plone.pgcatalog itself stores calls of three harmless classes.
+-- Objects whose blocks have dicts that zodb-json-codec loads as a class or a call, with the names of these. plone.pgcatalog
+-- itself stores calls of three harmless classes.
 SELECT o.zoid, concat_ws('.', o.class_mod, o.class_name) AS class_name, o.state ->> 'id' AS id,
        array_agg(DISTINCT array_to_string(ARRAY(SELECT jsonb_array_elements_text(found)), '.')) AS names
 FROM object_state o

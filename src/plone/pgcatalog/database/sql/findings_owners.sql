@@ -1,5 +1,5 @@
--- Tables of the storage and of the catalogs that the role of this connection may not alter, and sequences, views and
--- functions with them: each with its owner, and the statement that hands it over.
+-- Tables of the storage and of the catalogs that the role of this connection may not alter, with their sequences, views and
+-- functions: each with its owner, and the statement that changes it.
 WITH things AS (
     SELECT CASE c.relkind WHEN 'r' THEN 'TABLE' WHEN 'v' THEN 'VIEW' ELSE 'SEQUENCE' END AS kind,
            c.relname AS name, quote_ident(c.relname) AS quoted, c.relowner AS owner
@@ -9,7 +9,7 @@ WITH things AS (
       AND (c.relname IN ('object_state', 'transaction_log', 'blob_state', 'object_history', 'pack_state',
                          'pgjsonb_schema_state', 'zoid_seq')
            OR c.relname LIKE 'pgcatalog\_%')
-      -- The sequence of a column goes with its table.
+      -- The sequence of a column changes its owner with its table.
       AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
                       AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND c.relkind = 'S')
     UNION ALL

@@ -1,4 +1,4 @@
--- How many references lead to objects that are gone, and three of them.
+-- The number of references to missing objects, and three of these references.
 WITH gone AS (
     SELECT o.zoid, o.class_name, ref.zoid AS gone
     FROM object_state o

@@ -1,4 +1,4 @@
--- What a server, a database and a role are like, as far as a site depends on it.
+-- Properties of server, database and role that a site depends on.
 SELECT current_setting('server_version_num')::int              AS version,
        current_setting('server_version')                       AS version_name,
        pg_encoding_to_char(d.encoding)                         AS encoding,

@@ -1,4 +1,4 @@
--- Transactions of this database that have been open for longer than a number of seconds, the oldest first.
+-- Transactions of this database that have been open for more than a number of seconds, the oldest first.
 SELECT pid, coalesce(application_name, '') AS application, coalesce(state, '') AS state,
        extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
 FROM pg_stat_activity

@@ -1,7 +1,6 @@
--- Retired relations that no snapshot of any session can still read.
--- A snapshot older than the retirement has a backend_xmin that is at least as old.
--- An id that this cluster has not come to yet was given by another one, whose dump was restored here: that relation
--- counts as retired now, and goes the next time.
+-- Retired relations that no snapshot of any session can read any more.  A snapshot older than the retirement has a
+-- backend_xmin that is at least as old.  A transaction id that this cluster has not reached yet is of another cluster, whose
+-- dump was restored here: such a relation counts as retired now, and is dropped the next time.
 WITH renewed AS (
     UPDATE pgcatalog_retired SET retired_by = pg_current_xact_id()
     WHERE retired_by >= pg_snapshot_xmax(pg_current_snapshot())

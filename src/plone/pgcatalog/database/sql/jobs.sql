@@ -1,4 +1,4 @@
--- The jobs of one catalog; one that runs holds a lock, which goes with its connection, some time after its end.
+-- The jobs of one catalog; a running job holds a lock, which is released with its connection, some time after its end.
 SELECT j.name, j.done, j.total, j.message, j.failed, j.stop, j.started, j.finished,
     j.finished IS NULL AND EXISTS (
         SELECT FROM pg_locks l

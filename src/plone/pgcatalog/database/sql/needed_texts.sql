@@ -1,4 +1,4 @@
--- Catalogued objects with a file in a blob whose text is not known, and that no job is about; and the content type of the file.
+-- Catalogued objects with a file in a blob that has no text and no job, and the content type of the file.
 WITH files AS (
     SELECT f.zoid, f.state ->> 'contentType' AS kind
     FROM object_state f

@@ -1,5 +1,5 @@
--- Catalogued objects with a title that have no chunk, and that no job is about.  The embedder is sent at least the title, so a job
--- gives each of them one.  White space is what Python takes for it.
+-- Catalogued objects with a title that have no chunk and no job.  The embedder is sent at least the title, so a job creates
+-- a chunk for each of them.  White space is defined as in Python.
 WITH candidates AS MATERIALIZED (
     SELECT rows.zoid, rows.idx FROM {relation} rows
     WHERE rows.zoid IS NOT NULL AND {visible}

@@ -1,6 +1,6 @@
--- How far a standby is: whether it follows a primary, and how many seconds it is behind at most (null: unknown).
--- What was received and is not replayed counts as old as the last transaction that was; so does all that may be missing
--- while nothing is received.
+-- The state of a standby: whether it follows a primary, and by how many seconds it lags at most (null: unknown).  Received
+-- changes that are not replayed yet count as old as the last replayed transaction; so do changes that may be missing while
+-- nothing is received.
 SELECT streaming,
     CASE WHEN streaming AND pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn() THEN 0
         ELSE greatest(0, extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())) END::float8

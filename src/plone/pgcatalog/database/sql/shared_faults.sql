@@ -1,4 +1,5 @@
--- The numbers of the things that are missing, disabled or invalid, of a list of kinds, names and the tables that they are of.
+-- The numbers of the parts that are missing, disabled or invalid, of a list of parts: kinds, names, and the tables that they
+-- are of.
 SELECT number, state
 FROM unnest(%(kind)s::text[], %(name)s::text[], %(of)s::text[]) WITH ORDINALITY AS thing (kind, name, of, number)
 CROSS JOIN LATERAL (

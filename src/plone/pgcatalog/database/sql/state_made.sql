@@ -1,5 +1,5 @@
--- Notes what the relation of a catalog was made with, each with the line that brings it back: its own SQL indexes, constraints and
--- triggers of counts.
+-- Records the parts that the relation of a catalog was created with, each with the line that recreates it: its own SQL
+-- indexes, constraints and triggers of counts.
 UPDATE pgcatalog_state SET made = (
     SELECT coalesce(jsonb_object_agg(name, line), '{}') FROM (
         SELECT i.relname AS name, replace(pg_get_indexdef(i.oid), 'CREATE INDEX', 'CREATE INDEX CONCURRENTLY') AS line

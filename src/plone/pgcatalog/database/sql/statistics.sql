@@ -1,4 +1,4 @@
--- What PostgreSQL knows of the catalogs of a database, or of one of them, without looking at their rows; as JSON.
+-- PostgreSQL's statistics about the catalogs of a database, or about one of them, without reading their rows; as JSON.
 SELECT jsonb_build_object(
     'catalogs', (SELECT coalesce(jsonb_agg(to_jsonb(one) ORDER BY one.catalog), '[]') FROM (
         SELECT s.catalog, s.relation, s.version, s.generation, s.tid, cardinality(s.columns) AS columns,
@@ -27,7 +27,7 @@ SELECT jsonb_build_object(
                 JOIN pg_am am ON am.oid = i.relam
                 LEFT JOIN pg_stat_user_indexes u ON u.indexrelid = x.indexrelid
                 WHERE x.indrelid = c.oid) k) AS indexes,
-            -- What the relation lacks of what it was made with, each with the line that brings it back.
+            -- The parts that the relation has lost since it was created, each with the line that recreates it.
             (SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.name), '[]') FROM (
                 SELECT key AS name, 'part' AS kind, value AS line FROM jsonb_each_text(s.made)
                 WHERE NOT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
@@ -74,7 +74,7 @@ SELECT jsonb_build_object(
                         AND (SELECT count(*) FROM pg_attribute WHERE attrelid = v.oid AND NOT attisdropped
                             AND attname IN ('zoid', 'chunk')) = 2
                     UNION ALL
-                    -- The job about the tables of chunks makes it, when it has found all texts in one.
+                    -- The job for the tables of chunks creates this index once it has found all texts in one table.
                     SELECT v.relname || '_hnsw', 'pgcatalog meaning ZOPE_CONF --backfill'
                     WHERE v.reltuples >= %(hnsw_from)s
                         AND obj_description(v.oid, 'pg_class') LIKE '%%"is_complete": true%%'
@@ -88,23 +88,23 @@ SELECT jsonb_build_object(
                             WHERE u.catalog = s.catalog AND u.zoid = s.catalog AND u.due < 'infinity')) AS lost
                 WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
                     AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$')) m) AS missing,
-            -- The last work that was begun in the ZMI, by its name.
+            -- The last work of each name that was begun in the ZMI.
             (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
                 WHERE j.catalog = s.catalog) AS jobs,
-            -- What waits for workers, and has failed, by kind of job; since when one waits that nobody has taken yet.
+            -- Jobs that wait for workers or have failed, by kind; how long the oldest job without an attempt has waited.
             (SELECT coalesce(jsonb_object_agg(w.kind, to_jsonb(w)), '{}') FROM (
                 SELECT kind, count(*) FILTER (WHERE due < 'infinity' AND zoid <> s.catalog) AS waiting,
                     count(*) FILTER (WHERE due = 'infinity') AS failed,
                     coalesce(extract(epoch FROM now() - min(put_at) FILTER (WHERE attempts = 0)), 0)::float8
                         AS oldest_seconds,
                     coalesce(bool_or(attempts > 0 AND reason = '' AND due > now()), false) AS is_being_done,
-                    -- A worker keeps a session whose name has the kinds of jobs that it can do.
+                    -- A worker has an open session whose name contains the kinds of jobs that it can do.
                     EXISTS (SELECT FROM pg_stat_activity
                         WHERE datname = current_database() AND application_name LIKE 'pgcatalog: queue of %%'
                             AND kind = ANY (string_to_array(application_name, ' '))) AS has_worker,
                     coalesce((array_agg(reason ORDER BY put_at DESC) FILTER (WHERE reason <> ''))[1], '') AS last_reason
                 FROM pgcatalog_queue WHERE catalog = s.catalog GROUP BY kind) w) AS queue,
-            -- The tables of chunks, the oldest first; "about" is a comment that says of which model, as JSON.
+            -- The tables of chunks, the oldest first; "about" is a comment in JSON that names the model.
             (SELECT coalesce(jsonb_agg(v ORDER BY v.number), '[]') FROM (
                 SELECT substring(v.relname FROM '[0-9]+$')::int AS number, obj_description(v.oid, 'pg_class') AS about,
                     pg_total_relation_size(v.oid) AS bytes, greatest(v.reltuples, 0)::bigint AS chunks,
@@ -112,7 +112,7 @@ SELECT jsonb_build_object(
                 FROM pg_class v
                 WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
                     AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$')) v) AS vectors,
-            -- The first line of the last 30 days: its hour; rows, bytes of table and indexes, and generation.
+            -- The first row of the last 30 days: its hour; rows, bytes of table and indexes, and generation.
             (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
                 WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'
                 ORDER BY h.hour LIMIT 1) AS growth,
@@ -122,14 +122,14 @@ SELECT jsonb_build_object(
         LEFT JOIN pg_stat_user_tables t ON t.relid = c.oid
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE recorded_at >= now() - interval '1 day') AS slow_queries,
-                -- Slow for this site, as on the tab: so many milliseconds, or so many times what is usual for the shape.
+                -- Slow for this site, as on the tab: this many milliseconds, or this multiple of the median of the shape.
                 count(*) FILTER (WHERE recorded_at >= now() - interval '1 day'
                     AND (total_ms >= %(long)s OR total_ms >= %(times)s * usual_ms)) AS long_queries,
-                -- A day's slow queries, as the seven days before had them; NULL if nothing is that old.
+                -- Slow queries per day, on average in the seven days before; NULL if there is nothing that old.
                 (SELECT round(sum((SELECT sum(n) FROM unnest(h.figures) AS n)) / 7.0)::bigint FROM pgcatalog_history h
                     WHERE h.catalog = s.catalog AND h.operation <> ''
                         AND h.hour >= now() - interval '8 days' AND h.hour < now() - interval '1 day') AS usual_queries,
-                -- Shapes of which far more rows are read than returned, and for which no index was made yet.
+                -- Shapes that read far more rows than they return, and for which no index was created yet.
                 count(DISTINCT shape) FILTER (WHERE plan IS NOT NULL
                     AND (plan ->> 'rows_read')::bigint
                         >= greatest(%(few)s, %(wasteful)s * (plan ->> 'rows_returned')::bigint)
@@ -147,7 +147,7 @@ SELECT jsonb_build_object(
         SELECT relation, coalesce(pg_total_relation_size(to_regclass(quote_ident(relation))), 0) AS bytes
         FROM pgcatalog_retired) r),
     'counts_bytes', pg_total_relation_size('pgcatalog_counts') + pg_total_relation_size('pgcatalog_count_changes'),
-    -- How many connections there are, idle in a transaction, waiting; how old the oldest transaction is.
+    -- Connections: all, idle in a transaction, waiting; and the age of the oldest transaction.
     'connections', (SELECT to_jsonb(a) FROM (
         SELECT count(*) AS connections,
             count(*) FILTER (WHERE state = 'active') AS active,
@@ -168,7 +168,7 @@ SELECT jsonb_build_object(
         WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
             AND xact_start IS NOT NULL
         ORDER BY xact_start LIMIT 1) o),
-    -- Sessions that wait for none, and that others have been waiting for.
+    -- Sessions that do not wait for others, and for which others have been waiting.
     'blockers', (SELECT coalesce(jsonb_agg(to_jsonb(b) ORDER BY b.wait_seconds DESC, b.pid), '[]') FROM (
         SELECT a.pid, coalesce(a.usename, '') AS user, coalesce(a.application_name, '') AS application_name,
             coalesce(a.state, '') AS state, left(regexp_replace(coalesce(a.query, ''), '\s+', ' ', 'g'), 100) AS query,
@@ -182,12 +182,12 @@ SELECT jsonb_build_object(
         WHERE NOT w.granted AND w.waitstart < clock_timestamp() - make_interval(secs => %(blocking)s)
             AND cardinality(pg_blocking_pids(a.pid)) = 0
         GROUP BY a.pid, a.usename, a.application_name, a.state, a.query, a.xact_start, a.backend_start) b),
-    -- Without the role pg_monitor there is nothing to see but that they are there.
+    -- Without the role pg_monitor only the existence of replicas is visible.
     'replicas', (SELECT coalesce(jsonb_agg(to_jsonb(p) ORDER BY p.name), '[]') FROM (
         SELECT coalesce(application_name, '') AS name, state, sync_state,
             CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) END AS lag_bytes,
             extract(epoch FROM replay_lag)::float8 AS lag_seconds
         FROM pg_stat_replication) p),
-    -- Whether this server is one itself.
+    -- Whether this server is a standby itself.
     'standby', pg_is_in_recovery()
 ) AS found

@@ -1,4 +1,4 @@
--- The tsvector columns of a relation, and whether it keeps the number of words beside.
+-- The tsvector columns of a relation, and whether a second column holds the number of words.
 SELECT a.attname AS name,
        EXISTS (SELECT FROM pg_attribute w
                WHERE w.attrelid = a.attrelid AND w.attname = a.attname || '_words' AND NOT w.attisdropped) AS has_length

@@ -1,13 +1,13 @@
 WITH counted AS MATERIALIZED (
-    -- The counted words are those of this relation.  A copy of the database has the numbers of transactions of another server,
-    -- but no row that was written by the one of the count.
+    -- Only if the words were counted in this relation.  A copy of the database has transaction numbers of another server,
+    -- but no row that was written by the transaction of the count.
     SELECT counted_from FROM pgcatalog_texts
     WHERE catalog = %s AND text_column = %s AND relation = %s AND xmin = counted_by::xid
 )
--- A row without pattern says that there is a count.
+-- A row without a pattern shows that there is a count.
 SELECT NULL::text AS pattern, NULL::text AS word FROM counted
 UNION ALL (
-    -- The words of all rows that have been written since.
+    -- The words of all rows that were written since the count.
     SELECT DISTINCT wanted.pattern, lexeme
     FROM counted, {relation} AS c, unnest(tsvector_to_array(c.{column})) AS lexeme,
         unnest(%s::text[], %s::text[]) AS wanted (pattern, likes)

@@ -1,4 +1,4 @@
--- Lets pgcatalog_words say what was counted in pg_temp.pgcatalog_counted, by writing only what differs.
+-- Makes pgcatalog_words equal to the counts in pg_temp.pgcatalog_counted, by writing only the differences.
 WITH counted AS MATERIALIZED (
     SELECT word, sum(documents)::integer AS documents FROM pg_temp.pgcatalog_counted GROUP BY word
 ), gone AS (

@@ -1,4 +1,4 @@
--- Notes what the words of a text index were counted in.
+-- Records the documents in which the words of a text index were counted.
 INSERT INTO pgcatalog_texts AS t
     (catalog, text_column, documents, average_words, generation, relation, counted_from, counted_by)
 VALUES (

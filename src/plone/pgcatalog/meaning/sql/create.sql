@@ -1,11 +1,11 @@
 -- The chunks of the texts of one catalog's objects, with vectors of one model, each of length 1.
--- Names and types in braces are composed by psycopg.sql.
+-- psycopg.sql composes the names and types in braces.
 CREATE TABLE {chunks} (
-    zoid      BIGINT NOT NULL,     -- of the object: the same in each relation that the catalog gets
-    chunk     INTEGER NOT NULL,    -- its number in the text
-    start     INTEGER NOT NULL,    -- from which character of the kept text
-    stop      INTEGER NOT NULL,    -- to which
-    digest    BYTEA NOT NULL,      -- of what the embedder was sent
+    zoid      BIGINT NOT NULL,     -- oid of the object: a rebuild of the catalog does not change it
+    chunk     INTEGER NOT NULL,    -- number of the chunk in the text, from 0
+    start     INTEGER NOT NULL,    -- first character in the stored text
+    stop      INTEGER NOT NULL,    -- end in the stored text, exclusive
+    digest    BYTEA NOT NULL,      -- of the text that the embedder was sent
     embedding {halfvec}({dimension}) STORAGE PLAIN NOT NULL,
     PRIMARY KEY (zoid, chunk)
 );

@@ -1,5 +1,5 @@
--- Chunks go with the last row of their object, whatever takes it away.  Deferred: who moves an object removes its row first.
--- A dump may have been restored without the tables of chunks.
+-- Deletes the chunks of an object together with its last row.  The trigger is deferred, since a move deletes the old row first.
+-- The tables of chunks are looked up by name, since a restored dump may lack them.
 CREATE OR REPLACE FUNCTION pgcatalog_forget_chunks() RETURNS trigger LANGUAGE plpgsql AS $function$
 DECLARE
     is_there BOOLEAN;

@@ -1,5 +1,5 @@
--- The tables of chunks of a catalog: number, name, dimension, what the comment says, rows as PostgreSQL guesses them,
--- and whether HNSW is there.
+-- The tables of chunks of a catalog: number, name, dimension, comment, estimated number of rows, whether a valid HNSW index
+-- exists, and the schema of pgvector.
 SELECT substring(c.relname FROM '[0-9]+$')::int, c.relname::text, a.atttypmod, obj_description(c.oid, 'pg_class'),
     c.reltuples::bigint,
     EXISTS (SELECT FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam

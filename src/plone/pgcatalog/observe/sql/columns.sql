@@ -1,4 +1,4 @@
--- What ANALYZE knows of the columns of one relation.
+-- Planner statistics (ANALYZE) of the columns of one relation.
 SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type,
     coalesce(s.n_distinct, 0) AS distinct_values, coalesce(s.null_frac, 0) AS null_fraction,
     coalesce(s.most_common_vals::text::text[], '{}') AS common_values,

@@ -1,4 +1,4 @@
--- Adds to the line of this hour, for one kind of slow queries, how many took how long.
+-- Adds a histogram of slow queries of one kind to the row of the current hour.
 INSERT INTO pgcatalog_history AS h (catalog, hour, operation, shape, figures)
 VALUES (%s, date_trunc('hour', now(), 'UTC'), %s, %s, %s::bigint[])
 ON CONFLICT (catalog, hour, operation, shape) DO UPDATE SET figures = (

@@ -1,4 +1,4 @@
--- The newest slow queries of a catalog; of one kind, by its key, or one of them by its id.
+-- The newest slow queries of a catalog, optionally of one group (key) or with one id.
 SELECT id, recorded_at, path, operation, shape, query, left_out, total_ms, embed_ms, compile_ms, execute_ms,
     decode_ms, result_rows, statement, page, cold,
     coalesce(plan, (

@@ -1,4 +1,4 @@
--- Slow queries by operation and shape: those first that are slow for this site, then those that cost most time.
+-- Slow queries by operation and shape, ordered by the time of those slow for this site, then by total time.
 WITH kinds AS (
     SELECT operation, shape, percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms) AS median_ms,
         min(recorded_at) AS first,

@@ -1,6 +1,6 @@
--- How many slow queries took how long, by hour and by kind: in the last hours, and in as many a week before.
--- Of one page they are counted from the single queries, else from the lines of the history.
--- A row without hour and key says that the history is a week old or older.
+-- Histograms of slow queries by hour and by kind: of the last hours, and of the same period a week before.
+-- For a single page they are counted from the recorded queries, otherwise read from the history.
+-- A row without hour and key is added if the history reaches back a week.
 WITH source AS (
     SELECT hour, operation, shape, f.place, f.number
     FROM pgcatalog_history, unnest(figures) WITH ORDINALITY AS f (number, place)

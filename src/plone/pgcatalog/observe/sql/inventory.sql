@@ -1,4 +1,4 @@
--- The SQL indexes of one relation, with what pg_stat knows of their use and whether one is being built right now.
+-- The SQL indexes of one relation, with their use from pg_stat_user_indexes.
 SELECT c.relname AS name,
     regexp_replace(pg_get_indexdef(i.indexrelid), '^.*? USING ', 'USING ') AS definition,
     am.amname AS method,
@@ -12,7 +12,7 @@ SELECT c.relname AS name,
     i.indisunique AS is_unique, i.indisvalid AS is_valid,
     pg_relation_size(i.indexrelid) AS bytes, coalesce(s.idx_scan, 0) AS scans,
     coalesce(obj_description(i.indexrelid, 'pg_class'), '') AS comment,
-    -- Also those in its expressions and its predicate.
+    -- Includes the columns of its expressions and its predicate.
     ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum > 0
           AND (a.attnum = ANY(i.indkey::int2[]) OR EXISTS (
               SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid

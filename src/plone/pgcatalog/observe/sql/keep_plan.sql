@@ -1,4 +1,4 @@
--- The newest query of a kind that this process has recorded gets its plan.
+-- Stores a plan with the newest query of its kind that this process has recorded.
 UPDATE pgcatalog_slow_queries SET plan = %(plan)s
 WHERE id = (
     SELECT max(id) FROM pgcatalog_slow_queries

@@ -1,4 +1,4 @@
--- The pages that have asked slow queries, those first that waited longest.
+-- The pages that ran slow queries, those with the longest total time first.
 SELECT page
 FROM pgcatalog_slow_queries
 WHERE catalog = %(catalog)s AND page <> ''

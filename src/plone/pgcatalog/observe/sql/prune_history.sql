@@ -1,4 +1,4 @@
--- Keeps the newest lines of slow queries, and no line that is too old.
+-- Deletes all but the newest rows about slow queries, and rows that are too old.
 DELETE FROM pgcatalog_history
 WHERE hour < now() - %(days)s * interval '1 day'
     OR operation <> '' AND hour < coalesce(

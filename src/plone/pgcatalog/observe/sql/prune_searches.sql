@@ -1,4 +1,4 @@
--- Forgets what is old, and of each day what was searched for least.
+-- Deletes old days, and the least frequent searches of each day.
 DELETE FROM pgcatalog_searches AS old USING (
     SELECT catalog, day, words,
         row_number() OVER (PARTITION BY catalog, day ORDER BY searches DESC, words) AS place

@@ -1,4 +1,4 @@
--- The indexes that were made on advice for one catalog, as they are on its relation now.
+-- The advised indexes that were created for one catalog, and their present state on its relation.
 SELECT r.name, r.definition, r.columns, r.reason, r.message, r.created_at, x.name,
     i.indexrelid IS NOT NULL AS is_there, coalesce(i.indisvalid, false) AS is_valid,
     CASE WHEN i.indexrelid IS NULL THEN 0 ELSE pg_relation_size(i.indexrelid) END AS bytes,

@@ -1,4 +1,4 @@
--- The most frequent searches of the last days (0), and those that mostly found nothing (1).
+-- The most frequent searches of the last days (kind 0), and those mostly without results (kind 1).
 WITH counted AS (
     SELECT words, sum(searches)::bigint AS searches, sum(without_results)::bigint AS without_results
     FROM pgcatalog_searches
