@@ -38,12 +38,12 @@ def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
     ]
     mended = pgcatalog("verify", zope_conf, "--site", "plone", "--repair")
     assert mended.returncode == 0
-    assert mended.stdout.endswith("15 objects compared: 1 differences, 1 mended\n")
+    assert mended.stdout.endswith("15 objects compared: 1 differences, 1 repaired\n")
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         # The Overview tells it.
         done, result = Figures(portal.portal_catalog, portal.REQUEST).job("verify")
         assert done
-        assert english(result) == "15 objects compared, 1 differences mended."
+        assert english(result) == "15 objects compared, 1 differences repaired."
     assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0
 
 

@@ -106,7 +106,7 @@ def test_all_pages_then_one_that_is_refused_then_the_same_once_more(conf: str, d
     with working(conf):
         status, done = told(conf, "--wait")
     assert (status, done["waiting"], done["failed"]) == (1, 0, 1)
-    assert done["failures"][0]["reason"] == "the embedder answers 413: too long"
+    assert done["failures"][0]["reason"] == "the embedder returns 413: too long"
     [table] = done["tables"]
     assert (table["url"], table["answers_as"], table["is_complete"]) == (embedder.url, "test", True)
     embedder.answer = vectors
@@ -120,7 +120,7 @@ def test_all_pages_then_one_that_is_refused_then_the_same_once_more(conf: str, d
     text = pgcatalog("meaning", conf, "--site", "plone", "--backfill").stdout.splitlines()
     assert text == [
         f"embedder {embedder.url}, model test-{{kind}}",
-        f"{count} pages were put into the queue",
+        f"{count} pages queued",
         f"{table['name']}: test, 4 dimensions, {count} chunks, answers",
         f"{count + 1} waiting, 0 failed",
     ]
@@ -175,7 +175,7 @@ def test_progress_is_shown_and_what_was_killed_is_begun_again(conf: str, dsn: st
 
 def test_a_site_without_an_embedder_and_one_without_pgvector(conf: str, dsn: str) -> None:
     done = pgcatalog("meaning", conf, "--site", "plone", "--backfill", "--wait")
-    assert (done.returncode, done.stdout) == (1, "no embedder: its URL is a setting of the site\n")
+    assert (done.returncode, done.stdout) == (1, "no embedder: set its URL in the control panel PostgreSQL Catalog\n")
     execute(dsn, NO_PGVECTOR)
     with serving() as answers:
         with sites.opened(dsn) as db, sites.inside(db):

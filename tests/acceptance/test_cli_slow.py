@@ -90,7 +90,7 @@ def test_slow_since_a_time_without_any(dsn: str) -> None:
 def test_what_is_no_period_is_refused(dsn: str, period: str) -> None:
     found = run("slow", "--dsn", dsn, "--since", period)
     assert found.exit_code == 2
-    assert "is no period" in found.output
+    assert "is not a period" in found.output
 
 
 def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Guide:
         done = CliRunner().invoke(main, words)
         assert done.exit_code == 0, done.output
         counted, compared = done.output.splitlines()[-2:]
-        assert counted == "the target has all of them"
+        assert counted == "the target has all objects"
         assert compared.endswith(" objects were compared by value: none differ")
 
 

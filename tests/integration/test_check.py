@@ -58,7 +58,7 @@ def test_nothing_is_found_in_a_sound_site(dsn: str) -> None:
     assert check(dsn) == []
     result = click.testing.CliRunner().invoke(main, ["check"])
     assert result.exit_code == 2
-    assert "give a ZOPE_CONF, or the database with --dsn" in result.output
+    assert "a ZOPE_CONF or the option --dsn is required" in result.output
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_settings_that_lose_data_or_statistics(open_tmp: Path) -> None:
         result = click.testing.CliRunner().invoke(main, ["check", "--dsn", server.dsn()])
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert "error: settings: autovacuum is off: tables grow, and the planner knows nothing of them." in lines[0]
+    assert "error: settings: autovacuum is off: tables grow, and the planner has no statistics." in lines[0]
     assert any(line.startswith("error: settings: fsync is off") for line in lines)
     assert lines[-1] == f"{len(lines) - 1} findings"
 
@@ -97,7 +97,12 @@ def test_a_role_without_rights(dsn: str, role: str) -> None:
     found = check(as_role(dsn, role))
     assert {f["subject"] for f in found} == {"rights"}
     texts = "\n".join(f["text"] for f in found)
-    for part in ("may not create tables", "may not make temporary tables", "and 14 more belongs to", "cannot alter it"):
+    for part in (
+        "may not create tables",
+        "may not create temporary tables",
+        "and 14 more belongs to",
+        "cannot alter it",
+    ):
         assert part.partition(" 14 ")[0] in texts
     assert any(f["remedy"] == f"GRANT CREATE, USAGE ON SCHEMA public TO {role};" for f in found)
     # The remedies, typed by an administrator, are enough to work with the site.
@@ -137,8 +142,8 @@ def test_a_storage_that_is_none_of_ours(tmp_path: Path) -> None:
     assert (database.is_main, database.dsn) == (True, None)
     [finding] = storage_findings([database])
     assert str(finding) == (
-        "error: storage: the database main has the storage filestorage. Move the objects to zodb-pgjsonb first:"
-        " docs/how-to/from-your-site.md."
+        "error: storage: the database main has the storage filestorage. Copy the objects to zodb-pgjsonb first;"
+        " see docs/how-to/from-your-site.md."
     )
     [database] = configured_databases(write_conf(tmp_path, JSONB, dsn="dbname=x", pool_max=12))
     assert (database.dsn, database.pool_size, database.pool_max) == ("dbname=x", 7, 12)
@@ -153,7 +158,7 @@ def test_an_index_that_was_not_built_to_its_end(dsn: str) -> None:
             connection.execute(f"CREATE INDEX CONCURRENTLY halfway ON {relation} ((1 / (length(path) - length(path))))")
     [finding] = check(dsn)
     assert (finding["level"], finding["subject"]) == ("error", "catalog")
-    assert "halfway was not built to its end" in finding["text"] + finding["remedy"]
+    assert "halfway is invalid" in finding["text"] + finding["remedy"]
 
 
 def test_an_interrupted_rebuild(dsn: str) -> None:
@@ -165,7 +170,7 @@ def test_an_interrupted_rebuild(dsn: str) -> None:
         runner.close()
     [finding] = check(dsn)
     assert finding["text"].endswith("a rebuild was interrupted")
-    assert finding["remedy"] == "pgcatalog rebuild resumes it."
+    assert finding["remedy"] == "Run pgcatalog rebuild to resume it."
 
 
 def test_a_database_copied_without_its_catalog(dsn: str) -> None:
@@ -173,9 +178,9 @@ def test_a_database_copied_without_its_catalog(dsn: str) -> None:
     [finding] = check(dsn)
     assert (
         finding["text"]
-        == "/plone: the catalog has no table, as after the site was copied, imported or restored in part"
+        == "/plone: the catalog has no table, for example because the site was copied, imported or partially restored"
     )
-    assert finding["remedy"] == "pgcatalog rebuild fills it."
+    assert finding["remedy"] == "Run pgcatalog rebuild to fill it."
 
 
 def test_a_long_transaction(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +211,10 @@ def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
         )
         connection.execute("UPDATE pgcatalog_state SET relation = 'copied'")
     # The parts of the former table are missing, too.
-    text = ": the planner has no statistics of copied"
-    assert [f["remedy"] for f in check(dsn) if f["text"].endswith(text)] == ["pgcatalog vacuum ZOPE_CONF makes them."]
+    text = ": the planner has no statistics for copied"
+    assert [f["remedy"] for f in check(dsn) if f["text"].endswith(text)] == [
+        "Run pgcatalog vacuum ZOPE_CONF to create them."
+    ]
     execute(dsn, "ANALYZE copied")
     assert [f for f in check(dsn) if f["text"].endswith(text)] == []
 
@@ -273,7 +280,7 @@ def add_foreign_index(portal: Any) -> None:
 def test_indexes_that_cannot_be_kept(stock_dsn: str) -> None:
     found = in_site(stock_dsn, add_foreign_index)
     assert [(f.level, f.subject) for f in found] == [("error", "index")] * 2
-    assert "the type of the index length, LengthIndex" in found[0].text
+    assert "the index length has the type LengthIndex" in found[0].text
     assert "'sort_on'" in found[1].text
 
 

@@ -217,7 +217,7 @@ def test_copy_names_a_value_that_is_another_one_in_the_target(
         monkeypatch.setattr(zodb_json_codec, name, getattr(zodb_json_codec, name).__wrapped__)
     copied = CliRunner().invoke(main, command)
     assert copied.exit_code == 1, copied.output
-    assert "the target has all of them\n3 objects were compared by value: 2 differ" in copied.output
+    assert "the target has all objects\n3 objects were compared by value: 2 differ" in copied.output
     assert f"0x{u64(oid):x} (BTrees.OOBTree.OOBTree)" in copied.output
     assert "float nan became NoneType None" in copied.output
     assert "tzinfo=<UTC>) became" in copied.output

@@ -403,11 +403,11 @@ def test_check_says_what_a_pooler_lacks(
     assert findings(dsn) == []
     assert said(*statements)
     monkeypatch.setenv("PGCATALOG_DIRECT_DSN", "dbname=postgres")
-    assert said(*statements, "leads to another database")
+    assert said(*statements, "connects to another database")
     monkeypatch.setenv("PGCATALOG_DIRECT_DSN", "application_name=same")
-    assert said(*statements, "leads to a pooler, too")
+    assert said(*statements, "connects to a pooler, too")
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
-    assert said(*statements, "need their own")
+    assert said(*statements, "need sessions of their own")
 
 
 def test_a_worker_past_a_pooler_looks_for_jobs_since_nobody_can_wake_it(

@@ -53,11 +53,11 @@ def test_rehearsal_judges_pages_and_not_the_sum_of_its_queries() -> None:
     other = compare(query, Answer(["a"], [], {}, 1.0, 1.0), Answer(["b"], [], {}, 4.0, 0.1))
     pages = [PageTimes("/site", 50.0, 40.0), PageTimes("/site/a", 50.0, 39.0)]
     assert verdict_on([slower], pages) == (
-        "All 1 answers are the same.\nA page takes 39.5 ms, with Plone's own catalog 50.0 ms: 0.79 of the time"
+        "All 1 results are the same.\nA page takes 39.5 ms, with Plone's own catalog 50.0 ms: 0.79 of the time"
         " (pages: 2, with their caches, both catalogs in turns)."
     )
     assert verdict_on([slower, other], []) == (
-        "1 of 2 answers differ.\nNo page of the site can be visited, so no times are compared."
+        "1 of 2 results differ.\nNo page of the site can be visited, so no times are compared."
     )
 
 

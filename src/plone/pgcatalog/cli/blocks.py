@@ -21,7 +21,7 @@ class Oid(click.ParamType):  # type: ignore[type-arg]  # generic in the newest c
         try:
             return int(str(value), 16)
         except ValueError:
-            self.fail(f"{value!r} is no id such as 0x1f", param, ctx)
+            self.fail(f"{value!r} is not an id such as 0x1f", param, ctx)
 
 
 @click.command()
@@ -36,7 +36,7 @@ def blocks(zope_conf: str, wanted: tuple[int | None, ...]) -> Result:
     Any editor of a page could store such blocks before plone.pgcatalog was installed.  With --repair they are stored as
     data, in one transaction, without loading the objects.  Look at them first: some may be values of add-ons.
 
-    Exit code 0: there are none, or none is left; 1: there are some; 2: it cannot be done.
+    Exit code 0: there are no such objects, or all were repaired; 1: there are some; 2: the command failed.
     """
     # Imported late: they import ZODB, which --help does not need.
     from plone.pgcatalog.cli.data import opened

@@ -14,20 +14,20 @@ import sys
 MODULES = "plone.pgcatalog.cli"
 #: The sections of the help: name of a command -> (its module, its description).
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
-    "Set up and look after a site": {
-        "check": ("look", "Look for what keeps a site from working well, and say what to do."),
+    "Set up and maintain a site": {
+        "check": ("look", "Check a site for faults, and show the remedies."),
         "copy": ("data", "Copy the objects of a site to another storage."),
         "install": ("set_up", "Install the catalog in a site, in batches."),
-        "uninstall": ("set_up", "Give a site Plone's own catalog back, in batches."),
+        "uninstall": ("set_up", "Reinstall Plone's own catalog in a site, in batches."),
         "compare": ("set_up", "Rehearse the installation on a copy of a site."),
         "status": ("look", "Show sizes, indexes, connections and rebuilds."),
         "verify": ("work", "Compare the catalog with the content."),
         "rebuild": ("work", "Rebuild the catalog beside the live one."),
-        "vacuum": ("data", "Clear what is left over, and run VACUUM ANALYZE."),
-        "metrics": ("look", "Print, or serve, figures for Prometheus."),
-        "files": ("jobs", "Show which files wait for their text, or have none."),
-        "meaning": ("jobs", "Show the vectors of pages, and which pages wait for theirs."),
-        "work": ("jobs", "Do the work that saves have left: text of files, vectors of pages."),
+        "vacuum": ("data", "Remove leftovers, and run VACUUM ANALYZE."),
+        "metrics": ("look", "Print or serve metrics for Prometheus."),
+        "files": ("jobs", "Show the files that wait for text extraction, or failed."),
+        "meaning": ("jobs", "Show the vectors of pages, and the pages that wait or failed."),
+        "work": ("jobs", "Run queued jobs: text of files, vectors of pages."),
         "blocks": ("blocks", "Show blocks of pages that name code, and store them as data."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
@@ -105,5 +105,7 @@ def main(ctx: click.Context) -> None:
 def bench(arguments: tuple[str, ...]) -> None:
     """Run the benchmark against ZCatalog; arguments are those of benchmarks/run_benchmarks.py."""
     if not BENCHMARK.is_file():
-        raise click.UsageError("the benchmark is part of a checkout of plone.pgcatalog, which this is not")
+        raise click.UsageError(
+            "the benchmark needs a checkout of plone.pgcatalog; the installed package does not contain it"
+        )
     raise SystemExit(subprocess.run([sys.executable, str(BENCHMARK), *arguments], check=False).returncode)

@@ -47,14 +47,14 @@ import psycopg
 #: Maximum number of missing objects that are listed.
 NAMED = 20
 #: A ZEO client would copy objects without their files.
-ZEO = "a copy cannot write through a ZEO server: stop it, and name its <filestorage> in the TARGET_CONF"
+ZEO = "a copy cannot write through a ZEO server: stop the server, and configure its <filestorage> in the TARGET_CONF"
 
 
 @click.command()
 @click.argument("source_conf", type=CONF)
 @click.argument("target_conf", type=CONF)
-@click.option("--check", "only_check", is_flag=True, help="Copy nothing, only look for what the target has not.")
-@click.option("--repair", is_flag=True, help="Look, and give the target what an earlier copy has lost.")
+@click.option("--check", "only_check", is_flag=True, help="Compare the target with the source, and copy nothing.")
+@click.option("--repair", is_flag=True, help="Compare, and copy the objects that are missing in the target.")
 @click.option(
     "--sample",
     default=20,
@@ -69,7 +69,8 @@ def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool, sam
     Both are zope.conf files.  The source is only read, and must not change meanwhile; the target must be empty.  Then the
     target is searched for all objects, and the values of some objects of each class are compared.
 
-    Exit code 0: all objects are there, with the same values; 1: some are not, and are listed; 2: it cannot be done.
+    Exit code 0: the target has all objects, with the same values; 1: the objects listed are missing or differ; 2: the command
+    failed.
     """
     # Imported late: it imports ZODB, which --help does not need.
     from plone.pgcatalog.migration import copying
@@ -151,12 +152,12 @@ def copy_lines(data: dict[str, Any]) -> Iterator[str]:
     moved = f"{data['objects']} objects and {data['files']} files of {data['transactions']} transactions"
     yield f"{moved} in {data['seconds']:.1f} s"
     if data["files_lost_before"]:
-        yield f"{data['files_lost_before']} files are missing in the source itself"
+        yield f"{data['files_lost_before']} files are missing in the source"
     if data["repaired"]:
-        yield f"{data['repaired']} that were missing in the target were copied now"
+        yield f"{data['repaired']} missing objects were copied to the target"
     named = ", ".join(f"0x{oid:x}" for oid in data["missing"][:NAMED])
     lost = len(data["missing"])
-    yield f"{lost} objects are missing in the target: {named}" if lost else "the target has all of them"
+    yield f"{lost} objects are missing in the target: {named}" if lost else "the target has all objects"
     other = data["changed"]
     yield f"{data['compared']} objects were compared by value: {len(other) or 'none'} differ"
     yield from (each["text"] for each in other[:NAMED])
@@ -171,7 +172,7 @@ METADATA = "metadata"
 
 @click.command()
 @needs_database
-@click.option("--site", help="First path of the catalog, such as /Plone; needed when there are several.")
+@click.option("--site", help="First path of the catalog, such as /Plone; required if there are several.")
 @click.option(
     "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="Output format."
 )
@@ -210,7 +211,7 @@ def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
     if len(chosen) == 1:
         return chosen[0]
     sites = ", ".join(str(c["site"]) for c in catalogs) or "none"
-    raise click.UsageError(f"which catalog? --site is one of: {sites}")
+    raise click.UsageError(f"choose a catalog with --site: {sites}")
 
 
 def readable(connection: Connection[Any], relation: str) -> str:
@@ -233,7 +234,7 @@ def choose_columns(connection: Connection[Any], relation: str, names: str | None
         return [name for name, kind in types.items() if kind != "tsvector"]
     chosen = [name.strip() for name in names.split(",")]
     if unknown := [name for name in chosen if name not in types]:
-        raise click.UsageError(f"no such column: {', '.join(unknown)}; there are {', '.join(types)}")
+        raise click.UsageError(f"no such column: {', '.join(unknown)}; the columns are {', '.join(types)}")
     return chosen
 
 
@@ -304,7 +305,7 @@ def vacuum(dsn: str) -> Result:
         results = [tellings.enter_context(told(dsn, c["catalog"], "vacuum")) for c in catalogs]
         with console.status("Dropping retired relations"):
             dropped = drop_retired(connection.cursor())
-        with console.status("Clearing the idx of objects that no catalog has"):
+        with console.status("Clearing the idx of objects without a row"):
             cleared = clear_stale(connection)
         for relation in (*relations, "pgcatalog_sets", "pgcatalog_counts", "pgcatalog_count_changes"):
             with console.status(f"VACUUM ANALYZE {relation}"):
@@ -320,9 +321,9 @@ def vacuum(dsn: str) -> Result:
     data |= {"counted": counted, "mended": mended}
     lines = [
         f"{len(dropped)} retired relations dropped, {len(waiting)} still in use",
-        f"{cleared} objects had an idx and no row",
+        f"idx cleared of {cleared} objects without a row",
         f"vacuumed: {', '.join(relations) or 'nothing'}",
         f"words counted: {len(counted)} catalogs",
-        f"counts of values mended: {len(mended)} catalogs",
+        f"counts of values repaired: {len(mended)} catalogs",
     ]
     return Result(data, lines)

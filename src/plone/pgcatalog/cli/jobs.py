@@ -34,15 +34,17 @@ PAUSE = 0.5
 
 @click.command()
 @click.argument("zope_conf", type=CONF)
-@click.option("--once", is_flag=True, help="Do what is due, and end.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Jobs done side by side.")
+@click.option("--once", is_flag=True, help="Run all due jobs, and exit.")
+@click.option(
+    "--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Number of jobs that run in parallel."
+)
 def work(zope_conf: str, once: bool, jobs: int) -> None:
     """Run the jobs that saves have queued: extract the text of files, compute the vectors of pages.
 
-    On SIGTERM and SIGINT the command finishes its current jobs, and ends.
+    On SIGTERM and SIGINT the command finishes its current jobs, and exits.
 
-    Exit code 0: ended as requested; 1: no kind of job can be done here, or the database does not answer; 2: the site cannot
-    be opened.
+    Exit code 0: exited as requested; 1: no kind of job can run here, or the database is not available; 2: the site cannot be
+    opened.
     """
     database = open_zope(zope_conf)
     dsn = database_dsn(database)
@@ -50,7 +52,7 @@ def work(zope_conf: str, once: bool, jobs: int) -> None:
         raise click.UsageError(f"the storage of {zope_conf} is not zodb-pgjsonb")
     if not kinds():
         raise click.ClickException(
-            "nothing here does a job: install plone.pgcatalog[files] or plone.pgcatalog[meaning]"
+            "no kind of job can run here: install plone.pgcatalog[files] or plone.pgcatalog[meaning]"
         )
     workers = [Worker(database, dsn) for _ in range(jobs)]
 
@@ -74,7 +76,7 @@ def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]],
 
     def decorated(function: Callable[..., Result]) -> click.Command:
         command = prints_result(function)
-        wait = "Wait until workers have done what waits, and show how far they are."
+        wait = "Wait until workers have finished all queued jobs, and show the progress."
         for name, help in (("--wait", wait), ("--repeat", repeat), ("--backfill", backfill)):
             command = click.option(name, is_flag=True, help=help)(command)
         return click.command()(needs_site(command))
@@ -83,8 +85,8 @@ def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]],
 
 
 @shows_queue(
-    "Put a job for every file of the site; known texts are not extracted again.",
-    "Try the files again that have no text.",
+    "Queue a job for every file of the site; stored texts are not extracted again.",
+    "Queue the failed files again.",
 )
 def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
     """Show how many files wait for their text, which files have none, and why.
@@ -97,9 +99,9 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
     lines = []
     with connect(dsn, "files", 0) as connection:
         if backfill:
-            lines.append(f"{files_job.put_all(connection, catalog)} files were put into the queue")
+            lines.append(f"{files_job.put_all(connection, catalog)} files queued")
         if repeat:
-            lines.append(f"{files_job.repeat_failed(connection, catalog)} files are tried again")
+            lines.append(f"{files_job.repeat_failed(connection, catalog)} files queued again")
         if wait:
             watch(connection, catalog, texts.KIND, "Files")
         return queue_result(connection, catalog, texts.KIND, "without a text", lines)
@@ -136,8 +138,8 @@ def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
 
 
 @shows_queue(
-    "Put a job for every page; the embedder is sent only what it has not seen.",
-    "Try the pages again that the embedder has refused.",
+    "Queue a job for every page; only new and changed texts are sent to the embedder.",
+    "Queue the failed pages again.",
 )
 def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
     """Show the models for which a site has vectors, how many pages wait, which pages failed, and why.
@@ -149,13 +151,13 @@ def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool)
         core = portal.portal_catalog._core
         catalog, dsn, embedder = core.zoid, writable_dsn_of(core.jar), vector_tables.embedder_of(core.tool)
     if embedder is None:
-        return Result({"embedder": None}, ["no embedder: its URL is a setting of the site"], 1)
-    lines = [f"embedder {embedder.url}, model {embedder.model or 'without a name'}"]
+        return Result({"embedder": None}, ["no embedder: set its URL in the control panel PostgreSQL Catalog"], 1)
+    lines = [f"embedder {embedder.url}, model {embedder.model or '(none)'}"]
     with connect(dsn, "meaning", 0) as connection:
         if backfill:
-            lines.append(f"{meaning_job.put_all(connection, catalog)} pages were put into the queue")
+            lines.append(f"{meaning_job.put_all(connection, catalog)} pages queued")
         if repeat:
-            lines.append(f"{queue.repeat(connection, catalog, meaning_job.KIND)} pages are tried again")
+            lines.append(f"{queue.repeat(connection, catalog, meaning_job.KIND)} pages queued again")
         missing = ""
         if wait:
             try:
@@ -168,7 +170,7 @@ def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool)
         answers = vector_tables.answering(tables)
         lines += [
             f"{vectors.name}: {vectors.answers_as or vectors.embedder.model}, {vectors.dimension} dimensions,"
-            f" {max(vectors.chunks, 0)} chunks{', answers' if vectors is answers else ', being filled'}"
+            f" {max(vectors.chunks, 0)} chunks{', in use' if vectors is answers else ', being filled'}"
             for vectors in tables
         ]
         about = [vectors.about | {"name": vectors.name} for vectors in tables]

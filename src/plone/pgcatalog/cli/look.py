@@ -54,7 +54,9 @@ import re
 @needs_database
 @click.option("--indexes", is_flag=True, help="List the SQL indexes, the largest first.")
 @click.option(
-    "--check", is_flag=True, help="Also look for damaged rows and lost objects, and ask embedders (reads everything)."
+    "--check",
+    is_flag=True,
+    help="Also check for damaged rows, lost objects and embedders (reads all rows and objects).",
 )
 @prints_result
 def status(dsn: str, indexes: bool, check: bool) -> Result:
@@ -75,7 +77,7 @@ def status_lines(overview: dict[str, Any], with_indexes: bool) -> Iterator[str |
     if overview["catalogs"]:
         yield f"counts of values: {decimal(overview['counts_bytes'])}"
     for relation in overview["retired"]:
-        yield f"waits to be dropped: {relation['relation']}, {decimal(relation['bytes'])}"
+        yield f"to be dropped: {relation['relation']}, {decimal(relation['bytes'])}"
     if c := overview["connections"]:
         yield (
             f"connections: {c['connections']} of {c['max_connections']}, {c['active']} active,"
@@ -87,7 +89,7 @@ def status_lines(overview: dict[str, Any], with_indexes: bool) -> Iterator[str |
 
 
 def block(catalog: dict[str, Any]) -> Iterator[str]:
-    yield f"catalog of {catalog['site'] or '(nothing)'}"
+    yield f"catalog of {catalog['site'] or '(empty)'}"
     yield f"  {catalog['rows']} rows in {catalog['relation']}, {decimal(catalog['table_bytes'])}"
     yield f"  {len(catalog['indexes'])} SQL indexes, {decimal(catalog['index_bytes'])}"
     yield f"  last change: {last_change(catalog)}; {catalog['dead_rows']} dead rows"
@@ -95,14 +97,14 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
     files, pages = (health.unfinished(catalog, kind) for kind in ("text", "embed"))
     if files or "text" in catalog["queue"]:
         failed = catalog["queue"].get("text", {}).get("failed", 0)
-        yield f"  text of files: {files} lack theirs, {failed} have none that can be had"
+        yield f"  text of files: {files} without a text so far, {failed} failed"
     if pages or catalog["vectors"]:
         chunks, size = (sum(table[figure] for table in catalog["vectors"]) for figure in ("chunks", "bytes"))
-        yield f"  vectors of {chunks} chunks, {decimal(size)}; {pages} pages lack theirs"
+        yield f"  vectors of {chunks} chunks, {decimal(size)}; {pages} pages without vectors so far"
     if rebuild := catalog["rebuild"]:
         state = "running" if rebuild["running"] else "interrupted"
         progress = f"{rebuild['done']} of {rebuild['total']}"
-        yield f"  rebuild {state}: phase {rebuild['phase']}, {progress}, {rebuild['changes']} changes to follow"
+        yield f"  rebuild {state}: phase {rebuild['phase']}, {progress}, {rebuild['changes']} changes to apply"
 
 
 def last_change(catalog: dict[str, Any]) -> str:
@@ -136,7 +138,7 @@ class Period(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
         match = re.fullmatch(r"([1-9][0-9]{0,2})([hd])", str(value))
         hours = int(match[1]) * (24 if match[2] == "d" else 1) if match else 0
         if not 0 < hours <= LONGEST:
-            self.fail(f"{value!r} is no period such as 24h or 7d, of 30 days at most", param, ctx)
+            self.fail(f"{value!r} is not a period such as 24h or 7d, of at most 30 days", param, ctx)
         return hours
 
 
@@ -218,7 +220,7 @@ STORAGE = (1, 19)
 
 @click.command()
 @click.argument("zope_conf", type=CONF, required=False)
-@click.option("--dsn", envvar="PGCATALOG_DSN", help="The database, instead of that of the ZOPE_CONF.")
+@click.option("--dsn", envvar="PGCATALOG_DSN", help="DSN of the database, instead of that in ZOPE_CONF.")
 @click.option("--site", help="Path of a site below the Zope root; by default all sites.")
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(min=1), help="Zope processes in use.")
 @click.option("--threads", default=4, show_default=True, type=click.IntRange(min=1), help="Threads of each.")
@@ -231,7 +233,7 @@ def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: i
     Exit code 0: no findings; 1: findings, a line each, with the remedy; 2: the check is not possible.
     """
     if zope_conf is None and not dsn:
-        raise click.UsageError("give a ZOPE_CONF, or the database with --dsn")
+        raise click.UsageError("a ZOPE_CONF or the option --dsn is required")
     configured = [] if zope_conf is None else configured_databases(zope_conf)
     findings = [*distribution_findings(), *storage_findings(configured)]
     ours = next((database for database in configured if database.dsn), None)
@@ -250,13 +252,13 @@ def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: i
                 findings += block_findings(connection)
             answers = True
         except click.ClickException as error:
-            remedy = "Start the server, or mend the connection string."
+            remedy = "Start the server, or correct the connection string."
             findings.append(Finding(ERROR, "database", error.message, remedy))
     if zope_conf is not None and answers:
         from plone.pgcatalog.cli.site import site_findings
 
         findings += site_findings(zope_conf, site)
-    end = f"{len(findings)} findings" if findings else "nothing was found"
+    end = f"{len(findings)} findings" if findings else "no findings"
     data = {"findings": [asdict(finding) for finding in findings]}
     return Result(data, [*map(str, findings), end], 1 if findings else 0)
 
@@ -282,7 +284,7 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
     for database in databases:
         if database.is_main and not database.dsn:
             text = f"the database {database.name} has the storage {database.storage}"
-            remedy = "Move the objects to zodb-pgjsonb first: docs/how-to/from-your-site.md."
+            remedy = "Copy the objects to zodb-pgjsonb first; see docs/how-to/from-your-site.md."
             yield Finding(ERROR, "storage", text, remedy)
 
 
@@ -300,20 +302,18 @@ def block_findings(connection: Connection[Any]) -> Iterator[Finding]:
     try:
         found = hostile_blocks(connection)
     except psycopg.errors.QueryCanceled:
-        text = "there are so many objects that it takes too long to look for blocks that name code"
+        text = "the search for blocks that name code exceeded the time limit"
         yield Finding(WARNING, "blocks", text, "Run pgcatalog blocks with your zope.conf.")
         return
     for each in found[:NAMED]:
-        text = (
-            f"loading {each.path}, the {each.class_name} 0x{each.oid:x}, may call {', '.join(each.names)} of its blocks"
-        )
+        text = f"blocks of {each.path} ({each.class_name} 0x{each.oid:x}) may call code when loaded: {', '.join(each.names)}"
         remedy = (
             f"Run pgcatalog blocks with your zope.conf and --repair 0x{each.oid:x}, unless an add-on has stored it."
         )
         yield Finding(ERROR, "blocks", text, remedy)
     if len(found) > NAMED:
         text = f"{len(found) - NAMED} more objects have such blocks"
-        yield Finding(ERROR, "blocks", text, "Run pgcatalog blocks with your zope.conf, which names all of them.")
+        yield Finding(ERROR, "blocks", text, "Run pgcatalog blocks with your zope.conf to list them.")
 
 
 def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
@@ -323,21 +323,16 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     figures = health.collect(connection, ask=embedders_asked())
     waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.neglected(catalog)}
     if version_of("httpx") is None and "embed" in waiting:
-        text = "pages wait for their vectors, and httpx is not installed here"
+        text = "pages wait for vectors, but httpx is not installed"
         yield Finding(WARNING, "packages", text, "Install plone.pgcatalog[meaning].")
     if version_of("kreuzberg") is None and "text" in waiting:
-        text = "files wait for their text, and kreuzberg is not installed here"
+        text = "files wait for text extraction, but kreuzberg is not installed"
         yield Finding(
             WARNING, "packages", text, "Install plone.pgcatalog[files], unless the site has another extractor."
         )
     for sentence in figures["attention"]:
         text, _, remedy = sentence.rpartition("; ")
-        yield Finding(ERROR, "catalog", text or remedy, f"{as_typed(remedy)}." if text else "See above.")
-
-
-def as_typed(remedy: str) -> str:
-    """Return *remedy* with a capital first letter, unless it starts with the name of the command."""
-    return remedy if remedy.startswith("pgcatalog ") else f"{remedy[:1].upper()}{remedy[1:]}"
+        yield Finding(ERROR, "catalog", text, f"{remedy[:1].upper()}{remedy[1:]}.")
 
 
 # -- metrics
@@ -349,14 +344,14 @@ def as_typed(remedy: str) -> str:
     "--serve",
     "port",
     type=click.IntRange(1, 65535),
-    help="Serve them over HTTP on this port, until the process is ended.",
+    help="Serve the metrics over HTTP on this port until the process ends.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
 @click.option("--check", is_flag=True, help="Also count damaged rows (reads all rows).")
 def metrics(dsn: str, port: int | None, host: str, check: bool) -> None:
-    """Print, or serve, the figures of the database in Prometheus' text format.
+    """Print or serve metrics of the database in the text format of Prometheus.
 
-    Exit code 0: done; 1: the database does not answer, or has no catalog; 2: it cannot be served.
+    Exit code 0: done; 1: the database is not available, or has no catalog; 2: the port cannot be served.
     """
     try:
         from plone.pgcatalog.metrics import prometheus

@@ -50,13 +50,13 @@ UNINSTALL = "profile-plone.pgcatalog:uninstall"
 
 @click.command()
 @needs_site
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, and what is in the way.")
+@click.option("--dry-run", is_flag=True, help="Only show the planned changes and the obstacles.")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     help="Processes that visit objects; by default one for each core, and one only for few objects.",
 )
-@click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and name them.")
+@click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and log them.")
 @prints_result
 def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_broken: bool) -> Result:
     """Install the catalog in a site: switch to it in a short transaction, then fill it in batches.
@@ -64,7 +64,8 @@ def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_
     Until it is filled, searches find only the objects saved since the switch: install it while the site has no visitors.
     An interrupted installation is resumed by the same command.
 
-    Exit code 0: done, or the catalog was installed already; 1: the dry run has found obstacles; 2: it cannot be done.
+    Exit code 0: done, or the catalog was installed already; 1: the dry run has found obstacles; 2: the command
+    failed.
     """
     try:
         with open_site(zope_conf, site, ours=None) as portal:
@@ -77,10 +78,10 @@ def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_
                     raise click.UsageError("; ".join(reasons))
                 paths = switch(portal)
             elif not is_unfilled(tool._core):
-                text = "the catalog is installed, there is nothing to do"
+                text = "the catalog is already installed"
                 return Result({"installed": True, "objects": 0}, [text])
             elif dry_run:
-                text = "the catalog is installed and was not filled: pgcatalog install fills it"
+                text = "the catalog is installed but not filled: run pgcatalog install to fill it"
                 return Result({"installed": True, "filled": False}, [text], 1)
             count = workers or default_workers(None if paths is None else len(paths))
             with (
@@ -95,10 +96,8 @@ def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_
 def obstacles(tool: Any) -> list[str]:
     """Return the reasons why plone.pgcatalog cannot replace *tool*, a ZCatalog."""
     if not is_supported(tool._p_jar):
-        return ["the objects are not in zodb-pgjsonb: move them first"]
-    types = [
-        f"the type of the index {name}, {kind}, cannot be kept in PostgreSQL" for name, kind in unknown_indexes(tool)
-    ]
+        return ["the storage is not zodb-pgjsonb: copy the objects to it first"]
+    types = [f"the index {name} has the type {kind}, which is not supported" for name, kind in unknown_indexes(tool)]
     return types + refused_names(tool)
 
 
@@ -107,7 +106,7 @@ def rehearsal(tool: Any, reasons: list[str]) -> Result:
     catalog = tool._catalog
     counts = {"objects": len(catalog), "indexes": len(catalog.indexes), "columns": len(catalog.names)}
     text = "would catalogue {objects} objects, with {indexes} indexes and {columns} metadata columns".format(**counts)
-    lines = [text, *(f"in the way: {reason}" for reason in reasons)]
+    lines = [text, *(f"obstacle: {reason}" for reason in reasons)]
     return Result({**counts, "obstacles": reasons}, lines, 1 if reasons else 0)
 
 
@@ -130,22 +129,24 @@ ATTEMPTS = 5
 
 @click.command()
 @needs_site
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--abandon", is_flag=True, help="Forget what an interrupted uninstallation has filled, and stop.")
+@click.option("--dry-run", is_flag=True, help="Only show the planned changes.")
+@click.option("--abandon", is_flag=True, help="Discard an interrupted uninstallation, and exit.")
 @prints_result
 def uninstall(zope_conf: str, site: str, dry_run: bool, abandon: bool) -> Result:
     """Reinstall Plone's own catalog in a site: fill it in batches, then switch to it in one transaction.
 
-    Meanwhile the present catalog answers, and changes are followed.  An interrupted uninstallation is resumed by the same
-    command.
+    Searches and changes continue meanwhile.  An interrupted uninstallation is resumed by the same command.
 
-    Exit code 0: done; 2: it cannot be done, and the site's catalog is unchanged.
+    Exit code 0: done; 2: the command failed, and the site's catalog is unchanged.
     """
     with open_site(zope_conf, site) as portal:
         tool = portal.portal_catalog
         if abandon:
             done = tools.abandon(tool)
-            return Result({"abandoned": done}, ["what was filled is forgotten" if done else "none was interrupted"])
+            return Result(
+                {"abandoned": done},
+                ["the interrupted uninstallation was discarded" if done else "no uninstallation was interrupted"],
+            )
         if dry_run:
             begun = tools.successor_of(tool)
             counts = {
@@ -204,7 +205,7 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats:
     those of its navigation, listings, collections and listing blocks.  Pages of each type are visited with both catalogs, in
     turns.
 
-    Exit code 0: all results are the same; 1: some differ, and are shown; 2: it cannot be done.
+    Exit code 0: all results are the same; 1: the results shown differ; 2: the command failed.
     """
     # Slow queries are in the table of results; they need not fill the logs, too.
     os.environ["PGCATALOG_SLOW_QUERY_MS"] = "0"
@@ -251,8 +252,8 @@ def rehearse(zope_conf: str, site: str, dsn: str, limit: int, repeats: int, cons
         from plone.pgcatalog.migration.pages import page_times
         from plone.pgcatalog.migration.pages import pages_of
 
-        queries = list(track(site_queries(portal, limit), "Looking for the site's own queries", console=console))
-        progress = track(queries, "Asking Plone's own catalog", console=console)
+        queries = list(track(site_queries(portal, limit), "Collecting the site's own queries", console=console))
+        progress = track(queries, "Querying Plone's own catalog", console=console)
         before = [ask(portal.portal_catalog, query, repeats) for query in progress]
         paths = pages_of(portal)
         started = monotonic()
@@ -268,7 +269,7 @@ def rehearse(zope_conf: str, site: str, dsn: str, limit: int, repeats: int, cons
             transaction.commit()
             copying.analyze(dsn)
             installed = monotonic()
-            progress = track(queries, "Asking the new catalog", console=console)
+            progress = track(queries, "Querying the new catalog", console=console)
             after = [ask(other.portal_catalog, query, repeats) for query in progress]
             shown = track(paths, "Visiting pages with both catalogs", console=console)
             pages = [page_times(portal, other, path, repeats) for path in shown]
@@ -308,7 +309,7 @@ def compare_lines(found: Rehearsal) -> Iterator[str | Table]:
                     yield f"  {word}: {', '.join(paths[:NAMED])}{more}"
     yield (
         f"{seconds['copy']:.1f} s to copy the objects, {seconds['install']:.1f} s to install the catalog;"
-        " the site is as it was"
+        " the site is unchanged"
     )
     yield verdict(comparisons, found.pages)
 
@@ -317,7 +318,7 @@ def verdict(comparisons: list[Any], pages: list[Any]) -> str:
     """Return two lines: whether the results are the same, and the time of a page with both catalogs."""
     wrong = sum(not c.is_fine for c in comparisons)
     count = len(comparisons)
-    answers = f"{wrong} of {count} answers differ." if wrong else f"All {count} answers are the same."
+    answers = f"{wrong} of {count} results differ." if wrong else f"All {count} results are the same."
     if not pages:
         return f"{answers}\nNo page of the site can be visited, so no times are compared."
     before, after = (sum(getattr(page, name) for page in pages) / len(pages) for name in ("before_ms", "after_ms"))

@@ -47,7 +47,7 @@ def open_site(zope_conf: str, path: str, ours: bool | None = True) -> Iterator[A
         portal = app.unrestrictedTraverse(path, None)
         if not ISiteRoot.providedBy(portal):
             there = ", ".join("/".join(site.getPhysicalPath())[1:] for site in sites_of(app)) or "none"
-            raise SiteError(f"there is no site {path!r}; there are: {there}")
+            raise SiteError(f"there is no site {path!r}; the sites are: {there}")
         setSite(portal)
         if ours is not None and IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)) != ours:
             raise SiteError(f"the catalog of {path!r} is {'not' if ours else 'already'} plone.pgcatalog's")
@@ -126,7 +126,7 @@ def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
             names = {"/".join(site.getPhysicalPath()): site for site in sites}
             if path is not None and f"/{path.strip('/')}" not in names:
                 there = ", ".join(sorted(names)) or "none"
-                yield Finding(ERROR, "site", f"there is no site {path!r}", f"There are: {there}.")
+                yield Finding(ERROR, "site", f"there is no site {path!r}", f"The sites are: {there}.")
                 return
             yield from metrics_findings(app)
             for name, site in sorted(names.items()):
@@ -134,7 +134,7 @@ def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
                     setSite(site)
                     yield from catalog_findings(name, getattr(site, "portal_catalog", None))
     except SiteError as error:
-        yield Finding(ERROR, "site", error.message, "Mend what the message names, and check again.")
+        yield Finding(ERROR, "site", error.message, "Correct the configuration, and check again.")
 
 
 def metrics_findings(app: Any) -> Iterator[Finding]:
@@ -150,8 +150,8 @@ def metrics_findings(app: Any) -> Iterator[Finding]:
         yield Finding(
             WARNING,
             "metrics",
-            "@@metrics of plone.observability tells everybody how many objects there are, private ones included",
-            "Set PLONE_OBSERVABILITY_METRICS_ALLOWLIST, for this command, too: docs/how-to/monitor.md.",
+            "@@metrics of plone.observability is public, and includes the numbers of private objects",
+            "Set PLONE_OBSERVABILITY_METRICS_ALLOWLIST, for this command, too; see docs/how-to/monitor.md.",
         )
 
 
@@ -161,20 +161,20 @@ def catalog_findings(site: str, tool: Any) -> Iterator[Finding]:
         yield from own_findings(site, tool)
     elif isinstance(aq_base(tool), ZCatalog):
         for name, meta_type in unknown_indexes(tool):
-            text = f"{site}: the type of the index {name}, {meta_type}, cannot be kept in PostgreSQL"
+            text = f"{site}: the index {name} has the type {meta_type}, which is not supported"
             yield Finding(ERROR, "index", text, "Remove it, or register an IPGIndexTranslator for its type.")
         for reason in refused_names(tool):
-            yield Finding(ERROR, "index", f"{site}: {reason}", "Add it under another name, and remove it.")
+            yield Finding(ERROR, "index", f"{site}: {reason}", "Remove the index, and add it under another name.")
     else:
-        text = f"{site}: portal_catalog is {type(aq_base(tool)).__name__}, which is neither Plone's nor ours"
-        yield Finding(ERROR, "catalog", text, "Install the package that it is of, or remove it.")
+        text = f"{site}: portal_catalog has the class {type(aq_base(tool)).__name__}, which is not supported"
+        yield Finding(ERROR, "catalog", text, "Install the package of this class, or remove the tool.")
 
 
 def own_findings(site: str, tool: Any) -> Iterator[Finding]:
     """Yield findings about *tool*, plone.pgcatalog's; lost parts of its table are found by ``database_findings``."""
     core = tool._core
     if not is_supported(tool._p_jar):
-        text = f"{site}: the catalog is in PostgreSQL, the objects are not"
+        text = f"{site}: the catalog needs the storage zodb-pgjsonb, but the objects are in another one"
         yield Finding(ERROR, "storage", text, "Open the site on zodb-pgjsonb, or uninstall the catalog there first.")
         return
     try:
@@ -187,5 +187,5 @@ def own_findings(site: str, tool: Any) -> Iterator[Finding]:
     state = core.session.read_states().get(core.zoid)
     missing = [] if state is None else [name for name in layout.names if name not in state.columns]
     if missing:
-        text = f"{site}: the table has no column {', '.join(missing)} yet, so these indexes are stale"
-        yield Finding(WARNING, "index", text, "Run pgcatalog rebuild, which fills them.")
+        text = f"{site}: the table has no column {', '.join(missing)} yet, so these indexes are outdated"
+        yield Finding(WARNING, "index", text, "Run pgcatalog rebuild to fill them.")

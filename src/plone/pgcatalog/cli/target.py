@@ -70,7 +70,7 @@ def needs_database(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, dsn=find_dsn(zope_conf, dsn), **options)
 
     return click.argument("zope_conf", type=CONF, required=False)(
-        click.option("--dsn", envvar="PGCATALOG_DSN", help="The database, instead of a ZOPE_CONF.")(with_dsn)
+        click.option("--dsn", envvar="PGCATALOG_DSN", help="DSN of the database, instead of a ZOPE_CONF.")(with_dsn)
     )
 
 
@@ -78,7 +78,7 @@ def find_dsn(zope_conf: str | None, dsn: str | None) -> str:
     """Return *dsn*, or the DSN of the first zodb-pgjsonb storage in *zope_conf*; raises click.UsageError."""
     if zope_conf is None:
         if not dsn:
-            raise click.UsageError("give a ZOPE_CONF, or the database with --dsn")
+            raise click.UsageError("a ZOPE_CONF or the option --dsn is required")
         return dsn
     for database in configured_databases(zope_conf):
         if database.dsn:
@@ -157,7 +157,7 @@ def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[d
         ) as connection:
             yield connection
     except psycopg.errors.UndefinedTable as error:
-        raise click.UsageError("there is no catalog of plone.pgcatalog in this database") from error
+        raise click.UsageError("this database has no catalog of plone.pgcatalog") from error
     except psycopg.Error as error:
         raise click.ClickException(str(error).strip()) from error
 

@@ -73,8 +73,8 @@ STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy, SharedSession
     type=click.IntRange(min=1),
     help="Processes that visit objects; by default one for each core, and one only for few objects.",
 )
-@click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and name them.")
-@click.option("--abandon", is_flag=True, help="Drop the table of an interrupted rebuild, and stop.")
+@click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and log them.")
+@click.option("--abandon", is_flag=True, help="Drop the table of an interrupted rebuild, and exit.")
 @click.option("--worker", is_flag=True, hidden=True)
 @prints_result
 def rebuild(
@@ -84,7 +84,7 @@ def rebuild(
 
     Searches and changes continue meanwhile.  An interrupted rebuild is resumed.
 
-    Exit code 0: done; 2: it cannot be done now, and the live catalog is unchanged.
+    Exit code 0: done; 2: the rebuild failed, and the live catalog is unchanged.
     """
     try:
         with open_site(zope_conf, site) as portal:
@@ -157,7 +157,7 @@ def wait_for(connection: Connection[Any], catalog: Any, seconds: float = 30.0) -
 
 @click.command()
 @needs_site
-@click.option("--repair", is_flag=True, help="Mend what differs, in transactions of 500 objects.")
+@click.option("--repair", is_flag=True, help="Repair the differences, in transactions of 500 objects.")
 @prints_result
 def verify(zope_conf: str, site: str, repair: bool) -> Result:
     """Compare the catalog with the content, object by object.
@@ -175,7 +175,7 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
             lines.append(compared(verifier.checked, len(differences), len(remaining) if repair else None))
         if is_unfilled(core):
             click.echo(
-                "The catalog has no table, or only what was saved since it was lost; pgcatalog rebuild fills it.",
+                "The catalog has no table, or contains only objects saved since it was lost. Run pgcatalog rebuild to fill it.",
                 err=True,
             )
     mended = len(differences) - len(remaining)
@@ -185,7 +185,7 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
         "differences": [{"path": d.path, "kind": d.kind, "names": d.names} for d in differences],
         "remaining": len(remaining),
     }
-    text = [*map(str, differences), f"{end}, {mended} mended" if mended > 0 else end]
+    text = [*map(str, differences), f"{end}, {mended} repaired" if mended > 0 else end]
     return Result(data, text, 1 if remaining else 0)
 
 
@@ -224,7 +224,11 @@ class QueryType(click.ParamType):  # type: ignore[type-arg]  # generic in the ne
 @needs_site
 @click.argument("query", type=QueryType())
 @click.option(
-    "--part", type=click.Choice(["page", "count", "rids"]), default="page", show_default=True, help="What to explain."
+    "--part",
+    type=click.Choice(["page", "count", "rids"]),
+    default="page",
+    show_default=True,
+    help="Statement to explain.",
 )
 @prints_result
 def explain(zope_conf: str, site: str, query: dict[str, Any], part: str) -> Result:
@@ -269,7 +273,7 @@ def check_names(catalog: Catalog, query: dict[str, Any]) -> None:
         names.update(f"{name}_{option}" for option in ("usage", *getattr(translator.index, "query_options", ())))
     if unknown := sorted(query.keys() - names):
         there = ", ".join(sorted(catalog.indexes))
-        raise ReplayError(f"there is no index {', '.join(map(repr, unknown))}; there are: {there}")
+        raise ReplayError(f"there is no index {', '.join(map(repr, unknown))}; the indexes are: {there}")
 
 
 def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:
@@ -284,7 +288,7 @@ def texts_of(query: dict[str, Any], key: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
         return list(texts)
-    raise ReplayError(f"{key} is a string, or a list of strings, and not {value!r:.80}")
+    raise ReplayError(f"{key} must be a string or a list of strings, not {value!r:.80}")
 
 
 # -- advise
@@ -297,7 +301,7 @@ def texts_of(query: dict[str, Any], key: str) -> list[str]:
 def advise(zope_conf: str, site: str, build: bool) -> Result:
     """Suggest SQL indexes for the recorded slow queries; each suggestion has been tested.
 
-    Exit code 0: nothing is left to suggest; 1: something is, or no advice is possible; 2: the site cannot be opened.
+    Exit code 0: no suggestions are left; 1: some are left, or no advice is possible; 2: the site cannot be opened.
     """
     try:
         with open_site(zope_conf, site) as portal:

@@ -73,11 +73,11 @@ def server_findings(server: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(ERROR, "encoding", f"the database has the encoding {server['encoding']}, not UTF8", remedy)
     for name in ("autovacuum", "track_counts"):
         if server[name] != "on":
-            text = f"{name} is off: tables grow, and the planner knows nothing of them"
+            text = f"{name} is off: tables grow, and the planner has no statistics"
             yield Finding(ERROR, "settings", text, f"Set {name} = on in postgresql.conf, and reload.")
     for name in ("fsync", "full_page_writes"):
         if server[name] != "on":
-            text = f"{name} is off: a crash of the machine destroys the database"
+            text = f"{name} is off: a crash of the machine can destroy the database"
             yield Finding(ERROR, "settings", text, f"Set {name} = on in postgresql.conf, and reload.")
     if server["shared_buffers"] <= SMALL_BUFFERS < server["bytes"]:
         text = f"shared_buffers is {megabytes(server['shared_buffers'])}, the database {megabytes(server['bytes'])}"
@@ -92,7 +92,7 @@ def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iter
         text = f"the role {role} may not create tables in the schema {schema or 'of its search_path, which does not exist'}"
         yield Finding(ERROR, "rights", text, f"GRANT CREATE, USAGE ON SCHEMA {schema or 'public'} TO {role};")
     if not server["may_use_temporary_tables"]:
-        text = f"the role {role} may not make temporary tables, which searches between changes need"
+        text = f"the role {role} may not create temporary tables, which searches after changes need"
         yield Finding(ERROR, "rights", text, f"GRANT TEMPORARY ON DATABASE {server['database']} TO {role};")
     foreign = connection.execute(load_sql("findings_owners")).fetchall()
     tables = [each for each in foreign if each["is_table"]]
@@ -106,9 +106,9 @@ def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iter
 def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield transactions that have been open for long: they prevent the removal of retired tables and dead rows."""
     for row in connection.execute(load_sql("findings_transactions"), [LONG]).fetchall():
-        text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has one open for"
-        remedy = f"End that program, or SELECT pg_terminate_backend({row['pid']});"
-        minutes = f"{row['seconds'] / 60:.0f} minutes, and holds what others have deleted"
+        text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has a transaction open for"
+        remedy = f"End the program, or run SELECT pg_terminate_backend({row['pid']});"
+        minutes = f"{row['seconds'] / 60:.0f} minutes, which blocks VACUUM"
         yield Finding(WARNING, "transactions", f"{text} {minutes}", remedy)
 
 
@@ -128,12 +128,12 @@ def reference_findings(connection: Connection[Any]) -> Iterator[Finding]:
     try:
         [found] = connection.execute(load_sql("findings_references")).fetchall()
     except psycopg.errors.QueryCanceled:
-        text = "there are so many objects that it takes too long to look for references to some that are gone"
+        text = "the search for references to missing objects exceeded the time limit"
         yield Finding(WARNING, "objects", text, "Run pgcatalog verify.")
         return
     if found["number"]:
-        text = f"{found['number']} references lead to objects that are gone, such as {', '.join(found['examples'])}"
-        remedy = "Run pgcatalog verify, which names their paths; get them from a backup, or delete what refers to them."
+        text = f"{found['number']} references point to missing objects, such as {', '.join(found['examples'])}"
+        remedy = "Run pgcatalog verify to list their paths. Restore the objects from a backup, or delete the objects that refer to them."
         yield Finding(ERROR, "objects", text, remedy)
 
 
@@ -146,8 +146,8 @@ def disk_findings(folder: str | None, needed: int) -> Iterator[Finding]:
         return
     free = shutil.disk_usage(folder).free
     if free < needed:
-        text = f"{megabytes(free)} are free where the server keeps its data, and a rebuild needs {megabytes(needed)}"
-        yield Finding(ERROR, "disk", text, "Make room before the next rebuild.")
+        text = f"{megabytes(free)} are free in the server's data directory, but a rebuild needs {megabytes(needed)}"
+        yield Finding(ERROR, "disk", text, "Free disk space before the next rebuild.")
 
 
 def connection_findings(
@@ -162,7 +162,7 @@ def connection_findings(
         yield Finding(WARNING, "pool", text, f"Set pool-size {threads + 1} or more in zope.conf.")
     if pool_max < pool_size:
         text = f"pool-max-size {pool_max} of the storage is smaller than pool-size {pool_size} of the ZODB"
-        remedy = f"Set pool-max-size {pool_size + 1} in zope.conf: each ZODB connection keeps one of the pool."
+        remedy = f"Set pool-max-size {pool_size + 1} in zope.conf: each ZODB connection holds one of the pool."
         yield Finding(ERROR, "pool", text, remedy)
     [server] = connection.execute(load_sql("findings_server")).fetchall()
     allowed = server["max_connections"] - server["reserved"]
@@ -170,7 +170,7 @@ def connection_findings(
         allowed = min(allowed, server["database_limit"])
     wanted = processes * (pool_max + BESIDES_POOL)
     if wanted > allowed:
-        text = f"{processes} processes may open {wanted} connections, and the server allows {allowed}"
+        text = f"{processes} processes may open {wanted} connections, but the server allows {allowed}"
         remedy = f"Set max_connections to {wanted + server['reserved']} or more, or a smaller pool-max-size."
         yield Finding(ERROR, "connections", text, remedy)
 
@@ -183,14 +183,14 @@ def pooler_findings(connection: Connection[Any], dsn: str) -> Iterator[Finding]:
     if not shares_sessions(dsn):
         return
     if not follows_statements(connection):
-        text = "the pooler does not follow prepared statements, as zodb-pgjsonb has them"
+        text = "the pooler does not support prepared statements, which zodb-pgjsonb uses"
         yield Finding(ERROR, "pooler", text, "Use PgBouncer 1.22 or newer, with max_prepared_statements in its ini.")
     direct = direct_dsn(dsn)
     if direct == dsn or shares_sessions(direct):
-        text = "clients share sessions of the server; rebuilds, vacuum, counts of words and index builds need their own"
-        remedy = f"Let {DIRECT}, such as host=db port=5432, lead to the server past the pooler."
+        text = "the pooler shares the server's sessions, but rebuilds, vacuum, counts of words and index builds need sessions of their own"
+        remedy = f"Set {DIRECT}, such as host=db port=5432, to connect to the server without the pooler."
         if is_way_named():
-            text += f", and {DIRECT} leads to {'another database' if direct == dsn else 'a pooler, too'}"
+            text += f", and {DIRECT} connects to {'another database' if direct == dsn else 'a pooler, too'}"
         yield Finding(ERROR, "pooler", text, remedy)
 
 
