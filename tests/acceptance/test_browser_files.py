@@ -47,7 +47,11 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("language", "width", "word"),
-    [("en-US", 1280, "lack their text"), ("de-DE", 1280, "fehlt ihr Text"), ("en-US", 375, "lack their text")],
+    [
+        ("en-US", 1280, "without a text so far"),
+        ("de-DE", 1280, "noch ohne Text"),
+        ("en-US", 375, "without a text so far"),
+    ],
 )
 def test_a_manager_sees_what_waits_and_what_has_failed(
     browser: Browser, address: str, axe: Axe, tmp_path: Path, language: str, width: int, word: str
@@ -63,7 +67,7 @@ def test_a_manager_sees_what_waits_and_what_has_failed(
         page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
         if name == "files-overview":
             page.get_by_role("link", name="/plone/annual-report.pdf").click()
-            expect(page.locator("#failure")).to_contain_text("Its file has no text:")
+            expect(page.locator("#failure")).to_contain_text("No text could be extracted from the file:")
             page.screenshot(path=tmp_path / "files-failed.png")
 
 
@@ -74,5 +78,5 @@ def test_what_stands_in_a_file_is_found_with_a_snippet(browser: Browser, address
         expect(page.locator("#search-results mark")).to_have_text(files.WORD)
         page.screenshot(path=tmp_path / "files-found.png")
         page.goto(f"{address}/@@pgcatalog-controlpanel")
-        expect(page.get_by_label("Find what stands in files")).to_be_checked()
+        expect(page.get_by_label("Index the text of files")).to_be_checked()
         page.screenshot(path=tmp_path / "files-panel.png", full_page=True)

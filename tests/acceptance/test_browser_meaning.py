@@ -105,7 +105,7 @@ def test_one_question_by_words_and_by_meaning(visitor: Page, place: tuple[Any, s
     page.screenshot(path=tmp_path / "by-words.png")
     set_by_meaning(db, True)
     shown(page, f"{address}/{SEARCH}", PAGES["leave"][0])
-    also = page.get_by_role("region", name="Also about this")
+    also = page.get_by_role("region", name="Related results")
     assert {PAGES["leave"][0], PAGES["urlaub"][0]} == set(also.locator(".result-title a").all_inner_texts()[:2])
     expect(page.locator("#search-results-number")).to_have_text("0")
     page.screenshot(path=tmp_path / "by-meaning.png")
@@ -121,10 +121,10 @@ def test_near_pages_stand_behind_the_hits(visitor: Page, place: tuple[Any, str],
     db, address = place
     page = visitor
     set_by_meaning(db, True)
-    shown(page, f"{address}/@@search?SearchableText={quote_plus('two weeks before')}", "Also about this")
+    shown(page, f"{address}/@@search?SearchableText={quote_plus('two weeks before')}", "Related results")
     expect(page.locator("#search-results-number")).to_have_text("1")
     expect(page.locator("ol .result-title a")).to_have_text([PAGES["leave"][0]])
-    expect(page.get_by_role("region", name="Also about this")).to_contain_text(PAGES["urlaub"][1])
+    expect(page.get_by_role("region", name="Related results")).to_contain_text(PAGES["urlaub"][1])
     page.screenshot(path=tmp_path / "also-about.png", full_page=True)
 
 
@@ -135,7 +135,7 @@ def test_the_question_in_german_finds_the_german_page(visitor: Page, place: tupl
     page.context.add_cookies([{"name": "I18N_LANGUAGE", "value": "de", "url": address}])
     shown(page, f"{address}/@@search?SearchableText={quote_plus(FRAGE)}", PAGES["urlaub"][0])
     expect(page.locator("#search-results .result-title a").first).to_have_text(PAGES["urlaub"][0])
-    expect(page.get_by_role("region", name="Auch dazu")).to_be_visible()
+    expect(page.get_by_role("region", name="Verwandte Ergebnisse")).to_be_visible()
     page.screenshot(path=tmp_path / "by-meaning-german.png")
 
 
@@ -147,7 +147,7 @@ def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str], tm
     page.goto(address)
     page.get_by_role("combobox", name="Search Site").press_sequentially(QUESTION)
     expect(page.get_by_role("option").filter(has_text=PAGES["leave"][0])).to_contain_text("personnel office")
-    expect(page.locator(".livesearch-results").get_by_text("Also about this")).to_be_visible()
+    expect(page.locator(".livesearch-results").get_by_text("Related results")).to_be_visible()
     page.screenshot(path=tmp_path / "live-by-meaning.png")
 
 

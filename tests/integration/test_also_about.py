@@ -1,4 +1,4 @@
-"""*Also about this*: pages near to a question, beside the hits of its words."""
+"""*Related results*: pages near to a question, beside the hits of its words."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.discovery.also import also_about

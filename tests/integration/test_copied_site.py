@@ -179,8 +179,8 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
     code, attention = either.status()
     assert code == 1
     assert attention == [
-        "/archive/plone: the catalog has no table, as after the site was copied, imported or restored in part; pgcatalog"
-        " rebuild fills it"
+        "/archive/plone: the catalog has no table, for example because the site was copied, imported or partially restored;"
+        " run pgcatalog rebuild to fill it"
     ]
     other = Site(either.db, either.dsn, "/plone")
     assert other.has_notice() == set()
@@ -208,8 +208,8 @@ def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> Non
     code, attention = either.status()
     assert code == 1
     assert attention == [
-        "/archive/plone: the catalog has only what was saved since the site was copied, imported or restored in part;"
-        " pgcatalog rebuild fills it"
+        "/archive/plone: the catalog contains only objects saved since the site was copied, imported or partially restored;"
+        " run pgcatalog rebuild to fill it"
     ]
     either.press(PANEL)
     assert background_ended()
@@ -338,7 +338,7 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
         assert background_ended()
         runner.close()
     notice = text(site.notice(PANEL))
-    assert "did not come to its end: Work in the background says why. Fill the catalog" in notice
+    assert "did not finish. Background jobs shows the reason. Fill the catalog" in notice
     begun, go_on = threading.Event(), threading.Event()
 
     def work(tool: Any, report: jobs.Report) -> str:
@@ -353,7 +353,7 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
     try:
         for page in ("portal_catalog/manage_catalogView", PANEL):
             notice = site.notice(page)
-            assert "It is being filled: 3 objects so far. Work in the background" in text(notice)
+            assert "It is being filled: 3 objects so far. Background jobs" in text(notice)
             assert notice.xpath(".//form") == []
             [link] = notice.xpath(".//a/@href")
             assert link == f"http://nohost{site.path}/portal_catalog/manage_catalogAdvanced"

@@ -85,8 +85,8 @@ def dropping(thing: Thing, connection: Any) -> str:
 
 def bring_back(connection: Any, sentence: str, relation: str) -> None:
     """Do what *sentence* says."""
-    remedy = sentence.rpartition("; ")[2]
-    for end in (" and a restart of Zope recreate the table, empty", " builds it"):
+    remedy = sentence.rpartition("; ")[2].removeprefix("run ")
+    for end in (" and restart Zope, which recreates the table, empty", " to create it"):
         remedy = remedy.removesuffix(end)
     if remedy.startswith(("CREATE", "ALTER", "DROP", "REINDEX")):
         connection.execute(remedy.replace("CONCURRENTLY ", ""))
@@ -230,7 +230,7 @@ def test_lost_statistics_are_named(open_connection: Any, shared_filled: Any, mon
     monkeypatch.setattr(health, "SMALL_TABLE", 0)
     open_connection.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [relation])
     assert said(open_connection) == [
-        f"/plone: the planner has no statistics of {relation}; pgcatalog vacuum ZOPE_CONF makes them"
+        f"/plone: the planner has no statistics for {relation}; run pgcatalog vacuum ZOPE_CONF to create them"
     ]
     open_connection.execute(f"ANALYZE {relation}")
     assert said(open_connection) == []
@@ -285,10 +285,10 @@ def test_session_that_blocks_a_save_is_named(dsn: str, monkeypatch: pytest.Monke
         until(lambda: answer("status", "--dsn", dsn)[1]["blockers"])
         [sentence] = answer("status", "--dsn", dsn)[1]["attention"]
         assert sentence.startswith(
-            f"the session {pid} ({blocker.info.user}, report, idle in transaction) has kept 1 others"
+            f"the session {pid} ({blocker.info.user}, report, idle in transaction) has blocked 1 other"
         )
         assert "LOCK TABLE pgcatalog_state IN SHARE MODE" in sentence
-        statement = sentence.rpartition("; ")[2].removesuffix(" ends it")
+        statement = sentence.rpartition("; ")[2].removeprefix("run ").removesuffix(" to end it")
         with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row) as connection:
             [finding] = catalog_findings(connection)
             assert str(pid) in finding.text
@@ -314,7 +314,7 @@ def test_lost_objects_are_named_and_left_out_by_the_way_back(dsn: str, caplog: p
             create(portal, "Document", name, title=name)
         transaction.commit()
     zoid = lose(dsn, "/plone/gone")
-    found = [s for s in answer("status", "--check", "--dsn", dsn)[1]["attention"] if "references lead" in s]
+    found = [s for s in answer("status", "--check", "--dsn", dsn)[1]["attention"] if "references point" in s]
     assert len(found) == 1
     assert f"0x{zoid:x}" in found[0]
     assert answer("status", "--dsn", dsn)[1]["attention"] == []
@@ -326,7 +326,9 @@ def test_lost_objects_are_named_and_left_out_by_the_way_back(dsn: str, caplog: p
         uids = portal.portal_catalog._catalog.uids
         assert "/plone/there" in uids
         assert "/plone/gone" not in uids
-    assert any("/plone/gone: the database refers to the object" in message for message in caplog.messages)
+    assert any(
+        "/plone/gone: the object, or a part of it, is missing in the database" in message for message in caplog.messages
+    )
 
 
 def test_embedder_that_is_down_is_named_everywhere(dsn: str) -> None:
@@ -335,7 +337,7 @@ def test_embedder_that_is_down_is_named_everywhere(dsn: str) -> None:
             work((portal, Worker(db, dsn), dsn))
             assert answer("status", "--check", "--dsn", dsn)[1]["attention"] == []
         assert answer("status", "--dsn", dsn)[1]["attention"] == []
-        begin = f"/plone: the embedder at {answers.url} gives no vectors, so words answer alone: ConnectError"
+        begin = f"/plone: the embedder at {answers.url} returns no vectors, so searches use words only: ConnectError"
         [sentence] = answer("status", "--check", "--dsn", dsn)[1]["attention"]
         assert sentence.startswith(begin)
         assert [f["text"] for f in answer("check", "--dsn", dsn)[1]["findings"] if f["text"].startswith(begin)]

@@ -99,8 +99,8 @@ def test_a_record_without_a_page_has_that_of_its_query(filled: Any, page: Any) -
     ("recorded", "message"),
     [
         (example({}, left_out=["SearchableText"]), "values of SearchableText were not recorded"),
-        (example({"portal_type": []}), "cannot find anything"),
-        (example({}), "cannot find anything"),
+        (example({"portal_type": []}), "matches nothing"),
+        (example({}), "matches nothing"),
         (example({"portal_type": "x"}, [["gone", False]]), "there is no index 'gone' any more"),
         (example({"created": {"query": ["no date"], "range": "min"}}), "the catalog refuses the query"),
         (example({"portal_type": {"@unknown": 1}}), "the record is damaged"),
@@ -171,7 +171,7 @@ def test_the_command_explains_what_a_search_takes(filled: Any, query: dict[str, 
         ({"portal_type": [1, "a"]}, "refuses the query: "),
         ({"portal_type": {"query": "x", "nope": 1}}, "option 'nope' is not valid"),
         ({"portal_type": "x", "sort_limit": "x"}, "refuses the query: "),
-        ({}, "cannot find anything"),
+        ({}, "matches nothing"),
     ],
 )
 def test_the_command_names_what_is_wrong(filled: Any, query: dict[str, Any], message: str) -> None:

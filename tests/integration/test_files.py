@@ -348,7 +348,7 @@ def test_a_file_whose_extracting_process_is_killed_is_tried_again(site: Any, ext
     os.kill(child._process.pid, signal.SIGKILL)
     until(lambda: not thread.is_alive())
     [(reason,)] = queued(worker.dsn)
-    assert reason == "the extracting process was killed"
+    assert reason == "the extraction process was killed"
     due(worker.dsn)
     assert work(worker) == 1
     assert found(portal, "quokka") == ["minutes"]
@@ -415,9 +415,9 @@ def test_check_names_files_that_no_worker_takes(site: Any, monkeypatch: pytest.M
     with connect(worker.dsn, "test") as connection:
         connection.execute("UPDATE pgcatalog_queue SET put_at = now() - interval '1 hour'")
     [text] = check(worker.dsn)
-    assert text.startswith("/plone: 1 files wait for their text, one of them for 1:00:0")
+    assert text.startswith("/plone: 1 files wait for text extraction, the oldest for 1:00:0")
     monkeypatch.setattr("plone.pgcatalog.cli.look.version_of", lambda name: None if name == "kreuzberg" else "99.0")
-    assert "files wait for their text, and kreuzberg is not installed here" in check(worker.dsn)
+    assert "files wait for text extraction, but kreuzberg is not installed" in check(worker.dsn)
     work(worker)
     assert check(worker.dsn) == []
 
@@ -437,18 +437,18 @@ def test_the_zmi_says_which_files_have_no_text_and_tries_them_again(site: Any) -
     def figures() -> str:
         return " ".join(page("manage_catalogOverview").get_element_by_id("files").text_content().split())
 
-    assert figures() == "1 lack their text, 0 have none that can be had"
+    assert figures() == "1 without a text so far, 0 failed"
     work(worker)
-    assert figures() == "0 lack their text, 1 have none that can be had"
+    assert figures() == "0 without a text so far, 1 failed"
     failure = page("manage_objectInformation", rid=rid).get_element_by_id("failure").text_content()
-    assert "Its file has no text:" in failure
+    assert "No text could be extracted from the file:" in failure
     assert "PDF" in failure
     [form] = [form for form in page("manage_catalogOverview").forms if form.xpath(".//button[@name='repeat_files']")]
     address = "/plone/portal_catalog/manage_catalogAdvanced"
     assert web.post(address, MANAGER, repeat_files="1").status == 403
     token = form.fields["_authenticator"]
     assert web.post(address, MANAGER, _authenticator=token, repeat_files="1").status == 302
-    assert figures() == "1 lack their text, 0 have none that can be had"
+    assert figures() == "1 without a text so far, 0 failed"
     assert work(worker) == 1
 
 

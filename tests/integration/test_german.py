@@ -55,7 +55,7 @@ def test_a_page_is_german(web: Web, page: str) -> None:
 
 def test_a_text_with_values_in_it_is_german(web: Web) -> None:
     page = web.get("/plone/portal_catalog/manage_catalogAdvanced", MANAGER, accept="text/html").text
-    assert "Dieser Prozess bewahrt" in text(page)
+    assert "Der Zwischenspeicher dieses Prozesses" in text(page)
 
 
 def test_a_message_is_german(web: Web) -> None:

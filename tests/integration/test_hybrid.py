@@ -407,7 +407,7 @@ def test_the_preview_shows_no_words_where_words_have_not_found_the_page(
     finally:
         setting(search_by_meaning=False)
     assert "by meaning 1" in panel
-    assert "found by other words" not in panel
+    assert "found by synonyms or stems" not in panel
 
 
 @pytest.mark.parametrize(

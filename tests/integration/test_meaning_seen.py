@@ -110,13 +110,13 @@ def test_vectors_that_are_there(db: Any, site: Any, embedder: Answers, schema: s
     with connect(dsn, "test") as connection:
         connection.execute(f"DROP EXTENSION IF EXISTS vector; CREATE SCHEMA IF NOT EXISTS {schema}")
         connection.execute(f"CREATE EXTENSION vector SCHEMA {schema}")
-    assert shown(db) == "2 pages lack their vectors, 0 have failed"  # what puts all of them waits itself
+    assert shown(db) == "2 pages without vectors so far, 0 failed"  # what puts all of them waits itself
     work(site)
     with connect(dsn, "test") as connection:
         connection.execute(f"ANALYZE {answering(portal).name}")
     count = len(chunks(site))
     assert shown(db).startswith(f"test (4 dimensions, {count} chunks, ")
-    assert shown(db).endswith("0 pages lack their vectors, 0 have failed")
+    assert shown(db).endswith("0 pages without vectors so far, 0 failed")
     assert answering(portal).schema == schema
     assert found(portal) == ["page"]
     [told] = of_catalog(dsn)["vectors"]
@@ -144,12 +144,12 @@ def test_pages_that_wait_for_an_embedder_that_is_away(db: Any, site: Any, kind: 
     portal.page.reindexObject()
     transaction.commit()
     work(site)
-    assert "1 pages lack their vectors, 0 have failed ConnectError" in shown(db)
+    assert "1 pages without vectors so far, 0 failed ConnectError" in shown(db)
     grow_old(dsn)
     assert figures(dsn)["waiting"] == 1
     assert figures(dsn)["oldest_seconds"] >= 3600
     [finding] = findings(dsn)
-    assert "1 pages wait for their vectors, for 1:00:0" in finding
+    assert "1 pages wait for vectors, the oldest for 1:00:0" in finding
     assert "ConnectError" in finding
     assert of_catalog(dsn)["queue"]["embed"]["last_reason"].startswith("ConnectError")
     code, told = answer("status", "--dsn", dsn)
@@ -163,7 +163,7 @@ def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answer
     with connect(dsn, "test") as connection:
         connection.execute("UPDATE pgcatalog_queue SET put_at = put_at - interval '31 seconds'")
     [named] = findings(dsn)
-    assert "no worker takes it; begin pgcatalog work" in named
+    assert "no worker processes them; start pgcatalog work" in named
     with connect(dsn, "queue of text"):
         assert findings(dsn) == [named]  # it lacks what embeds
     with connect(dsn, "queue of embed text"):
@@ -194,7 +194,7 @@ def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: An
 
     grow_old(dsn)
     [before] = findings(dsn)
-    assert "no worker takes it" in before
+    assert "no worker processes them" in before
     embedder.answer = answer
     work(site)
     assert len(found) > 1
@@ -207,7 +207,7 @@ def test_a_page_that_is_refused(db: Any, site: Any, embedder: Answers) -> None:
         (413, {}, b"too long") if "Annual leave" in str(request["input"]) else vectors(request)
     )
     work(site)
-    assert shown(db).endswith("0 pages lack their vectors, 1 have failed the embedder answers 413: too long")
+    assert shown(db).endswith("0 pages without vectors so far, 1 failed the embedder returns 413: too long")
     assert (figures(dsn)["waiting"], figures(dsn)["failed"]) == (0, 1)
 
 
@@ -254,7 +254,7 @@ def test_a_database_that_cannot_hold_vectors(db: Any, site: Any, embedder: Answe
     with connect(dsn, "test") as connection:
         connection.execute(end)
     work(site)
-    assert shown(db).endswith("0 pages lack their vectors, 0 have failed")
+    assert shown(db).endswith("0 pages without vectors so far, 0 failed")
     assert chunks(site, portal.page)
     assert findings(dsn) == []
 

@@ -137,23 +137,22 @@ def are_named(dsn: str, db: Any) -> None:
     for loss in ("rows of texts", "most chunks"):
         sql(dsn, LOSSES[loss].replace("CHUNKS", chunks_of(dsn)))
     said = [
-        "/plone: 1 files have no text and wait for none;"
-        " pgcatalog files ZOPE_CONF --site /plone --backfill has them read",
-        "/plone: 3 pages have no vectors and wait for none;"
-        " pgcatalog meaning ZOPE_CONF --site /plone --backfill has them made",
+        "/plone: 1 files have neither a text nor a queued job; run pgcatalog files ZOPE_CONF --site /plone --backfill",
+        "/plone: 3 pages have neither vectors nor a queued job;"
+        " run pgcatalog meaning ZOPE_CONF --site /plone --backfill",
     ]
     code, status = answer("status", "--dsn", dsn)
     assert (code, status["attention"]) == (1, said)
     found = [f for f in answer("check", "--dsn", dsn)[1]["findings"] if f["subject"] == "catalog"]
-    assert [f"{f['text']}; {f['remedy']}" for f in found] == [f"{sentence}." for sentence in said]
+    assert [f"{f['text']}; {f['remedy']}".lower() for f in found] == [f"{sentence}.".lower() for sentence in said]
     figures = generated(dsn)
     assert figures["pgcatalog_files_needed"] == 1
     assert figures["pgcatalog_vectors_needed"] == 3
     assert figures["pgcatalog_attention"] == 2
     shown = Site(db).page("/plone/portal_catalog/manage_catalogOverview")
     assert text(shown.get_element_by_id("health")) == f"Needs attention: {'; '.join(said)}"
-    assert text(shown.get_element_by_id("files")).startswith("1 lack their text")
-    assert "3 pages lack their vectors" in text(shown.get_element_by_id("meaning"))
+    assert text(shown.get_element_by_id("files")).startswith("1 without a text so far")
+    assert "3 pages without vectors so far" in text(shown.get_element_by_id("meaning"))
 
 
 def generated(dsn: str) -> dict[str, float]:

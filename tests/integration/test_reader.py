@@ -134,10 +134,10 @@ def test_a_save_is_refused_with_a_text(reader: Site) -> None:
     before = titles(reader)
     answer = reader.web.patch(PAGE, MANAGER, {"title": "changed"})
     assert answer.status == 503
-    assert "Nothing can be saved here" in answer.json["message"]
+    assert "Saving is not possible" in answer.json["message"]
     answer = reader.web.post(f"{PAGE}/edit", MANAGER, **edited(reader))
     assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
-    assert answer.text.startswith("Nothing can be saved here")
+    assert answer.text.startswith("Saving is not possible")
     answer = reader.web.send_json("POST", "/plone/folder", MANAGER, {"@type": "Document", "title": "new"})
     assert answer.status == 503
     assert titles(reader) == before

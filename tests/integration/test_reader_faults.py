@@ -207,7 +207,7 @@ def test_a_standby_that_is_cut_off_is_not_ready_and_one_that_is_promoted_is(
     servers.standby.cut_off()
     change(writer, "lost")
     until(lambda: not ready(reader)[0])
-    assert "does not follow its primary" in ready(reader)[1]
+    assert "not connected to its primary" in ready(reader)[1]
     assert shown(reader) == ("before", "before")
     servers.standby.promote()
     assert ready(reader)[0]

@@ -89,7 +89,7 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
 
     said = findings(dsn)
     assert [name for name in dropped if name not in said] == []
-    assert "Restart Zope to recreate it" in said
+    assert "Restart Zope to recreate them" in said
     code, status = answer("status", "--dsn", dsn)
     assert code == 1
     assert [name for name in dropped if name not in " ".join(status["attention"])] == []
@@ -116,8 +116,8 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
                 assert found(portal) == ["/plone", "/plone/saved"]
                 code, status = answer("status", "--dsn", dsn)
                 assert code == 1
-                assert any("pgcatalog rebuild fills it" in sentence for sentence in status["attention"])
-                assert "pgcatalog rebuild fills it" in findings(dsn)
+                assert any("pgcatalog rebuild to fill it" in sentence for sentence in status["attention"])
+                assert "pgcatalog rebuild to fill it" in findings(dsn)
             transaction.abort()
             rebuild(db)
             transaction.begin()
@@ -153,7 +153,7 @@ def test_a_catalog_that_is_lost_twice_can_be_saved_to(filled_dsn: str) -> None:
             create(portal, "Document", name)
             transaction.commit()
             assert f"/plone/{name}" in found(portal)
-        assert "only what was saved since" in findings(dsn)
+        assert "only objects saved since" in findings(dsn)
     with sites.opened(dsn) as db:
         rebuild(db)
         with sites.inside(db) as portal:
@@ -202,10 +202,10 @@ def test_commands_say_what_to_do(filled_dsn: str, tmp_path: Path) -> None:
     conf = write_conf(tmp_path, filled_dsn)
     checked = pgcatalog("check", conf)
     assert checked.returncode == 1
-    assert "Restart Zope to recreate it." in checked.stdout
+    assert "Restart Zope to recreate them." in checked.stdout
     verified = pgcatalog("verify", conf, "--site", "plone")
     assert verified.returncode == 1
-    assert "pgcatalog rebuild fills it" in verified.stderr
+    assert "pgcatalog rebuild to fill it" in verified.stderr
     filled = pgcatalog("install", conf, "--site", "plone")
     assert filled.returncode == 0
     assert answer("status", "--dsn", filled_dsn) == (0, ANY)

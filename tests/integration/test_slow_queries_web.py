@@ -109,7 +109,7 @@ def test_the_log_by_shape_and_an_explained_example(site: Site) -> None:
 def test_nothing_but_a_number_is_explained(site: Site, number: str) -> None:
     response = site.post(SLOW, explain=number)
     assert response.status == 200
-    assert "This query is not in the log any more." in response.text
+    assert "This query is no longer in the log." in response.text
     assert "<pre" not in response.text
     assert site.web.get(SLOW, MANAGER, shape=number, page=number, hours=number).status == 200
 

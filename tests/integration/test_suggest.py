@@ -439,7 +439,7 @@ def test_lost_index_of_words_is_named_and_comes_back(connection: psycopg.Connect
         ("pgcatalog_words_trigrams", "pgcatalog vacuum ZOPE_CONF")
     ] * has_extension
     assert [english(of_fault(fault)) for fault in faults] == [
-        "the index pgcatalog_words_trigrams is missing; pgcatalog vacuum ZOPE_CONF builds it"
+        "the index pgcatalog_words_trigrams is missing; run pgcatalog vacuum ZOPE_CONF to create it"
     ] * has_extension
     # As vacuum does behind counting.
     assert create_trigram_index(connection) == has_extension

@@ -425,7 +425,7 @@ def test_lines_that_cannot_be_read_are_left_out(catalog: Any, caplog: Any) -> No
     order(catalog, "car")
     logged = [record.getMessage() for record in caplog.records if "nonsense" in record.getMessage()]
     assert logged == [
-        "Setting pins: Line 1: 'nonsense' is not of the form: words = /path/in/site or UID; it is left out"
+        "Setting pins: Line 1: 'nonsense' is not of the form: words = /path/in/site or UID; the line is ignored"
     ]
 
 

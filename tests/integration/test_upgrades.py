@@ -82,8 +82,8 @@ def test_steps_that_wait_are_named_until_they_have_run(
     assert code == 1
     assert status["upgrades"] == [{"site": "/plone", "steps": titles}]
     _, found = answer("check", "--dsn", dsn)
-    [finding] = [f for f in found["findings"] if "upgrade steps wait" in f["text"]]
-    assert finding["remedy"] == "Site Setup, Add-ons, runs them."
+    [finding] = [f for f in found["findings"] if "upgrade steps are pending" in f["text"]]
+    assert finding["remedy"] == "Run them in Site Setup, Add-ons."
     monkeypatch.setattr(Zope2, "DB", site.db)
     read_ahead(None)
     said = [finding["text"], status["attention"][0], caplog.text]
@@ -99,7 +99,7 @@ def test_steps_that_wait_are_named_until_they_have_run(
     assert background_ended()
     caplog.clear()
     read_ahead(None)
-    assert "upgrade steps wait" not in caplog.text
+    assert "upgrade steps are pending" not in caplog.text
     assert answer("status", "--dsn", dsn)[1]["attention"] == []
     assert all("success" in health_on(site, page)[0] for page in PAGES)
 
@@ -114,10 +114,10 @@ def test_tables_that_the_next_start_makes_hide_no_steps(site: Site, dsn: str) ->
     assert code == 1
     missing, waiting = status["attention"]
     assert "pgcatalog_words, pgcatalog_searches, pgcatalog_state.collected" in missing
-    assert waiting.startswith("/plone: upgrade steps wait: ")
+    assert waiting.startswith("/plone: upgrade steps are pending: ")
     _, found = answer("check", "--dsn", dsn)
     texts = [f["text"] for f in found["findings"]]
-    for part in ("pgcatalog_words, pgcatalog_searches, pgcatalog_state.collected", "upgrade steps wait"):
+    for part in ("pgcatalog_words, pgcatalog_searches, pgcatalog_state.collected", "upgrade steps are pending"):
         assert any(part in text for text in texts)
 
 
@@ -165,11 +165,11 @@ def test_the_page_upgrade_works_as_it_says(dsn: str, tmp_path: Path) -> None:
 
     before = shell(waiting)
     assert "pgcatalog_words, pgcatalog_searches" in before
-    assert "upgrade steps wait" in before
+    assert "upgrade steps are pending" in before
     shell(run)
     after = shell(end)
     assert "Healthy: nothing needs attention" in after
-    assert "upgrade steps wait" not in after
+    assert "upgrade steps are pending" not in after
 
 
 TABLE = "SELECT c.reloptions, t.reloptions FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid WHERE c.oid = %s::regclass"

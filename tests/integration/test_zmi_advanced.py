@@ -144,13 +144,13 @@ def test_verify_names_differences_and_mends_them(site: Site) -> None:
     assert line.get("data-state") == "done"
     assert "1 differences found. missing: /plone/d3" in text(line)
     post(site, repair="1")
-    assert "1 differences mended" in text(job(site, "verify"))
+    assert "1 differences repaired" in text(job(site, "verify"))
     post(site, verify="1")
     assert "0 differences found" in text(job(site, "verify"))
     with site.inside() as portal:
         portal.getOrdering().notifyAdded("gone")
     post(site, repair="1")
-    assert "0 differences mended, 1 left. dangling: /plone/gone" in text(job(site, "verify"))
+    assert "0 differences repaired, 1 left. dangling: /plone/gone" in text(job(site, "verify"))
     with site.inside() as portal:
         portal.getOrdering().notifyRemoved("gone")
 

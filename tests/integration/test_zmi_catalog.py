@@ -196,7 +196,7 @@ def test_a_record_that_is_not_there_is_not_found(site: Site, rid: str) -> None:
 
 def test_a_row_without_object_is_shown(site: Site) -> None:
     tree = site.page(INFORMATION, rid=1000001)
-    assert "No object is there now." in text(tree)
+    assert "There is no object at this path." in text(tree)
     assert "/plone/x1" in text(tree)
 
 
@@ -213,5 +213,5 @@ def test_an_empty_catalog(db: Any) -> None:
     with site.inside() as portal:
         portal.portal_catalog.manage_catalogClear()
     tree = site.page(CATALOG)
-    assert text(tree.get_element_by_id("empty")) == "There is nothing here."
+    assert text(tree.get_element_by_id("empty")) == "There are no rows."
     assert text(tree.get_element_by_id("total")) == "0"

@@ -88,9 +88,9 @@ def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
     for url in (OVERVIEW, PANEL):
         found = figures(site, url)
         assert {"Zeilen", "SQL-Indizes", "Letzte Änderung", "Verbindungen", "Replikate", "Tabelle"} <= set(found)
-        assert text(site.page(url).get_element_by_id("health")) == "Gesund: Nichts braucht Aufmerksamkeit"
+        assert text(site.page(url).get_element_by_id("health")) == "In Ordnung: kein Handlungsbedarf"
         assert found["Älteste Transaktion"] == "jünger als eine Minute"
-        assert found["Zahlen von Werten"].endswith(" kB")
+        assert found["Wertezähler"].endswith(" kB")
         assert found["Empfehlungen"] == "0 Arten von Suchen brauchen vielleicht einen Index"
         assert found["Langsame Suchen in 24 Stunden"] == "0, davon 0 langsam für diese Website"
         assert re.fullmatch(r"\d+ von \d+, 0 warten auf eine Sperre", found["Verbindungen"])
@@ -137,7 +137,7 @@ def test_hit_rates_are_told_by_kind(site: Site) -> None:
     with site.inside() as portal:
         for _ in range(2):
             assert len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
-    assert "searches " in figures(site)["Found in the cache of this process"]
+    assert "searches " in figures(site)["Cache hit rate of this process"]
 
 
 def test_an_old_transaction_is_named_with_what_it_has_locked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_the_line_says_how_many_slow_queries_are_usual(site: Site) -> None:
         try:
             connection.execute(row, ([2.0] * 20 + [30.0] * 3 + [200.0],))
             told = "24 slow queries in 24 hours, 4 of them slow for this site"
-            assert line() == f"Healthy: nothing needs attention; {told} (what is usual is not known yet)"
+            assert line() == f"Healthy: nothing needs attention; {told} (the usual number is not known yet)"
             with site.inside() as portal:
                 [group] = log_of(portal.portal_catalog._core).groups(choice=Choice(hours=24))
             assert (group.count, group.long) == (24, 4)

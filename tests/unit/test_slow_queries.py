@@ -231,7 +231,7 @@ def test_a_plan_tells_rows_and_keeps_no_values() -> None:
     assert PlanFigures.of(kept) == PlanFigures(6.0, 2000, 10, 0)
     assert PlanFigures.of(summary({"Plan": AGGREGATE})) is None
     text = "\n".join(lines(kept["plan"]))
-    assert "  Seq Scan on t: 5 rows, 9 rows expected, 3.00 ms, 2 times, 1,990 rows read in vain" in text
+    assert "  Seq Scan on t: 5 rows, 9 rows expected, 3.00 ms, 2 times, 1,990 rows removed by filters" in text
     assert "Filter: (name = 'secret'::text)" in "\n".join(lines(AGGREGATE))
 
 

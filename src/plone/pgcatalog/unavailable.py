@@ -39,9 +39,12 @@ logger = logging.getLogger(__name__)
 TEXT = _("The database is not available at the moment. Please try again in a few seconds.")
 SEARCH_TIMED_OUT = _("The search took too long and was stopped. Please search for something more specific.")
 TIMED_OUT = _("The database took too long to answer and was stopped. Please try again later.")
-READ_ONLY = _("Nothing can be saved here at the moment: this server only shows pages. Please try again later.")
+READ_ONLY = _("Saving is not possible at the moment, because this server is read-only. Please try again later.")
 NO_ROOM = _("The database server has no disk space or memory left. Nothing was saved. Please try again later.")
-NOT_PACKED = _("Nothing was packed: others changed the same objects meanwhile. Please pack again when less is saved.")
+NOT_PACKED = _(
+    "The database was not packed, because other transactions changed the same objects. Please pack again"
+    " at a quieter time."
+)
 #: Errors with which ZODB, and a standby of PostgreSQL, refuse to write.
 REFUSALS = (ReadOnlyError, ReadOnlySqlTransaction)
 

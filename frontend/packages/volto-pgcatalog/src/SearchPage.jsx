@@ -9,7 +9,7 @@ import qs from 'query-string';
 
 const messages = defineMessages({
   meant: { id: 'Did you mean {text}?', defaultMessage: 'Did you mean {text}?' },
-  also: { id: 'Also about this', defaultMessage: 'Also about this' },
+  also: { id: 'Related results', defaultMessage: 'Related results' },
   help: {
     id: 'Put a minus or NOT before a word to exclude it: garden -fence, garden NOT fence. Quotes find a phrase: "garden fence".',
     defaultMessage:

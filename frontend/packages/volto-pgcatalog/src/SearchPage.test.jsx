@@ -87,7 +87,7 @@ it('has near pages behind the hits, with their passages', () => {
   const near = { ...hit('/c', 'a <mark>passage</mark>'), title: 'Near' };
   search({ search: { items: [hit('/a', 'text')] }, pgcatalogAlso: [near] });
   const also = document.querySelector('#content-core > .also-about:last-child');
-  expect(also.querySelector('h2').textContent).toBe('Also about this');
+  expect(also.querySelector('h2').textContent).toBe('Related results');
   expect(also.querySelector('a').getAttribute('href')).toBe('/c');
   expect(also.querySelector('.snippet').innerHTML).toBe(
     'a <mark>passage</mark>',

@@ -148,14 +148,14 @@ class Adviser:
     def advise(self, log: SlowQueryLog, groups: list[Group]) -> Advice:
         """Return advice with the best index for each of *groups*."""
         if not self.rows:
-            raise AdviceError(_("the catalog is empty: there is nothing to advise on"))
+            raise AdviceError(_("the catalog is empty, so no advice is possible"))
         questions, without = [], []
         for group in groups:
             try:
                 questions.append(self.question(log, group))
             except ReplayError as error:
                 without.append((group, error.message))
-        advice = Advice(_("no trial, since no query could be run again"), self.rows, without=without)
+        advice = Advice(_("none, because no recorded query can be run again"), self.rows, without=without)
         if not questions:
             return advice
         with self.connection.transaction(force_rollback=True):
@@ -207,21 +207,21 @@ class Adviser:
                 ddl = candidate.ddl(self.relation)
                 suggestions.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
         if not suggestions:
-            return _("no further index would be used, or none would save a fifth")
+            return _("no further index would save 20 % of the time or more")
         # The smallest of the indexes whose cost is within 10 % of the best.
         limit = min(s.after.cost for s in suggestions) * 1.1 + 1
         return min((s for s in suggestions if s.after.cost <= limit), key=lambda s: s.bytes)
 
     def _write_cost(self, candidate: Candidate, size: int) -> str:
         text = _(
-            "about ${bytes} bytes for each row written; ${number} indexes are there",
+            "about ${bytes} bytes for each written row, besides ${number} existing indexes",
             {"bytes": f"{size / self.rows:.0f}", "number": str(len(self.indexes))},
         )
         indexed = {name for index in self.indexes for name in (*index.keys, *index.included)}
         fresh = [name for name in candidate.columns if name not in indexed]
         if fresh:
             names = {"names": ", ".join(fresh)}
-            text = joined([text, _("so far a change of ${names} alone has touched none of them", names)])
+            text = joined([text, _("changes of ${names} alone update no index today", names)])
         return text
 
 

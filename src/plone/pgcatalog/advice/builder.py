@@ -181,7 +181,7 @@ def find(target: IndexTarget, name: str) -> Registered:
     for entry in registered(partial(target.run, "look up index"), target.zoid, target.relation):
         if entry.name == name and name.startswith(PREFIX):
             return entry
-    raise BuildError(_("${name} is no index made on advice for this catalog", {"name": repr(name)}))
+    raise BuildError(_("${name} is not an index created from advice for this catalog", {"name": repr(name)}))
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
         with target.working(purpose) as connection:
             [(free,)] = connection.execute(TRY_LOCK, (locks.ADVISED_INDEX, index)).fetchall()
             if not free:
-                raise BusyError(_("${index} is being built or dropped already", {"index": index}))
+                raise BusyError(_("${index} is already being built or dropped", {"index": index}))
             yield connection
     except BusyError:
         raise
@@ -212,7 +212,7 @@ def tidy_up(target: IndexTarget, name: str, message: str) -> None:
                 drop_index(connection, target.index(name))
     except BuildError as error:
         # The page shows the index as interrupted, with a button to repair it.
-        logger.warning("%s could not be tidied up: %s", target.index(name), error)
+        logger.warning("%s: cleaning up failed: %s", target.index(name), error)
 
 
 def drop_index(connection: Connection[Any], index: str) -> None:

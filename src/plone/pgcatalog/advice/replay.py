@@ -71,7 +71,7 @@ def statement_of(
     For a page, *page* is the recorded one; by default it is the page of *query*.  Raises ReplayError if no statement is run.
     """
     if query.is_empty:
-        raise ReplayError(_("the query cannot find anything, so PostgreSQL is not asked"))
+        raise ReplayError(_("the query matches nothing, so it is not sent to PostgreSQL"))
     view = catalog.view()
     statement: Statement | None
     if operation == "count":

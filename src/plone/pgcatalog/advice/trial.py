@@ -45,7 +45,7 @@ class Trial:
     def method(self) -> str:
         """The method of measuring, as text."""
         number = {"rows": f"{self.rows:,}"}
-        return _("index on a copy of ${rows} rows, by running the queries; the copy was rolled back", number)
+        return _("queries run with the index on a copy of ${rows} rows, which was rolled back", number)
 
     def copy(
         self,

@@ -96,7 +96,7 @@ class LiveSearch(AjaxSearch):
             told = _("Showing results for ${text}", {"text": self.corrected})
             answer["corrected"] = self._link(self.corrected, told)
         if also := self._also.value():
-            label = translate(_("Also about this"), context=self.request)
+            label = translate(_("Related results"), context=self.request)
             answer["also"] = {"label": label, "pages": self._as_json(also)}
         answer["words"] = [
             self._link(text, _("Search for ${text}", {"text": text})) for text in self._completions(answer["total"])

@@ -35,7 +35,7 @@ class Configlet(RegistryConfigletPanel):
     def schema(self) -> Any:
         # Plone's list contains only panels that the user may use; both reading and writing start here.
         if self.configlet is None:
-            raise Unauthorized(f"you may not use the control panel {self.configlet_id!r}")
+            raise Unauthorized(f"no permission for the control panel {self.configlet_id!r}")
         return self.fields
 
 

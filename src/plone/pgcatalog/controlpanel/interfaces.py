@@ -52,7 +52,7 @@ def line(setting: Setting[str], title: str, description: str = "", **options: An
 def is_empty_or_url(text: str) -> bool:
     """Raise Invalid unless *text* is empty or the URL of an embedder; return True."""
     if text and not is_url(text):
-        raise Invalid(translated(_("That is no address that begins with http:// or https://."), getRequest()))
+        raise Invalid(translated(_("Please enter a URL that begins with http:// or https://."), getRequest()))
     return True
 
 
@@ -122,10 +122,10 @@ class IPGCatalogSettings(Interface):
     )
     text_of_files = field(
         settings.text_of_files,
-        _("Find what stands in files"),
+        _("Index the text of files"),
         _(
-            "The words of PDF, Office and OpenDocument files are found a few seconds after they were saved. Needs the extra"
-            " plone.pgcatalog[files]; pgcatalog files --backfill does the files that are there already."
+            "Searches find the words of PDF, Office and OpenDocument files a few seconds after they were saved. Needs"
+            " the extra plone.pgcatalog[files]. For existing files, run pgcatalog files --backfill."
         ),
     )
 
@@ -133,33 +133,37 @@ class IPGCatalogSettings(Interface):
         settings.embedder_url,
         _("Embedder: URL"),
         _(
-            "The base of an API like OpenAI's that makes vectors of texts, such as http://127.0.0.1:8000/v1: pages are then"
-            " found by meaning, too. Texts of pages are sent there. Empty: nothing is sent, no page is found by meaning."
-            " Needs the extra plone.pgcatalog[meaning], and pgvector on the server."
+            "Base URL of an OpenAI-compatible API that computes vectors of texts, such as http://127.0.0.1:8000/v1."
+            " The texts of pages are sent to it, so that pages can be found by meaning, too. If empty, nothing is sent"
+            " and pages are found by words only. Needs the extra plone.pgcatalog[meaning], and pgvector on the"
+            " database server."
         ),
         constraint=is_empty_or_url,
     )
     embedder_model = line(
         settings.embedder_model,
         _("Embedder: model"),
-        _("The model's name; {kind} in it stands for query or passage. Another model: all pages are embedded anew."),
+        _(
+            "Name of the model; {kind} in it stands for query or passage. After a change, the vectors of all pages are"
+            " computed again."
+        ),
     )
     embedder_question_prefix = line(
         settings.embedder_question_prefix,
         _("Embedder: prefix of questions"),
-        _("What stands in front of a question, as the model wants it."),
+        _("Text put before each question; the documentation of the model names it."),
     )
     embedder_passage_prefix = line(
         settings.embedder_passage_prefix,
         _("Embedder: prefix of pages"),
-        _("What stands in front of a part of a page. Another one: all pages are embedded anew."),
+        _("Text put before each part of a page. After a change, the vectors of all pages are computed again."),
     )
     meaning_of_private = field(
         settings.meaning_of_private,
         _("Send pages that are not public to the embedder"),
         _(
-            "If not, they are found by words only, and the vectors that are there go. Switched on again, all of them are"
-            " sent."
+            "If disabled, these pages are found by words only, and their vectors are deleted. If enabled again, all"
+            " of them are sent again."
         ),
     )
 
@@ -173,7 +177,7 @@ class IPGCatalogSearchSettings(Interface):
         _("Weight of words in titles, relative to the three weights below."),
     )
     weight_description = field(settings.weight_description, _("Words in descriptions"))
-    weight_keywords = field(settings.weight_keywords, _("Words in keywords"))
+    weight_keywords = field(settings.weight_keywords, _("Words in tags"))
     weight_body = field(settings.weight_body, _("Words anywhere else"))
     type_boosts = lines(
         settings.type_boosts,
@@ -196,49 +200,49 @@ class IPGCatalogSearchSettings(Interface):
         settings.synonyms,
         _("Synonyms"),
         _(
-            "Words that find each other, one group per line: car, automobile, motor vehicle. For one direction only:"
-            " tv => television."
+            "Words with the same meaning, one group per line: car, automobile, motor vehicle. A search for one of"
+            " them finds all. For one direction only: tv => television."
         ),
     )
     stop_words = lines(
         settings.stop_words,
         _("Stop words"),
         _(
-            "Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of. On"
-            " search pages a language of the site without a line has the list below the form; en: without words turns it"
-            " off."
+            "Words of a search that are optional if a page has the other words, one language per line: en: the, a,"
+            " of. On search pages, the list below the form applies to languages of the site without a line; en:"
+            " without words turns it off."
         ),
     )
     search_by_meaning = field(
         settings.search_by_meaning,
         _("Search by meaning"),
         _(
-            "What visitors search for also finds pages that say it in other words. Needs an embedder, which the control"
-            " panel of the catalog names."
+            "Searches also find pages with the same meaning in other words. Needs an embedder, which is set in the"
+            " control panel PostgreSQL Catalog."
         ),
     )
     meaning_threshold = field(
         settings.meaning_threshold,
-        _("Least similarity"),
+        _("Minimum similarity"),
         _(
-            "From which similarity on, 0 to 1, a page without the words of a search is found by its meaning. 0 is the"
-            " similarity that was measured for the model."
+            "Similarity, from 0 to 1, from which a page without the words of a search is found by its meaning. 0"
+            " stands for the value measured for the model."
         ),
     )
     related_pages = field(
         settings.related_pages,
         _("Similar pages"),
         _(
-            "How many pages with a similar text Classic UI shows below a page, of those that the visitor may view. 0 shows"
-            " none."
+            "Maximum number of pages with a similar text that Classic UI shows below a page. Pages that the visitor"
+            " may not view are left out. 0 turns this off."
         ),
     )
     record_searches = field(
         settings.record_searches,
         _("Count searches"),
         _(
-            "The words that visitors search for without having logged in are counted for four weeks. Search Tuning in"
-            " Classic UI shows them. Who has searched is not recorded."
+            "Count the words that anonymous visitors search for, for four weeks, and show them in Search Tuning in"
+            " Classic UI. The visitors are not recorded."
         ),
     )
 
@@ -249,14 +253,14 @@ class IPGCatalogSearchPageSettings(Interface):
     search_page = field(
         settings.search_page,
         _("Search page with facets"),
-        _("The search page of Classic UI has facets, snippets and corrections. Without, it is Plone's own."),
+        _("Replace Plone's search page in Classic UI by one with facets, snippets and corrections."),
     )
     search_facets = field(
         settings.search_facets,
         _("Facets"),
         _(
-            "Indexes by which visitors can narrow a search in Classic UI, in this order. Date indexes are offered by year"
-            " and month, path by the folders at the top of the site. In Volto, each search block has its own facets."
+            "Indexes by which visitors can filter a search in Classic UI, in this order. Date indexes are grouped by"
+            " year and month, path by the top folders of the site. In Volto, each search block has its own facets."
         ),
         value_type=schema.Choice(vocabulary="plone.pgcatalog.Facets"),
     )

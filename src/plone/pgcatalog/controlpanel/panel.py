@@ -66,8 +66,8 @@ class SettingsForm(PanelForm):
     id = "PGCatalogSettings"
     label = _("PostgreSQL Catalog")
     description = _(
-        "How searches work, and which of them are recorded. If set, the environment variables PGCATALOG_SLOW_QUERY_MS and"
-        " PGCATALOG_RESULT_CACHE_MB override the slow query threshold and the result cache."
+        "Settings of searches and of the log of slow queries. If set, the environment variables"
+        " PGCATALOG_SLOW_QUERY_MS and PGCATALOG_RESULT_CACHE_MB override the slow query threshold and the result cache."
     )
     schema = IPGCatalogSettings
 
@@ -89,7 +89,7 @@ class SettingsPanel(ControlPanelFormWrapper):
         check(self.request)
         tool = self.context.portal_catalog
         if not getSecurityManager().checkPermission(manage_zcatalog_entries, tool):
-            raise Unauthorized("you may not fill the catalog")
+            raise Unauthorized("no permission to fill the catalog")
         try:
             jobs.start(tool, "rebuild", rebuild)
             message, kind = _("The catalog is being filled."), "info"
@@ -119,7 +119,7 @@ class SearchPageForm(PanelForm):
 
     id = "PGCatalogSearchPageSettings"
     label = _("Search Page")
-    description = _("The page that shows search results in Classic UI.")
+    description = _("Settings of the search page of Classic UI.")
     schema = IPGCatalogSearchPageSettings
 
 
@@ -132,7 +132,7 @@ class SearchPagePanel(ControlPanelFormWrapper):
 PARTS = {
     "title": (_("Title"), "bg-primary"),
     "description": (_("Description"), "bg-success"),
-    "keywords": (_("Keywords"), "bg-warning"),
+    "keywords": (_("Tags"), "bg-warning"),
     "body": (_("Text"), "bg-secondary"),
 }
 #: Smallest share, in percent, that is shown.
@@ -146,7 +146,9 @@ class SearchForm(PanelForm):
 
     id = "PGCatalogSearchSettings"
     label = _("Search Tuning")
-    description = _("What searches find first, and what else they find. Changes take effect immediately.")
+    description = _(
+        "Settings of the order of results, of synonyms, and of search by meaning. Changes take effect immediately."
+    )
     schema = IPGCatalogSearchSettings
     #: The first field is the box above the form.
     enable_autofocus = False

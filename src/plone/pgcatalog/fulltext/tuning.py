@@ -151,7 +151,7 @@ def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
             continue
         try:
             if storable_text(line) != line:
-                raise LineError(_("it has characters that no text can have"))
+                raise LineError(_("it contains invalid characters"))
             yield READERS[name](line.strip()), None
         except LineError as error:
             yield None, _("Line ${number}: ${problem}", {"number": str(number), "problem": error.message})
@@ -176,7 +176,7 @@ def _tuning(*texts: str) -> Tuning | None:
         lines = list(read_lines(name, text))
         for _value, problem in lines:
             if problem is not None:
-                logger.warning("Setting %s: %s; it is left out", name, english(problem))
+                logger.warning("Setting %s: %s; the line is ignored", name, english(problem))
         values.append(tuple(value for value, problem in lines if problem is None))
     types, pins, synonyms, stop_words = values
     tuning = Tuning(types, pins, synonyms, stop_words)

@@ -66,9 +66,9 @@ SWAPS = 5
 #: Phase -> its description for users.
 PHASES = {
     "walk": _("Visiting the content"),
-    "rest": _("Visiting what else is catalogued"),
-    "index": _("Making the SQL indexes"),
-    "replay": _("Following changes made meanwhile"),
+    "rest": _("Visiting other catalogued objects"),
+    "index": _("Creating the SQL indexes"),
+    "replay": _("Applying changes made meanwhile"),
     "done": _("Done"),
 }
 
@@ -120,7 +120,7 @@ class Rebuild:
                     yield from self._steps()
                     return
                 except StartOver as reason:
-                    logger.info("the rebuild starts over: %s", reason)
+                    logger.info("the rebuild starts again: %s", reason)
                     self._abandon()
         finally:
             self._unlock()
@@ -185,7 +185,7 @@ class Rebuild:
             count_words(self.connection, self.zoid)
         except psycopg.Error as error:
             # The rebuild is done; a search will start the count again.
-            logger.warning("the words of the new relation are not counted yet: %s", error)
+            logger.warning("counting the words of the new relation failed: %s", error)
 
     def _put_jobs(self) -> None:
         """Put the jobs that the new rows need: no commit has put jobs for rows that were made beside the live ones."""
@@ -193,7 +193,7 @@ class Rebuild:
             put_needed(self.connection, self.zoid)
         except psycopg.Error as error:
             # The rebuild is done; the next worker puts the jobs when it starts.
-            logger.warning("jobs for texts and vectors are not put yet: %s", error)
+            logger.warning("queueing jobs for texts and vectors failed: %s", error)
 
     def _begin(self) -> RebuildTarget:
         site = aq_parent(aq_inner(self.catalog))

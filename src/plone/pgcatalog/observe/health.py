@@ -166,7 +166,7 @@ def slow_queries(catalog: dict[str, Any]) -> str:
         {
             "number": str(catalog["slow_queries"]),
             "long": str(catalog["long_queries"]),
-            "usual": _("what is usual is not known yet") if usual is None else _("usually ${n}", {"n": str(usual)}),
+            "usual": _("the usual number is not known yet") if usual is None else _("usually ${n}", {"n": str(usual)}),
         },
     )
 
@@ -183,22 +183,22 @@ def attention(figures: dict[str, Any]) -> list[str]:
     if missing := figures.get("missing"):
         sentences.append(
             _(
-                "missing or disabled in the database: ${names}; restart Zope to recreate it",
+                "missing or disabled in the database: ${names}; restart Zope to recreate them",
                 {"names": ", ".join(missing)},
             )
         )
     sentences += [of_fault(fault) for fault in figures.get("faults", ())]
     sentences += [
         _(
-            "${site}: the catalog has no table, as after the site was copied, imported or restored in part;"
-            " pgcatalog rebuild fills it",
+            "${site}: the catalog has no table, for example because the site was copied, imported or partially"
+            " restored; run pgcatalog rebuild to fill it",
             {"site": tool["site"]},
         )
         for tool in figures.get("without_table", ())
     ]
     sentences += [
         _(
-            "${site}: upgrade steps wait: ${steps}; Site Setup, Add-ons, runs them",
+            "${site}: upgrade steps are pending: ${steps}; run them in Site Setup, Add-ons",
             {"site": waiting["site"], "steps": ", ".join(f"“{title}”" for title in waiting["steps"])},
         )
         for waiting in figures.get("upgrades", ())
@@ -209,17 +209,17 @@ def attention(figures: dict[str, Any]) -> list[str]:
         if catalog["unfilled"] and not (rebuild and rebuild["running"]):
             sentences.append(
                 _(
-                    "${site}: the catalog has only what was saved since the site was copied, imported or restored in part;"
-                    " pgcatalog rebuild fills it",
+                    "${site}: the catalog contains only objects saved since the site was copied, imported or"
+                    " partially restored; run pgcatalog rebuild to fill it",
                     site,
                 )
             )
         if rebuild is not None and not rebuild["running"]:
-            sentences.append(_("${site}: a rebuild was interrupted; pgcatalog rebuild resumes it", site))
+            sentences.append(_("${site}: a rebuild was interrupted; run pgcatalog rebuild to resume it", site))
         invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]
         sentences += [
             _(
-                "${site}: the index ${index} was not built to its end; REINDEX INDEX CONCURRENTLY ${index} builds it",
+                "${site}: the index ${index} is invalid; run REINDEX INDEX CONCURRENTLY ${index}",
                 site | {"index": index},
             )
             for index in invalid
@@ -232,7 +232,8 @@ def attention(figures: dict[str, Any]) -> list[str]:
             relation = {"relation": catalog["relation"]}
             sentences.append(
                 _(
-                    "${site}: the planner has no statistics of ${relation}; pgcatalog vacuum ZOPE_CONF makes them",
+                    "${site}: the planner has no statistics for ${relation}; run pgcatalog vacuum ZOPE_CONF to create"
+                    " them",
                     site | relation,
                 )
             )
@@ -240,33 +241,38 @@ def attention(figures: dict[str, Any]) -> list[str]:
             embedder = {"url": catalog["settings"]["embedder_url"], "reason": catalog["embedder_fault"]}
             sentences.append(
                 _(
-                    "${site}: the embedder at ${url} gives no vectors, so words answer alone: ${reason};"
-                    " start it, or clear its URL in the control panel PostgreSQL Catalog",
+                    "${site}: the embedder at ${url} returns no vectors, so searches use words only: ${reason}; start"
+                    " it, or clear its URL in the control panel PostgreSQL Catalog",
                     site | embedder,
                 )
             )
         if catalog.get("rows_without_idx"):
             number = {"number": str(catalog["rows_without_idx"])}
-            sentences.append(_("${site}: ${number} rows have no metadata; see pgcatalog verify", site | number))
+            sentences.append(
+                _("${site}: ${number} rows have no metadata; run pgcatalog verify to list them", site | number)
+            )
         if catalog.get("different_counts"):
             number = {"number": str(catalog["different_counts"])}
             sentences.append(
                 _(
-                    "${site}: ${number} counts of values are not what rows say; pgcatalog vacuum mends them",
+                    "${site}: ${number} counts of values differ from the rows; run pgcatalog vacuum to repair them",
                     site | number,
                 )
             )
         if is_unusual(catalog):
             sentences.append(
                 _(
-                    "${site}: ${slow}; pgcatalog slow --since 24h, and the tab Slow Queries, say why",
+                    "${site}: ${slow}; run pgcatalog slow --since 24h, or open the tab Slow Queries, to see the causes",
                     site | {"slow": slow_queries(catalog)},
                 )
             )
         sentences += of_jobs(catalog, site)
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
         sentences += [
-            _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
+            _(
+                "${site}: the last ${job} failed; see the tab Advanced for the reason",
+                site | {"job": JOBS.get(job, job)},
+            )
             for job in failed
         ]
     sentences += standby_attention(figures.get("standby"))
@@ -276,22 +282,23 @@ def attention(figures: dict[str, Any]) -> list[str]:
         age = timedelta(seconds=round(oldest["seconds"]))
         sentences.append(
             _(
-                "the transaction of process ${pid} is ${age} old, and keeps VACUUM from its work",
+                "the transaction of process ${pid} is ${age} old and blocks VACUUM; run SELECT"
+                " pg_terminate_backend(${pid}) to end it",
                 {"pid": str(oldest["pid"]), "age": str(age)},
             )
         )
     if figures.get("stale_objects"):
         sentences.append(
             _(
-                "${number} objects have an idx and no row; pgcatalog vacuum clears it",
+                "${number} objects have an idx but no row; run pgcatalog vacuum to clear it",
                 {"number": str(figures["stale_objects"])},
             )
         )
     if references := figures.get("lost_references"):
         sentences.append(
             _(
-                "${number} references lead to objects that are gone, such as ${examples};"
-                " run pgcatalog verify ZOPE_CONF, which names their paths",
+                "${number} references point to missing objects, such as ${examples}; run pgcatalog verify ZOPE_CONF"
+                " to list their paths",
                 {"number": str(references["number"]), "examples": ", ".join(references["examples"])},
             )
         )
@@ -301,17 +308,17 @@ def attention(figures: dict[str, Any]) -> list[str]:
 def of_fault(fault: dict[str, str]) -> str:
     """Return the sentence about a *fault* of a shared part that a restart of Zope alone does not repair."""
     if fault["state"] == "invalid":
-        return _("the index ${name} was not built to its end; ${line} builds it", fault)
+        return _("the index ${name} is invalid; run ${line}", fault)
     if fault["kind"] == TRIGRAMS:
-        return _("the index ${name} is missing; ${line} builds it", fault)
-    return _("${name} is missing; ${line} and a restart of Zope recreate the table, empty", fault)
+        return _("the index ${name} is missing; run ${line} to create it", fault)
+    return _("${name} is missing; run ${line} and restart Zope, which recreates the table, empty", fault)
 
 
 def of_part(part: dict[str, str], relation: str, site: dict[str, str]) -> str:
     """Return the sentence about a *part* that the *relation* of a catalog has lost."""
     is_full = part["kind"] == "chunks" or part["name"].startswith(relation)
     name = part["name"] if is_full else f"{relation}.{part['name']}"
-    return _("${site}: ${name} is missing or disabled; ${line}", site | {"name": name, "line": part["line"]})
+    return _("${site}: ${name} is missing or disabled; run ${line}", site | {"name": name, "line": part["line"]})
 
 
 def of_blocker(blocker: dict[str, Any]) -> str:
@@ -321,8 +328,9 @@ def of_blocker(blocker: dict[str, Any]) -> str:
         name: str(blocker[name]) or "–" for name in ("pid", "user", "application_name", "state", "query", "waiting")
     }
     return _(
-        "the session ${pid} (${user}, ${application_name}, ${state}) has kept ${waiting} others waiting for ${wait_seconds},"
-        " its transaction is ${seconds} old, its last statement: ${query}; SELECT pg_terminate_backend(${pid}) ends it",
+        "the session ${pid} (${user}, ${application_name}, ${state}) has blocked ${waiting} other sessions for"
+        " ${wait_seconds}, its transaction is ${seconds} old, its last statement: ${query}; run SELECT"
+        " pg_terminate_backend(${pid}) to end it",
         texts | ages,
     )
 
@@ -369,13 +377,13 @@ def of_needed(kind: str, number: int, site: dict[str, str]) -> str:
     values = site | {"number": str(number)}
     if kind == "embed":
         return _(
-            "${site}: ${number} pages have no vectors and wait for none;"
-            " pgcatalog meaning ZOPE_CONF --site ${site} --backfill has them made",
+            "${site}: ${number} pages have neither vectors nor a queued job; run pgcatalog meaning ZOPE_CONF --site"
+            " ${site} --backfill",
             values,
         )
     return _(
-        "${site}: ${number} files have no text and wait for none;"
-        " pgcatalog files ZOPE_CONF --site ${site} --backfill has them read",
+        "${site}: ${number} files have neither a text nor a queued job; run pgcatalog files ZOPE_CONF --site ${site}"
+        " --backfill",
         values,
     )
 
@@ -385,18 +393,19 @@ def of_neglected(kind: str, number: int, work: dict[str, Any], site: dict[str, s
     values = site | {"number": str(number), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
     if kind != "embed":
         return _(
-            "${site}: ${number} files wait for their text, one of them for ${age}, and no worker takes it;"
-            " begin pgcatalog work, or a Zope with the extra plone.pgcatalog[files]",
+            "${site}: ${number} files wait for text extraction, the oldest for ${age}, and no worker processes them;"
+            " start pgcatalog work, or a Zope with the extra plone.pgcatalog[files]",
             values,
         )
     if work["last_reason"]:
         return _(
-            "${site}: ${number} pages wait for their vectors, for ${age}: ${reason}",
+            "${site}: ${number} pages wait for vectors, the oldest for ${age}: ${reason}; check the embedder and its"
+            " settings",
             values | {"reason": work["last_reason"]},
         )
     return _(
-        "${site}: ${number} pages wait for their vectors, one of them for ${age}, and no worker takes it;"
-        " begin pgcatalog work, or a Zope with the extra plone.pgcatalog[meaning]",
+        "${site}: ${number} pages wait for vectors, the oldest for ${age}, and no worker processes them; start"
+        " pgcatalog work, or a Zope with the extra plone.pgcatalog[meaning]",
         values,
     )
 
@@ -407,10 +416,21 @@ def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_
         return []
     lag = standby["lag_seconds"]
     if lag is None:
-        return [_("this standby does not follow its primary, and nobody knows since when")]
+        return [
+            _(
+                "this standby is not connected to its primary, and the age of its data is unknown; check"
+                " primary_conninfo and the server log"
+            )
+        ]
     if lag <= limit:
         return []
     age = {"age": str(timedelta(seconds=round(lag)))}
     if standby["streaming"]:
-        return [_("this standby is behind its primary, by up to ${age}", age)]
-    return [_("this standby does not follow its primary; the last change that it has is ${age} old", age)]
+        return [_("this standby is up to ${age} behind its primary; check its load and the network", age)]
+    return [
+        _(
+            "this standby is not connected to its primary, and its last change is ${age} old; check"
+            " primary_conninfo and the server log",
+            age,
+        )
+    ]

@@ -54,7 +54,7 @@ def end(connection: Connection[Any], catalog: int, name: str, lines: Iterable[st
         connection.execute(END, {"catalog": catalog, "name": name, "message": message, "failed": failed})
         connection.execute(locks.RELEASE)
     except psycopg.Error as error:
-        logger.error("%s has ended, which could not be noted: %s", name, error)
+        logger.error("recording the end of %s failed: %s", name, error)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
             session = stack.enter_context(connect_directly(dsn, name))
             connection = session if begin(session, catalog, name) else None
         except psycopg.Error as error:
-            logger.warning("%s is not told: %s", name, error)
+            logger.warning("the progress of %s is not recorded: %s", name, error)
         failure: BaseException | None = None
         try:
             yield lines
@@ -108,8 +108,8 @@ def compared(objects: int, different: int, left: int | None) -> str:
     if left is None:
         return _("${objects} objects compared, ${number} differences found.", numbers)
     if left:
-        return _("${objects} objects compared, ${number} differences mended, ${left} left.", numbers)
-    return _("${objects} objects compared, ${number} differences mended.", numbers)
+        return _("${objects} objects compared, ${number} differences repaired, ${left} left.", numbers)
+    return _("${objects} objects compared, ${number} differences repaired.", numbers)
 
 
 def vacuumed(tables: int, objects: int) -> str:

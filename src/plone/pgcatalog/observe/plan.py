@@ -120,7 +120,7 @@ def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
         figures = [f"{plan['Actual Rows']:,.0f} rows", *figures, f"{plan['Actual Total Time'] * times:.2f} ms"]
         figures += [f"{times:,.0f} times"] if times != 1 else []
         removed = sum(plan.get(key, 0) for key in REMOVED)
-        figures += [f"{removed * times:,.0f} rows read in vain"] if removed else []
+        figures += [f"{removed * times:,.0f} rows removed by filters"] if removed else []
     yield f"{indent}{name}: {', '.join(figures)}"
     for condition in CONDITIONS:
         if condition in plan:
@@ -145,15 +145,15 @@ def text(plan: Mapping[str, Any], server_ms: float | None) -> str:
 EMBED, COMPILE, WAITING, PLAN, UNKNOWN, TRANSFER = "embed", "compile", "waiting", "plan", "unknown", "transfer"
 PARTS = {
     EMBED: _("waiting for the embedder"),
-    COMPILE: _("making the SQL"),
+    COMPILE: _("compiling the SQL"),
     WAITING: _("waiting for the server"),
-    PLAN: _("PostgreSQL's work"),
-    UNKNOWN: _("PostgreSQL, or waiting for it"),
+    PLAN: _("execution in PostgreSQL"),
+    UNKNOWN: _("execution in PostgreSQL, or waiting for it"),
     TRANSFER: _("reading the rows"),
 }
 COLD = {
-    "process": _("the first of its process"),
-    "connection": _("the first of its kind on its connection"),
+    "process": _("the first in their process"),
+    "connection": _("the first of their kind on their connection"),
 }
 #: Share of cold queries in a group from which coldness counts as the cause.
 MOSTLY = 0.5
@@ -207,7 +207,7 @@ def reason(group: Group) -> str:
         return _("${share} of the time is ${part}: ${rows}.", share | {"rows": rows_text(told.plan)})
     if told.plan is not None and told.cause == WAITING:
         time = {"time": ms(told.plan.server_ms)}
-        return _("${share} of the time is ${part}: explained, it took ${time} ms there.", share | time)
+        return _("${share} of the time is ${part}: EXPLAIN took only ${time} ms.", share | time)
     return _("${share} of the time is ${part}.", share)
 
 
@@ -229,8 +229,8 @@ def deviation(group: Group, history: History, hours: int | None) -> str:
         return _("none")
     counts, times = now.count / before.count, now.p95_ms / before.p95_ms
     changes = [
-        (_("${factor} times the queries", {"factor": f"{counts:.1f}"}), counts),
-        (_("${factor} times the 95 %", {"factor": f"{times:.1f}"}), times),
+        (_("${factor} times as many queries", {"factor": f"{counts:.1f}"}), counts),
+        (_("${factor} times the 95th percentile", {"factor": f"{times:.1f}"}), times),
     ]
     return listed([text for text, change in changes if not 1 / DEVIATION < change < DEVIATION])
 

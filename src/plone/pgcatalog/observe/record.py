@@ -281,5 +281,5 @@ def load_expression(data: Mapping[str, Any]) -> Expression:
             return DictQuery(values)
         expression: Expression = LEAVES[name](**values)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise CodecError(f"no query object: {error}") from error
+        raise CodecError(f"not a query object: {error}") from error
     return expression

@@ -129,7 +129,7 @@ class Recorder:
                 self._keep_plans(connection, entries)
         except psycopg.Error as error:
             self.failed += len(entries)
-            logger.warning("%d slow queries could not be recorded: %s", len(entries), error)
+            logger.warning("recording %d slow queries failed: %s", len(entries), error)
         else:
             self.recorded += len(entries)
 

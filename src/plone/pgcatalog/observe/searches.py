@@ -100,7 +100,7 @@ class Recorder:
                     cursor.executemany(log_sql("count_search"), rows)
                 connection.execute(log_sql("prune_searches"), {"days": KEPT_DAYS, "words": KEPT_WORDS})
         except psycopg.Error as error:
-            logger.warning("%d searches could not be counted: %s", len(searches), error)
+            logger.warning("counting %d searches failed: %s", len(searches), error)
 
 
 recorders = PerDatabase(Recorder)

@@ -58,7 +58,7 @@ def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
     verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
     differences = list(verifier.differences())
     if repair:
-        verifier.mend(differences, lambda done: report(done, len(differences), _("Mending")))
+        verifier.mend(differences, lambda done: report(done, len(differences), _("Repairing")))
     lines = [str(difference) for difference in differences[:NAMED]]
     if len(differences) > NAMED:
         lines.append(_("… and ${number} more", {"number": f"{len(differences) - NAMED:,}"}))
@@ -73,7 +73,7 @@ def vacuum(tool: Any, report: Report) -> list[str]:
     with connect_directly(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
         report(0, 0, _("Dropping retired tables"))
         dropped = drop_retired(connection.cursor())
-        report(0, 0, _("Clearing what is left of objects that no catalog has"))
+        report(0, 0, _("Clearing leftovers of deleted objects"))
         cleared = clear_stale(connection)
         if state is not None:
             report(0, 0, "VACUUM ANALYZE")
@@ -115,7 +115,7 @@ class AdvancedPage(ManagePage):
             runner.abandon()
         finally:
             runner.close()
-        return _("What the interrupted rebuild had made is dropped.")
+        return _("The table of the interrupted rebuild is dropped.")
 
     def verify(self) -> str:
         jobs.start(self.context, "verify", verify)
@@ -123,25 +123,25 @@ class AdvancedPage(ManagePage):
 
     def repair(self) -> str:
         jobs.start(self.context, "verify", partial(verify, repair=True))
-        return _("The catalog is being compared with the content, and mended.")
+        return _("The catalog is being compared with the content, and repaired.")
 
     def vacuum(self) -> str:
         jobs.start(self.context, "vacuum", vacuum)
-        return _("What is left over is being cleared.")
+        return _("The catalog is being vacuumed.")
 
     def repeat_files(self) -> str:
         with errors_as(JobError), connect(writable_dsn_of(self.catalog.jar), "repeat files") as connection:
             count = repeat_failed(connection, self.catalog.zoid)
-        return _("${number} files are tried again.", mapping={"number": str(count)})
+        return _("${number} files are being processed again.", mapping={"number": str(count)})
 
     def embed_all(self) -> str:
         with errors_as(JobError), connect(writable_dsn_of(self.catalog.jar), "vectors") as connection:
             count = put_all(connection, self.catalog.zoid)
-        return _("${number} pages wait for their vectors now.", mapping={"number": str(count)})
+        return _("${number} pages were queued for vectors.", mapping={"number": str(count)})
 
     def stop(self) -> str:
         jobs.stop(self.catalog, self.field("stop"))
-        return _("It will stop soon.")
+        return _("The job will stop soon.")
 
     def clear_cache(self) -> str:
         result_cache().clear()

@@ -166,7 +166,7 @@ class IndexAdvicePage(ManagePage):
 
     def _remark(self, index: IndexStatistics, better: str) -> str:
         if not index.is_valid:
-            return _("invalid: never built to its end")
+            return _("invalid: its build was interrupted")
         if better:
             return _("duplicate of ${index}", mapping={"index": better})
         return "" if index.scans or index.is_unique else _("not used yet")

@@ -132,7 +132,7 @@ class SlowQueriesPage(ManagePage):
 
     def explain(self) -> None:
         if self.example is None:
-            self.problem = _("This query is not in the log any more.")
+            self.problem = _("This query is no longer in the log.")
             return
         try:
             self.now = explain_example(self.catalog, self.example)
