@@ -281,7 +281,7 @@ def test_an_unknown_type_is_refused(catalog: Any) -> None:
         (
             [FieldIndex(name) for name in ("sort_on", "where", "b_limit")],
             UnsupportedNames,
-            r"nothing has been changed\..*'sort_on'.*'where'",
+            r"the site was not changed\..*'sort_on'.*'where'",
         ),
     ],
     ids=["an unknown type", "names"],

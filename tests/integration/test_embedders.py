@@ -65,12 +65,12 @@ SHAPES = [
 
 #: What an embedder answers, and what is said of it.
 HOSTILE = [
-    (status(401), "answers 401"),
-    (status(404), "answers 404"),
-    (status(429, Retry_After="7"), "answers 429"),
-    (status(429, Retry_After="Wed, 21 Oct 2026 07:28:00 GMT"), "answers 429"),
-    (status(429, Retry_After="nan"), "answers 429"),
-    (status(503), "answers 503"),
+    (status(401), "returns 401"),
+    (status(404), "returns 404"),
+    (status(429, Retry_After="7"), "returns 429"),
+    (status(429, Retry_After="Wed, 21 Oct 2026 07:28:00 GMT"), "returns 429"),
+    (status(429, Retry_After="nan"), "returns 429"),
+    (status(503), "returns 503"),
     (status(302, Location="http://127.0.0.1:1/"), "a redirect, which is not followed"),
     (embedding("[NaN, 1]"), "NaN"),
     (embedding("[Infinity, 1]"), "NaN"),
@@ -79,18 +79,18 @@ HOSTILE = [
     (embedding("[]"), "no vector"),
     (embedding("null"), "no vector"),
     (embedding('"AAAA"'), "no vector"),
-    (embedding('["1", 2]'), "no number"),
-    (embedding("[true, 2]"), "no number"),
+    (embedding('["1", 2]'), "not a number"),
+    (embedding("[true, 2]"), "not a number"),
     (embedding(str([1] * 20_000)), "no vector"),
-    (lambda request: (200, {}, b"<html>"), "no JSON"),
-    (lambda request: (200, {}, b"[" * 100_000), "no JSON"),
-    (lambda request: (200, {}, b"[]"), "has not the vectors"),
-    (lambda request: (200, {}, b'{"data": []}'), "has not the vectors"),
+    (lambda request: (200, {}, b"<html>"), "not JSON"),
+    (lambda request: (200, {}, b"[" * 100_000), "not JSON"),
+    (lambda request: (200, {}, b"[]"), "does not contain"),
+    (lambda request: (200, {}, b'{"data": []}'), "does not contain"),
     (lambda request: (200, {}, json.dumps({"data": [{"index": 5, "embedding": [1]}]}).encode()), "no vector"),
-    *((index(wrong), "no number") for wrong in ("{}", "[]", '"0"', "null", "0.5", "[0]", "1e400", "NaN")),
+    *((index(wrong), "not a number") for wrong in ("{}", "[]", '"0"', "null", "0.5", "[0]", "1e400", "NaN")),
     (index("1"), "no vector"),
-    (index("1" * 5000), "no JSON"),
-    *((lambda request, text=text: (200, {}, text), "has not the vectors|no JSON") for text in SHAPES),
+    (index("1" * 5000), "not JSON"),
+    *((lambda request, text=text: (200, {}, text), "does not contain|not JSON") for text in SHAPES),
     (lambda request: (200, {}, b" " * 2_000_000), "too long"),
     (lambda request: (200, {"Content-Length": "100", "Connection": "close"}, b"{}"), "RemoteProtocolError"),
 ]
@@ -311,7 +311,7 @@ def test_a_text_that_an_embedder_fails_at_is_given_up_and_tried_again_when_someb
         transaction.commit()
         work(site)
         assert [(attempts, failed, reason[:22]) for _, attempts, failed, reason in queued(dsn)] == [
-            (queue.MOST_ATTEMPTS, True, "the embedder answers 5")
+            (queue.MOST_ATTEMPTS, True, "the embedder returns 5")
         ]
         assert (bool(chunks(site, page)), chunks(site, bad)) == (True, [])
         answers.answer = vectors
@@ -333,7 +333,7 @@ def test_one_that_is_refused_fails_for_good_and_the_others_have_vectors(site: An
         page = create(portal, "Document", "page", title="Annual leave")
         transaction.commit()
         work(site)
-    assert [(failed, reason[:23]) for _, _, failed, reason in queued(dsn)] == [(True, "the embedder answers 40")]
+    assert [(failed, reason[:23]) for _, _, failed, reason in queued(dsn)] == [(True, "the embedder returns 40")]
     assert chunks(site, page)
     assert answering(portal).is_complete
 
@@ -367,7 +367,7 @@ def test_a_database_without_pgvector_says_so_and_has_vectors_later(site: Any, ki
         connection.execute("CREATE EXTENSION vector SCHEMA ext")
     with (
         connect(f"{dsn} user=plain_user", "test") as connection,
-        pytest.raises(table.PgvectorMissing, match="may not use"),
+        pytest.raises(table.PgvectorMissing, match="no USAGE privilege"),
     ):
         table.schema_of_pgvector(connection)
     with serving() as answers:

@@ -95,8 +95,8 @@ def test_nothing_found_is_nothing(shared_portal: Any) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({"path": "/plone", "b_size": 5}, "no b_size"),
-        ({"path": "/plone", "sort_on": "getId", "sort_limit": 5}, "no b_size"),
+        ({"path": "/plone", "b_size": 5}, "does not support b_size"),
+        ({"path": "/plone", "sort_on": "getId", "sort_limit": 5}, "does not support b_size"),
         ({"path": "/plone", "sort_on": "getObjPositionInParent"}, "cannot be sorted by getObjPositionInParent"),
     ],
 )

@@ -395,7 +395,7 @@ def test_no_more_rows_are_counted_than_the_limit_says(portal: Any) -> None:
 
 
 def test_a_negative_limit_is_an_error(portal: Any) -> None:
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="not be negative"):
         portal.portal_catalog.unrestrictedSearchResults().count_up_to(-1)
 
 

@@ -273,7 +273,7 @@ def test_a_broken_recurrence_rule_leaves_the_start(site: Any, caplog: pytest.Log
     assert found(site.portal_catalog, odd_start=start) == ["/plone/page"]
     assert found(site.portal_catalog, portal_type="Document", sort_on="odd_start") == ["/plone/page"]
     (line,) = warnings(caplog)
-    assert line.startswith("/plone/page: odd_start: the recurrence rule is broken")
+    assert line.startswith("/plone/page: odd_start: the recurrence rule is invalid")
 
 
 def test_many_and_long_keywords(portal: Any) -> None:

@@ -88,16 +88,16 @@ def test_one_statement_and_no_object(shared_portal: Any) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({"zoid": "x"}, "a zoid is a whole number, not 'x'"),
-        ({"zoid": True}, "a zoid is a whole number, not True"),
-        ({"zoid": 1.0}, "a zoid is a whole number"),
-        ({"zoid": None}, "a zoid is a whole number"),
-        ({"zoid": {"query": [1]}}, "a zoid is a whole number"),
-        ({"zoid": "9" * 5000}, "a zoid is a whole number"),
-        ({"zoid": [b"\0" * 8]}, "a zoid is a whole number"),
-        ({"oid": 1}, "an oid is 8 bytes"),
-        ({"oid": b"\0"}, "an oid is 8 bytes"),
-        ({"oid": "\0" * 8}, "an oid is 8 bytes"),
+        ({"zoid": "x"}, "a zoid must be an integer, not 'x'"),
+        ({"zoid": True}, "a zoid must be an integer, not True"),
+        ({"zoid": 1.0}, "a zoid must be an integer"),
+        ({"zoid": None}, "a zoid must be an integer"),
+        ({"zoid": {"query": [1]}}, "a zoid must be an integer"),
+        ({"zoid": "9" * 5000}, "a zoid must be an integer"),
+        ({"zoid": [b"\0" * 8]}, "a zoid must be an integer"),
+        ({"oid": 1}, "an oid must be 8 bytes"),
+        ({"oid": b"\0"}, "an oid must be 8 bytes"),
+        ({"oid": "\0" * 8}, "an oid must be 8 bytes"),
     ],
 )
 def test_what_is_no_oid_is_an_error(shared_portal: Any, query: Any, message: str) -> None:

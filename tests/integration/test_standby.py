@@ -149,7 +149,7 @@ def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:
             second.promote()
             write(dsn, 2)
             first.stop()
-            with pytest.raises(EmbeddedPostgresError, match="no standby"):
+            with pytest.raises(EmbeddedPostgresError, match="not a standby"):
                 second.standby(places[0]).start()
             shutil.rmtree(places[0])
             with second.standby(places[0]) as third:

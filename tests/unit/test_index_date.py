@@ -97,7 +97,7 @@ def test_value(value: Any, expected: datetime) -> None:
 def test_what_is_no_date_is_reported(value: Any) -> None:
     reports: list[str] = []
     assert dates.extract(SimpleNamespace(x=value), reports.append) is None
-    assert reports == [f"a value of type {type(value).__name__} is no date and is left out"]
+    assert reports == [f"a value of type {type(value).__name__} is not a date and is ignored"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_what_is_no_date_is_an_open_end(value: Any) -> None:
     reports: list[str] = []
     values = effective.extract(SimpleNamespace(since=HOUR, until=value), reports.append)
     assert values == (60, ALWAYS_UNTIL)
-    assert reports == ["until is no date or too far away and counts as an open end"]
+    assert reports == ["until is not a date or out of range, and counts as an open end"]
 
 
 def test_an_error_of_the_object_propagates() -> None:
@@ -287,14 +287,14 @@ def test_a_broken_rule_is_reported(rule: Any) -> None:
     thing = SimpleNamespace(x=SPRING_NOON, recurrence=rule)
     assert start.extract(thing, reports.append) == (days(SPRING_NOON),)
     assert len(reports) == 1
-    assert reports[0].startswith("the recurrence rule is broken (")
+    assert reports[0].startswith("the recurrence rule is invalid (")
 
 
 @pytest.mark.parametrize("value", ["2020-01-01", 5, {}])
 def test_a_start_that_is_no_date_is_reported(value: Any) -> None:
     reports: list[str] = []
     assert start.extract(SimpleNamespace(x=value), reports.append) is None
-    assert reports == [f"a value of type {type(value).__name__} is no date and is left out"]
+    assert reports == [f"a value of type {type(value).__name__} is not a date and is ignored"]
 
 
 def test_a_far_occurrence_is_left_out() -> None:

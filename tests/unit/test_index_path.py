@@ -86,8 +86,8 @@ def test_broken_method() -> None:
 @pytest.mark.parametrize(
     ("path", "message", "value"),
     [
-        ("/a/\0b", "cannot hold", "/a/\ufffdb"),
-        ("/a/\udc80", "cannot hold", "/a/\ufffd"),
+        ("/a/\0b", "does not support", "/a/\ufffdb"),
+        ("/a/\udc80", "does not support", "/a/\ufffd"),
         ("/" + "ä" * MAX_BYTES, "too long", "/" + "ä" * (MAX_BYTES // 2 - 1)),
     ],
 )

@@ -86,12 +86,12 @@ def without_options(query: Any, indexes: Container[str]) -> dict[str, Any]:
     since the restriction would not replace it, and TypeError for a *query* without items.
     """
     if not hasattr(query, "items"):
-        raise TypeError(f"a search takes a query dict or a query object, not {query!r:.50}")
+        raise TypeError(f"a query must be a query dict or a query object, not {query!r:.50}")
     # Iterators are converted to lists here, because Plone reads the paths before the search does.
     query = with_lists(query, indexes)
     expression = expression_in(query)
     if expression is not None and (names := expression.names().intersection(RESTRICTIONS)):
-        raise QueryError(f"a restricted search sets {', '.join(sorted(names))} itself")
+        raise QueryError(f"the values of {', '.join(sorted(names))} are set by restricted searches")
     prefixes = tuple(f"{name}_" for name in RESTRICTIONS)
     return {k: v for k, v in query.items() if not str(k).startswith(prefixes)}
 

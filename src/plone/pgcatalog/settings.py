@@ -118,7 +118,7 @@ def number(variable: str, text: str | None, whole: bool = False) -> float | None
     if 0 <= value <= LARGEST and (value.is_integer() or not whole):
         return value
     logger.warning(
-        "%s=%r is not a %snumber from 0 to %.0f: it is ignored, and the default is used",
+        "%s=%r is not a %snumber from 0 to %.0f; the default is used",
         variable,
         text,
         "whole " if whole else "",

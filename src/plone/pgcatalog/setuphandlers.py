@@ -33,22 +33,22 @@ logger = logging.getLogger(__name__)
 
 ID = "portal_catalog"
 TOOLSET_STEP = "toolset"
-TRANSLATE = "Remove them, or register an IPGIndexTranslator for their type"
+TRANSLATE = "Remove them, or register an IPGIndexTranslator for their types"
 RENAME = "Remove them, or add them again under other names."
 OUR_CLASS = "plone.pgcatalog.catalog.PlonePGCatalogTool"
 PLONES_CLASS = "Products.CMFPlone.CatalogTool.CatalogTool"
 
 
 class UnsupportedStorage(RuntimeError):
-    """plone.pgcatalog needs a site whose storage is zodb-pgjsonb; nothing has been changed."""
+    """plone.pgcatalog needs the storage zodb-pgjsonb; the site was not changed."""
 
 
 class UnsupportedIndexes(CatalogError):
-    """plone.pgcatalog has no translator for some indexes of this site; nothing has been changed."""
+    """plone.pgcatalog does not support the types of some indexes of this site; the site was not changed."""
 
 
 class UnsupportedNames(CatalogError):
-    """Some indexes of this site have names that plone.pgcatalog cannot use; nothing has been changed."""
+    """Some indexes of this site have names that plone.pgcatalog does not support; the site was not changed."""
 
 
 @implementer(INonInstallable)
@@ -118,7 +118,7 @@ def upgrade_rows(setup_tool: Any) -> None:
             try:
                 jobs.start(tool, "rebuild", rebuild)
             except jobs.JobError as error:
-                logger.warning("the catalog is not rebuilt, begin it in the tab Advanced: %s", error)
+                logger.warning("the rebuild of the catalog did not start; start it in the tab Advanced: %s", error)
 
     transaction.get().addAfterCommitHook(begin)
 
@@ -133,7 +133,7 @@ def upgrade_table_settings(setup_tool: Any) -> None:
         with rebuild_connection(tool) as connection, connection.transaction(), connection.cursor() as cursor:
             renew_settings(cursor, state.relation)
     except LockNotAvailable as error:
-        logger.warning("%s keeps its settings for autovacuum until it is rebuilt: %s", state.relation, error)
+        logger.warning("the settings for autovacuum of %s are unchanged until a rebuild: %s", state.relation, error)
 
 
 def upgrade_counts(setup_tool: Any) -> None:

@@ -127,7 +127,7 @@ class RowTree(Tree):
         where = EVERYTHING
         for end, operator in ((low, ">="), (high, "<=")):
             if end is not None and not self._is_key(end):
-                raise TypeError(f"{end!r} is no key")
+                raise TypeError(f"{end!r} is not a key")
             if end is not None:
                 where &= Condition(f"{self.key} {operator} %s", (self._stored_key(end),))
         return where
@@ -202,7 +202,7 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
     def _move(self, rid: Any, path: Any) -> Any:
         """Move the row *rid* to *path*; return the pending changes.  Raises KeyError if there is no such row."""
         if not is_rid(rid) or not isinstance(path, str):
-            raise TypeError(f"a row has a record id and a path, not {rid!r} and {path!r}")
+            raise TypeError(f"a record id must be a number and a path a string, not {rid!r} and {path!r}")
         path = clean_path(path)
         core = self._catalog.core
         uids = Uids(self._catalog)

@@ -65,7 +65,7 @@ class ProxyBase:
             setattr(real, name, value)
 
     def __reduce__(self) -> Any:
-        raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
+        raise TypeError("an index proxy cannot be stored; the catalog tool stores the settings of the index")
 
     def _pg_catalog(self) -> "_CatalogCompat":
         # In a tuple: a plain attribute would be acquisition-wrapped in this index instead of the tool.

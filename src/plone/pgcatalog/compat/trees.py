@@ -142,7 +142,7 @@ class ColumnKeys(Tree):
         where = Condition(f"{self._column.quoted} IS NOT NULL")
         for end, operator in ((low, ">="), (high, "<=")):
             if end is not None and not isinstance(end, str):
-                raise TypeError(f"{end!r} is no key")
+                raise TypeError(f"{end!r} is not a key")
             if end is not None:
                 where &= Condition(f"{self._column.quoted} {operator} %s", (clean_path(end),))
         rows: list[Any] = self._index._pg_select(expressions, where, tail)

@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 
 _PLAN = "the database plans queries"
 _SORT = "the database sorts, limits and counts"
-_BRAINS = "results make their brains of rows; calls of it are honoured"
-_ROWS = "brains are made of rows, and read a column when it is used"
-_METADATA = "metadata is taken together with the indexes' values; calls of it are honoured"
+_BRAINS = "results create their brains from rows; calls of it still work"
+_ROWS = "brains are created from rows, and read a column when it is used"
+_METADATA = "metadata is extracted together with the values of the indexes; calls of it still work"
 _OURS = "the tool has its own"
-_MADE = "objects are made by a constructor of ours"
-PATCHED_BEFORE = "it was patched before plone.pgcatalog was imported, and has kept the original"
+_MADE = "objects are created by a constructor of plone.pgcatalog"
+PATCHED_BEFORE = "it was patched before plone.pgcatalog was imported, and calls the original"
 
 #: Attributes whose patches affect neither searches nor saves, of a class or one of its bases: class -> name -> reason.
 NOT_ASKED: dict[type, dict[str, str]] = {
@@ -52,7 +52,7 @@ NOT_ASKED: dict[type, dict[str, str]] = {
     Catalog: {
         "__getitem__": _BRAINS,
         "__init__": _MADE,
-        "__setstate__": "nothing of it is stored",
+        "__setstate__": "its data is not stored",
         "_get_index_query_names": _PLAN,
         "_limit_sequence": _SORT,
         "_maintain_zodb_cache": _BRAINS,
@@ -63,12 +63,12 @@ NOT_ASKED: dict[type, dict[str, str]] = {
         "_sort_nbest": _SORT,
         "_sort_nbest_reverse": _SORT,
         "_sorted_search_indexes": _PLAN,
-        "_v_brains": "it is the tool's own, `useBrains` sets it",
+        "_v_brains": "the tool has its own, set by `useBrains`",
         "getCatalogPlan": _PLAN,
-        "getIndex": "searches and saves ask the settings of the indexes; calls of it are honoured",
+        "getIndex": "searches and saves read the settings of the indexes; calls of it still work",
         "instantiate": _BRAINS,
         "recordify": _METADATA,
-        "sortResults": f"{_SORT}; calls of it are honoured",
+        "sortResults": f"{_SORT}; calls of it still work",
         "updateBrains": _BRAINS,
         "updateMetadata": _METADATA,
         "useBrains": _BRAINS,
@@ -177,7 +177,7 @@ def log_patches() -> None:
     for patched, module, reason in patches_not_asked():
         if patched not in _logged:
             _logged.add(patched)
-            logger.warning("%s is patched by %s; plone.pgcatalog does not ask it: %s", patched, module, reason)
+            logger.warning("%s is patched by %s, but plone.pgcatalog does not call it: %s", patched, module, reason)
 
 
 #: The patches that were logged.

@@ -118,7 +118,7 @@ class Catalog(Base):
         if self._jar is None:
             jar = connection_of(self.tool)
             if not is_supported(jar):
-                raise CatalogError("this catalog needs a site whose storage is zodb-pgjsonb")
+                raise CatalogError("this catalog needs the storage zodb-pgjsonb")
             self._jar = jar
         return self._jar
 
@@ -225,7 +225,7 @@ def add_column(catalog: Catalog, name: str, default: Any = None) -> None:
     if name[0] == "_":
         raise CatalogError('Cannot cache fields beginning with "_"')
     if not is_storable(name):
-        raise CatalogError(f"{name!a} has characters that PostgreSQL cannot hold")
+        raise CatalogError(f"{name!a} has characters that PostgreSQL does not support")
     tool._columns = (*tool._columns, name)
     if default not in (None, ""):
         idx = {name: encode(default)}
@@ -250,10 +250,10 @@ def add_index(catalog: Catalog, name: str, index: Any) -> None:
     tool = aq_base(catalog.tool)
     check_index_name(name, tool._indexes)
     if isinstance(index, str):
-        raise TypeError("addIndex takes an index object; resolve its type first")
+        raise TypeError("addIndex needs an index object, not the name of a type")
     cls = translator_class(index.meta_type)
     if cls is None:
-        raise CatalogError(f"indexes of type {index.meta_type!r} cannot be kept in PostgreSQL ({name})")
+        raise CatalogError(f"indexes of type {index.meta_type!r} are not supported ({name})")
     if not tool._indexes:
         catalog.change().is_whole = True
     settings = settings_of(aq_base(index))
@@ -323,8 +323,8 @@ def check_index_name(name: str, taken: Container[str] = ()) -> None:
     if not name:
         raise CatalogError("Name of index is empty")
     if not is_storable(name):
-        raise CatalogError(f"{name!a} has characters that PostgreSQL cannot hold")
+        raise CatalogError(f"{name!a} has characters that PostgreSQL does not support")
     if name in QUERY_WORDS:
-        raise CatalogError(f"An index cannot have the name {name!r}: the word has another meaning in queries")
+        raise CatalogError(f"An index cannot have the name {name!r}: it is a reserved word in queries")
     if name.startswith(REMOVED):
         raise CatalogError(f"An index cannot have the name {name!r}: restricted searches remove it from queries")

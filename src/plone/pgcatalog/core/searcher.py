@@ -48,9 +48,9 @@ def bad_values() -> Iterator[None]:
 def _told(error: Exception) -> str:
     """Return the message of *error* without memory addresses, with an introduction if it needs one."""
     if isinstance(error, DateTimeError | OverflowError):
-        return f"no date that can be searched for: {error}"
+        return f"not a searchable date: {error}"
     text = without_addresses(str(error))
-    return text if isinstance(error, ValueError | CatalogError) else f"a value of a wrong type or form: {text}"
+    return text if isinstance(error, ValueError | CatalogError) else f"a value of a wrong type or format: {text}"
 
 
 # -- a search

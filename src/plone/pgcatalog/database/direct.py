@@ -31,12 +31,12 @@ _same: set[tuple[str, str]] = set()
 
 
 class SharedSession(psycopg.OperationalError):
-    """A pooler shares the sessions of the server, and PGCATALOG_DIRECT_DSN does not lead past it."""
+    """A pooler shares the sessions of the server, and PGCATALOG_DIRECT_DSN does not bypass it."""
 
     def __init__(self) -> None:
         super().__init__(
-            "this needs a session of the server for itself, and a pooler shares them:"
-            f" let {DIRECT} lead to the server past the pooler"
+            "this needs a server session of its own, but a pooler shares the sessions:"
+            f" set {DIRECT} to connect to the server without the pooler"
         )
 
 

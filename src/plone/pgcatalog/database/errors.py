@@ -64,9 +64,7 @@ class HistoryChanged(TransientError):
     The process's caches of the database are emptied; the transaction may be tried again.
     """
 
-    def __init__(
-        self, message: str = "the database has lost transactions: was it restored, has it failed over?"
-    ) -> None:
+    def __init__(self, message: str = "the database has lost transactions, by a restore or a failover") -> None:
         super().__init__(message)
 
 
@@ -167,6 +165,6 @@ def set_limit(seconds: float, server_limit: int) -> str:
     A stricter *server_limit*, in milliseconds, stays in force; 0 means no limit.
     """
     if not seconds > 0:
-        raise ValueError(f"a time limit is more than 0 seconds, not {seconds!r}")
+        raise ValueError(f"a time limit must be more than 0 seconds, not {seconds!r}")
     milliseconds = max(1, round(min(seconds * 1000, MOST)))
     return f"SET LOCAL statement_timeout = {min(milliseconds, server_limit or MOST):d}"

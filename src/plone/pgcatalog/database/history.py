@@ -223,7 +223,7 @@ def change_history(database: Any, history: int) -> None:
     Connections discard their objects when they are used next.
     """
     if Generations.of(database).change_history(history, committed_tid(database)):
-        logger.warning("the database has lost transactions: all that this process knew of it is forgotten")
+        logger.warning("the database has lost transactions: the caches of this process are cleared")
         database.storage.clear_caches()
 
 
@@ -243,4 +243,6 @@ def check_order(database: Any, cursor: Any) -> None:
         raise HistoryChanged
     seconds = advance_clock(database, newest)
     if seconds:
-        raise ClockBehind(f"this machine's clock is behind that of another writer by {seconds:.3f} seconds or more")
+        raise ClockBehind(
+            f"the clock of this machine is behind that of another writer by {seconds:.3f} seconds or more"
+        )

@@ -24,7 +24,9 @@ class OpenResults(WeakSet[Any]):
             try:
                 results.materialize(ending)
             except Exception as error:  # noqa: BLE001  of any kind: the result may never be used
-                logger.warning("a search was not read before the catalog changed or the transaction ended: %r", error)
+                logger.warning(
+                    "the result of a search was not read before the catalog changed or the transaction ended: %r", error
+                )
                 results.fail(error)
                 changed = error if isinstance(error, HistoryChanged) else changed
         self.clear()

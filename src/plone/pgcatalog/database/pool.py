@@ -50,7 +50,7 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
         return storage.connection(jar)
     dsn = dsn or os.environ.get("PGCATALOG_DSN")
     if not dsn:
-        raise LookupError("no zodb-pgjsonb connection, no dsn and no PGCATALOG_DSN")
+        raise LookupError("no database: neither a zodb-pgjsonb connection, a dsn nor PGCATALOG_DSN")
     held: dict[str, Any] = _local.__dict__.setdefault("held", {})
     connection = held.get(dsn)
     if connection is not None and connection.closed:

@@ -61,7 +61,7 @@ def warm_up(database: Any) -> None:
             _read(jar, jar.root().get("Application"))
     except psycopg.Error:
         # The first page only takes longer without it.
-        logger.warning("Nothing was read ahead of the first page.", exc_info=True)
+        logger.warning("The data of the first page could not be read ahead.", exc_info=True)
     finally:
         jar.transaction_manager.abort()
         jar.close()
@@ -88,4 +88,4 @@ def _report_upgrades(site: Any) -> None:
     titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
     if titles:
         path, names = "/".join(site.getPhysicalPath()), ", ".join(f"“{title}”" for title in titles)
-        logger.warning("%s: upgrade steps wait: %s; Site Setup, Add-ons, runs them", path, names)
+        logger.warning("%s: upgrade steps are pending: %s; run them in Site Setup, Add-ons", path, names)

@@ -124,7 +124,7 @@ class FacetQuery:
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
-            raise TypeError("facets takes a sequence of index names")
+            raise TypeError("facets must be a sequence of index names")
         object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
         if self.limit is not None:
             object.__setattr__(self, "limit", max(0, whole("limit", self.limit, LARGEST_WINDOW)))
@@ -132,13 +132,13 @@ class FacetQuery:
             raise LimitExceeded(f"a search has more than {MAX_BUCKETS} ranges in its facets")
         for name in self.facets:
             if name in RESTRICTIONS:
-                raise QueryError(f"{name!r} is no facet")
+                raise QueryError(f"{name!r} is not a facet")
         if both := set(self.names).intersection(self.ranges):
-            raise QueryError(f"{sorted(both)[0]!r} is asked for values and for ranges")
+            raise QueryError(f"{sorted(both)[0]!r} is requested with values and with ranges")
         if both := {*self.names, *self.ranges}.intersection(self.children):
-            raise QueryError(f"{sorted(both)[0]!r} is asked for children and for something else")
+            raise QueryError(f"{sorted(both)[0]!r} is requested with children and with other buckets")
         if hidden := {n for e in self.chosen.values() for n in e.names()}.intersection(RESTRICTIONS):
-            raise QueryError(f"{sorted(hidden)[0]!r} is no facet")
+            raise QueryError(f"{sorted(hidden)[0]!r} is not a facet")
 
     @property
     def facets(self) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ class FacetCounting(Fetch[Facets]):
     def value(self) -> Facets:
         """Return the facets.  Raises SearchTimeout, also if no slot was free in time."""
         if self._is_refused:
-            raise SearchTimeout("the facets of other searches are being counted")
+            raise SearchTimeout("too many facet counts are running")
         try:
             return self._facets.facets([] if self._facets.is_empty else self._row())
         finally:

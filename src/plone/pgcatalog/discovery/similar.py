@@ -144,7 +144,7 @@ def _itself(what: Any) -> Combinable:
         return RowPath(what.getPath())
     if hasattr(what, "getPhysicalPath"):
         return RowPath("/".join(what.getPhysicalPath()))
-    raise TypeError(f"more_like_this takes a brain, an object or a UID, not {what!r}")
+    raise TypeError(f"more_like_this needs a brain, an object or a UID, not {what!r}")
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ KINDS = frozenset(Path(__file__).with_name("kinds.txt").read_text().split())
 class ITextExtractor(Interface):
     """Utility that extracts the text of a file."""
 
-    name = Attribute("Name and version; a text is kept with it")
-    is_ready = Attribute("False if something is not installed: files are catalogued as Plone does then")
+    name = Attribute("Name and version; stored with each text")
+    is_ready = Attribute("False if a requirement is not installed; files are then catalogued as by Plone")
 
     def kinds(kind: str) -> bool:  # type: ignore[empty-body]
         """True if files of the content type *kind* may have a text."""
@@ -139,7 +139,7 @@ class Child:
             self._process.stdin.flush()
         except BrokenPipeError as error:
             # The file is not the reason.
-            raise ExtractionError("the extracting process had ended before", for_good=False) from error
+            raise ExtractionError("the extraction process had already ended", for_good=False) from error
         while not received.endswith(b"\n"):
             if not select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))[0]:
                 raise ExtractionError(f"no text after {TIMEOUT:.0f} seconds")
@@ -158,8 +158,8 @@ class Child:
             self._process.wait(STOP_SECONDS)
         if self._process.returncode == -signal.SIGKILL:
             # By the kernel, when memory was short, or by an administrator: the file need not be the reason.
-            return ExtractionError("the extracting process was killed", for_good=False)
-        return ExtractionError("the extracting process has ended: the file takes too much memory, or is broken")
+            return ExtractionError("the extraction process was killed", for_good=False)
+        return ExtractionError("the extraction process has ended: the file needs too much memory, or is damaged")
 
     def end(self) -> None:
         """Kill the process and delete its folder."""

@@ -215,7 +215,7 @@ class Counting:
                 for catalog in catalogs:
                     self._look(connection, catalog)
         except psycopg.Error as error:
-            logger.warning("the words of a catalog could not be counted: %s", error)
+            logger.warning("counting the words of a catalog failed: %s", error)
         finally:
             self._connection = None
 

@@ -139,10 +139,10 @@ class DateIndexTranslator(UnIndexTranslator):
         except PARSE_ERRORS:
             instant = None
         if instant is None:
-            report(f"a value of type {type(value).__name__} is no date and is left out")
+            report(f"a value of type {type(value).__name__} is not a date and is ignored")
             return None
         if instant in (FLOOR, CEILING):
-            report(f"a date is indexed as {instant.isoformat()}, which is as far as it goes")
+            report(f"a date is out of range and indexed as {instant.isoformat()}")
         return (instant,)
 
     def _instant(self, value: Any) -> datetime | None:

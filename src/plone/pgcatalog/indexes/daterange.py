@@ -62,7 +62,7 @@ class DateRangeIndexTranslator(IndexTranslator):
         try:
             minutes = self.index._convertDateTime(value)
         except PARSE_ERRORS:
-            report(f"{field} is no date or too far away and counts as an open end")
+            report(f"{field} is not a date or out of range, and counts as an open end")
             return None
         return None if minutes is None else int(minutes)
 

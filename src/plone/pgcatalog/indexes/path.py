@@ -234,7 +234,9 @@ class PathIndexTranslator(IndexTranslator):
         if len(value) != 1 + len("/".join(comps)):
             report(f"index {self.id!r}: a path of {len(path)} characters is too long and was cut")
         elif not is_storable(path):
-            report(f"index {self.id!r}: a path with characters PostgreSQL cannot hold was changed to {value!r}")
+            report(
+                f"index {self.id!r}: a path with characters that PostgreSQL does not support was changed to {value!r}"
+            )
         return value, joined(comps[:-1]), len(comps)
 
     def _path_of(self, obj: Any) -> Any:
@@ -309,7 +311,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         # A path of n parts has n containers, with paths of up to n parts.
         if sum(path.count("/") ** 2 for path in paths) > MOST_CONTAINERS**2:
             raise LimitExceeded(
-                f"a path of a navigation tree has at most {MOST_CONTAINERS:,} parts, several have fewer"
+                f"a path of a navigation tree is limited to {MOST_CONTAINERS:,} parts, several paths to fewer"
             )
         return super()._search_all(record)
 

@@ -65,7 +65,7 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
         except (ValueError, OverflowError):  # a DateTime outside of the years 1 to 9999
             start = None
         if start is None:
-            report(f"a value of type {type(value).__name__} is no date and is left out")
+            report(f"a value of type {type(value).__name__} is not a date and is ignored")
             return None
         rule = called(getattr(obj, self.index.attr_recurdef, None))
         until = called(getattr(obj, self.index.getUntilField(), None)) if rule else None
@@ -118,7 +118,7 @@ def _occurrences(value: Any, start: datetime, rule: Any, until: Any, report: Rep
     try:
         return list(recurrence_sequence_ical(value, recrule=rule, until=until))
     except RULE_ERRORS as error:
-        report(f"the recurrence rule is broken ({error}), so only the start is indexed")
+        report(f"the recurrence rule is invalid ({error}), so only the start is indexed")
         return [start]
 
 
@@ -142,6 +142,6 @@ def _numbers(occurrences: Iterable[datetime], report: Report) -> list[int]:
         try:
             numbers.add(dt2int(occurrence))
         except OverflowError:
-            report(f"{occurrence} is too far away and is left out")
+            report(f"{occurrence} is out of range and is ignored")
             break
     return sorted(numbers)

@@ -75,9 +75,9 @@ def text_key(value: Any, report: Report) -> str | None:
     """Return the key of an object's *value*, None if it has no key; *report* what is lost."""
     key = encode_key(value)
     if key is None:
-        report(f"a value of type {type(value).__name__} has no order and is left out")
+        report(f"a value of type {type(value).__name__} has no order and is ignored")
     elif is_truncated(key):
-        report("a long value is found as a whole, but sorted by its beginning only")
+        report("a long value is sorted by its beginning only")
     return key
 
 

@@ -63,7 +63,7 @@ class Extraction:
         try:
             self.idx[name] = encode(value)
         except CodecError as error:
-            self._reporter(name)(f"left out: {error}")
+            self._reporter(name)(f"ignored: {error}")
             self.vanished.add(name)
 
     def _reporter(self, name: str) -> Callable[[str], None]:

@@ -87,11 +87,11 @@ class Merge:
         for rid, entry in self.live.items():
             taken = rids.get(entry.path, rid)
             if self._arrives(entry) and taken != rid and taken not in self.evicted:
-                raise conflict(entry.path, "something else was catalogued there")
+                raise conflict(entry.path, "another object was catalogued there")
             if rid in self.now and rid not in self.seen:
                 raise conflict(entry.path, "it was catalogued")
             if rid not in self.seen and self._comes_from_changed(entry):
-                raise conflict(entry.path, "what was catalogued for this object was changed")
+                raise conflict(entry.path, "its catalogued values were changed")
 
     def _arrives(self, entry: Entry) -> bool:
         row = self.seen.get(entry.rid or 0)

@@ -102,7 +102,7 @@ def merge(
         newest = min(row.newest for row in pending.seen.values())
         cursor.execute(ARRIVED.format(relation=quote(state.relation)), [trees, newest, rids])
         for (path,) in cursor:
-            raise ConflictError(f"{path} has come into a tree that this transaction changes")
+            raise ConflictError(f"{path} was added to a tree that this transaction changes")
     return result
 
 

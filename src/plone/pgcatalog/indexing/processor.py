@@ -206,7 +206,7 @@ def _complete_tables(database: Any) -> None:
         names = missing(connection)
         if names:
             level = logging.WARNING if is_expected(connection) else logging.INFO
-            logger.log(level, "missing in the database, and made anew: %s", ", ".join(names))
+            logger.log(level, "recreated missing parts of the database: %s", ", ".join(names))
             database.storage.defer_startup_action(bring_back, "plone.pgcatalog: missing tables")
 
 
@@ -239,8 +239,8 @@ def _committed(success: bool, database: Any, changes: dict[int, list[str]]) -> N
                 manager.commit()
                 return
         except ConflictError:
-            logger.info("conflict while following an undo, attempt %s", attempt + 1)
-    logger.error("the catalog could not follow an undo: run pgcatalog verify --repair")
+            logger.info("conflict while updating the catalog after an undo, attempt %s", attempt + 1)
+    logger.error("updating the catalog after an undo failed: run pgcatalog verify --repair")
 
 
 def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
@@ -304,7 +304,7 @@ def _drop_retired(success: bool, session: Session) -> None:
             drop_retired(connection.cursor())
     except psycopg.Error as error:
         # The commit is done; retired relations do no harm.
-        logger.warning("retired relations are not dropped now: %s", error)
+        logger.warning("dropping retired relations failed, and is retried later: %s", error)
 
 
 def _let_go(session: Session) -> None:

@@ -57,7 +57,7 @@ UNVISITED = load_statement("rebuild_unvisited")
 
 
 class RebuildBusy(RuntimeError):
-    """The storage's tables are locked for too long; the rebuild can be tried again."""
+    """The storage's tables are locked for too long; try the rebuild again later."""
 
 
 @dataclass(frozen=True)

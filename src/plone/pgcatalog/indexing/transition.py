@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MESSAGE = (
-    "%s has no table in this database, as after copying the objects from another one, copying or importing the site, or"
-    " restoring a dump in part: it knows nothing, or what has been saved since. pgcatalog rebuild, or its tab Advanced, fills it"
+    "%s has no table in this database, for example because the site was copied, imported or partially restored. It contains"
+    " only objects saved since then. Run pgcatalog rebuild, or Rebuild in its tab Advanced, to fill it."
 )
 
 #: Advances the generation, and returns which of some lists are not saved.
@@ -259,7 +259,7 @@ class Transitions:
         query = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
         for relation, generation in self.cursor.execute(query, [self.pending.zoid]).fetchall():
             if self.seen_state is not None and self.seen_state.generation != generation:
-                raise ConflictError("the catalog was changed by another transaction while this one took it away")
+                raise ConflictError("the catalog was changed by another transaction while this one removed it")
             self.forget_idx(f"{quote(relation)} AS gone")
             retire_relation(self.cursor, relation)
 

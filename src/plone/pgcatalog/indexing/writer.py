@@ -103,7 +103,7 @@ class Writer:
             return None
         if pending.cleared:
             if seen is not None:
-                raise ConflictError("the catalog was changed by another transaction while this one filled it anew")
+                raise ConflictError("the catalog was changed by another transaction while this one refilled it")
             return None
         return merge(self.cursor, state, self.types, entries, pending, self.has_idx)
 

@@ -80,7 +80,7 @@ class Calibration:
         centre, *directions = (_unpacked(vector, dimension) for vector in value["vectors"])
         threshold, chunks = float(value["threshold"]), int(value["chunks"])
         if not isfinite(threshold):
-            raise ValueError("a threshold that is no number")
+            raise ValueError("a threshold that is not a number")
         return cls(centre, tuple(directions), threshold, chunks)
 
 
@@ -132,5 +132,5 @@ def _packed(vector: Sequence[float]) -> str:
 def _unpacked(text: str, dimension: int) -> tuple[float, ...]:
     data = b64decode(text, validate=True)
     if len(data) != 2 * dimension:
-        raise ValueError(f"no vector of {dimension} numbers")
+        raise ValueError(f"not a vector of {dimension} numbers")
     return unpack(f"<{dimension}e", data)

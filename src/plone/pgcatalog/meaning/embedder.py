@@ -41,7 +41,7 @@ KIND = "{kind}"
 ABOUT_THE_TEXT = (400, 413, 422)
 
 #: Beginnings of the reasons of an embedder that needs a key.
-NEEDS_KEY = ("the embedder answers 401", "the embedder answers 403")
+NEEDS_KEY = ("the embedder returns 401", "the embedder returns 403")
 #: The text that is sent to find out the dimension of the vectors, or whether the embedder responds.
 PROBE = "dimension"
 #: Time limit in seconds for a check whether an embedder responds.
@@ -113,7 +113,7 @@ class Embedder:
             more, name = self._embed(texts[first : first + BATCH], "passage", self.passage_prefix, seconds)
             vectors += more
         if len({len(vector) for vector in vectors}) > 1:
-            raise EmbedderError("the embedder has given vectors of different dimensions", is_down=True)
+            raise EmbedderError("the embedder returned vectors of different dimensions", is_down=True)
         return vectors, name
 
     def _embed(self, texts: Sequence[str], kind: str, prefix: str, seconds: float) -> tuple[list[Vector], str]:
@@ -137,7 +137,7 @@ class Embedder:
         try:
             return json.loads(response.body)
         except (ValueError, RecursionError) as error:
-            raise EmbedderError("the answer of the embedder is no JSON", is_down=True) from error
+            raise EmbedderError("the response of the embedder is not JSON", is_down=True) from error
 
 
 def ask_embedders(catalogs: list[dict[str, Any]]) -> None:
@@ -192,11 +192,11 @@ def refused(response: Response) -> EmbedderError:
     """Return the error for *response*, whose status is not 200, with the beginning of its body as the reason."""
     status = response.status
     words = " ".join(response.body[:LONGEST_REASON].decode(errors="replace").split())
-    reason = f"the embedder answers {status}{': ' if words else ''}{words}"
+    reason = f"the embedder returns {status}{': ' if words else ''}{words}"
     if status in ABOUT_THE_TEXT:
         return EmbedderError(reason, is_about_text=True)
     if 300 <= status < 400:
-        reason = f"the embedder answers {status}, a redirect, which is not followed"
+        reason = f"the embedder returns {status}, a redirect, which is not followed"
     try:
         seconds = float(response.retry_after)
     except ValueError:
@@ -224,27 +224,27 @@ def vectors_in(answer: Any, count: int) -> list[Vector]:
     """
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
-        raise EmbedderError(f"the answer of the embedder has not the vectors of {count} texts", is_down=True)
+        raise EmbedderError(f"the response of the embedder does not contain {count} vectors", is_down=True)
     places = [item.get("index", number) for number, item in enumerate(data)]
     if not all(isinstance(place, int) for place in places):
-        raise EmbedderError("the answer of the embedder has an index that is no number", is_down=True)
+        raise EmbedderError("the response of the embedder contains an index that is not a number", is_down=True)
     by_index = {place: item.get("embedding") for place, item in zip(places, data, strict=True)}
     vectors = [unit_vector(by_index.get(number)) for number in range(count)]
     if len({len(vector) for vector in vectors}) != 1:
-        raise EmbedderError("the embedder has given vectors of different dimensions", is_down=True)
+        raise EmbedderError("the embedder returned vectors of different dimensions", is_down=True)
     return vectors
 
 
 def unit_vector(values: Any) -> Vector:
     """Return *values* scaled to length 1.  Raises EmbedderError if they are no vector of finite numbers, or all zero."""
     if not isinstance(values, list) or not 0 < len(values) <= MOST_DIMENSIONS:
-        raise EmbedderError("the embedder has given no vector", is_down=True)
+        raise EmbedderError("the response of the embedder contains no vector", is_down=True)
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        raise EmbedderError("the embedder has given a vector with something that is no number", is_down=True)
+        raise EmbedderError("the embedder returned a vector with a value that is not a number", is_down=True)
     try:
         length = hypot(*values)
     except OverflowError:
         length = float("inf")
     if not isfinite(length) or not length:
-        raise EmbedderError("the embedder has given a vector with NaN, without an end, or of zeros", is_down=True)
+        raise EmbedderError("the embedder returned a vector with NaN, infinity or only zeros", is_down=True)
     return [value / length for value in values]

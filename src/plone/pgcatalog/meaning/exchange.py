@@ -108,5 +108,5 @@ async def _post(
         async for piece in response.aiter_raw():
             received += piece
             if len(received) > most_bytes:
-                raise ExchangeFailed("the answer of the embedder is too long")
+                raise ExchangeFailed("the response of the embedder is too long")
     return Response(response.status_code, response.headers.get("retry-after", ""), bytes(received))

@@ -79,7 +79,7 @@ def is_hybrid(query: Mapping[str, Any], indexes: Container[str]) -> bool:
     if value in (None, "", WORDS):
         return False
     if value != HYBRID:
-        raise WrongRank(f"{RANK} is {HYBRID!r} or {WORDS!r}, not {value!r}"[:200])
+        raise WrongRank(f"{RANK} must be {HYBRID!r} or {WORDS!r}, not {value!r}"[:200])
     return SOURCE_INDEX in query
 
 
@@ -182,7 +182,7 @@ def vector_of(vectors: Vectors, question: str) -> str | None:
         if len(vector) != vectors.dimension or not vectors.embedder.is_same_model(name, vectors.answers_as):
             raise EmbedderError(f"the embedder is another model now: {name}, {len(vector)} dimensions")
     except EmbedderError as error:
-        logger.debug("words answer alone: %s", error)
+        logger.debug("the search uses words only: %s", error)
         _count("failed")
         return None
     _count("answered")
@@ -192,7 +192,7 @@ def vector_of(vectors: Vectors, question: str) -> str | None:
 @lru_cache(REMEMBERED)
 def _embedded(embedder: Embedder, question: str) -> tuple[Vector, str]:
     if monotonic() < paused_until.get(embedder, 0.0):
-        raise EmbedderError("the embedder is not asked again so soon after a failure")
+        raise EmbedderError("the embedder is not queried again so soon after a failure")
     try:
         return embedder.embed_question(question)
     except EmbedderError as error:

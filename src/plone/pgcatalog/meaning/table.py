@@ -219,7 +219,7 @@ def schema_of_pgvector(connection: Connection[Any]) -> str:
     if version_of(version) < OLDEST_PGVECTOR:
         raise PgvectorMissing(f"pgvector {version} is too old: 0.8 or newer is needed (ALTER EXTENSION vector UPDATE)")
     if not is_usable:
-        raise PgvectorMissing(f"the database user may not use the schema {schema}, in which pgvector is")
+        raise PgvectorMissing(f"the database user has no USAGE privilege on {schema}, the schema of pgvector")
     return str(schema)
 
 

@@ -27,15 +27,15 @@ class Metric:
     scope: str = "instance"
 
 
-CLOCK = "Seconds by which this machine's clock is ahead of the database server's; negative when it is behind"
+CLOCK = "Seconds by which the clock of this machine is ahead of that of the database server; negative if it is behind"
 CATALOG = {
-    "rows": "Rows of a catalog: catalogued paths",
+    "rows": "Rows of a catalog, one for each catalogued path",
     "table_bytes": "Size of the relation of a catalog, without its SQL indexes",
     "index_bytes": "Size of the SQL indexes of a catalog",
     "dead_rows": "Rows that VACUUM has to remove",
     "generation": "Change counter of a catalog",
     "slow_queries": "Slow queries recorded in the last 24 hours, by all processes",
-    "long_queries": "Those of them that took 100 ms, or ten times what is usual for their shape",
+    "long_queries": "Slow queries in the last 24 hours that took 100 ms, or ten times the usual time of their shape",
     "advice_waiting": "Shapes of slow queries that read far more rows than they return, and have no index of their own",
 }
 #: Jobs that can be started in the ZMI.
@@ -44,13 +44,13 @@ REPLICA = {
     "lag_bytes": "Bytes of the write-ahead log that a replica has not replayed",
     "lag_seconds": "Seconds by which a replica is behind",
 }
-ATTENTION = "Problems that pgcatalog status names; should be 0"
-BLOCKERS = "Sessions that others have been waiting for, for more than 5 seconds"
-EMBEDDER = "1 when the embedder of a site gives vectors"
+ATTENTION = "Problems that pgcatalog status lists; should be 0"
+BLOCKERS = "Sessions that have blocked others for more than 5 seconds"
+EMBEDDER = "1 if the embedder of a site returns vectors"
 CONNECTIONS = {
     "connections": "Connections to the database",
     "active": "Connections that run a statement",
-    "in_transaction": "Connections that idle in a transaction",
+    "in_transaction": "Connections that are idle in a transaction",
     "waiting": "Connections that wait for a lock",
     "oldest_transaction_seconds": "Age of the oldest transaction",
 }
@@ -83,10 +83,10 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
             yield gauge("pgcatalog_rows_without_metadata", number, "Rows without any metadata; must be 0", labels)
     if "stale_objects" in overview:
         number = overview["stale_objects"]
-        yield gauge("pgcatalog_stale_objects", number, "Objects with an idx that no catalog has; should be 0")
+        yield gauge("pgcatalog_stale_objects", number, "Objects with an idx but without a row; should be 0")
     waiting = overview["retired"]
-    yield gauge("pgcatalog_retired_relations", len(waiting), "Relations that wait to be dropped")
-    yield gauge("pgcatalog_retired_bytes", sum(r["bytes"] for r in waiting), "Size of the relations that wait")
+    yield gauge("pgcatalog_retired_relations", len(waiting), "Retired relations that are not dropped yet")
+    yield gauge("pgcatalog_retired_bytes", sum(r["bytes"] for r in waiting), "Size of the retired relations")
     for name, help in CONNECTIONS.items():
         yield gauge(f"pgcatalog_database_{name}", overview["connections"][name], help)
     yield gauge("pgcatalog_database_blockers", len(overview["blockers"]), BLOCKERS)
@@ -96,11 +96,13 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
 
 
 def of_standby(standby: dict[str, Any] | None) -> Iterator[Metric]:
-    yield gauge("pgcatalog_standby", int(standby is not None), "1 when the database server is a standby")
+    yield gauge("pgcatalog_standby", int(standby is not None), "1 if the database server is a standby")
     if standby is not None:
-        yield gauge("pgcatalog_standby_streaming", int(standby["streaming"]), "1 while it follows its primary")
+        yield gauge(
+            "pgcatalog_standby_streaming", int(standby["streaming"]), "1 while the standby is connected to its primary"
+        )
         lag = float("inf") if standby["lag_seconds"] is None else standby["lag_seconds"]
-        yield gauge("pgcatalog_standby_lag_seconds", lag, "How old the state may be that the standby shows, at most")
+        yield gauge("pgcatalog_standby_lag_seconds", lag, "Maximum age of the data of the standby, in seconds")
 
 
 def clock_offset(connection: Connection[Any]) -> float:
@@ -117,20 +119,22 @@ def rebuild(state: dict[str, Any] | None, labels: dict[str, str]) -> Iterator[Me
     yield gauge("pgcatalog_rebuild_running", int(state["running"]), "1 while a rebuild runs", labels)
     yield gauge("pgcatalog_rebuild_done", state["done"], "Objects that a rebuild has catalogued", labels)
     yield gauge("pgcatalog_rebuild_expected", state["total"], "Objects that a rebuild expects", labels)
-    yield gauge("pgcatalog_rebuild_changes", state["changes"], "Changes that a rebuild has to follow", labels)
+    yield gauge("pgcatalog_rebuild_changes", state["changes"], "Changes that a rebuild has to apply", labels)
 
 
 def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
     """Yield for each kind of maintenance when it ran last, in seconds since 1970, and whether it failed."""
     for name, help in (("vacuum", "VACUUM"), ("analyze", "ANALYZE")):
-        yield gauge(f"pgcatalog_last_{name}_seconds", seconds(catalog[f"last_{name}"]), f"When {help} ran last", labels)
+        yield gauge(
+            f"pgcatalog_last_{name}_seconds", seconds(catalog[f"last_{name}"]), f"Time of the last {help}", labels
+        )
     for name in JOBS:
         job = catalog["jobs"].get(name) or {"finished": None, "failed": False}
         of_job = labels | {"work": name}
         yield gauge(
-            "pgcatalog_job_finished_seconds", seconds(job["finished"]), "When work begun in the ZMI ended", of_job
+            "pgcatalog_job_finished_seconds", seconds(job["finished"]), "End of a job started in the ZMI", of_job
         )
-        yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if it has failed", of_job)
+        yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if the job failed", of_job)
 
 
 #: Help of objects without a job, which no worker will process; above 0 after tables were lost.
@@ -141,12 +145,12 @@ def files(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
     """Yield the numbers of files that need a job, that wait for their text, and that failed."""
     files = catalog["queue"].get("text") or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
     yield gauge("pgcatalog_files_needed", catalog["needed"]["text"], NO_TEXT, labels)
-    yield gauge("pgcatalog_files_waiting", files["waiting"], "Files that wait for their text", labels)
-    yield gauge("pgcatalog_files_failed", files["failed"], "Files that have no text that can be had", labels)
+    yield gauge("pgcatalog_files_waiting", files["waiting"], "Files that wait for text extraction", labels)
+    yield gauge("pgcatalog_files_failed", files["failed"], "Files whose text extraction failed", labels)
     yield gauge(
         "pgcatalog_files_oldest_seconds",
         files["oldest_seconds"],
-        "Since when a file waits that no worker has taken yet; above 600 no worker is there",
+        "Seconds that the oldest job of a file has waited; above 600, no worker is running",
         labels,
     )
 
@@ -158,16 +162,18 @@ def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]
         return
     yield gauge("pgcatalog_vectors_needed", needed, NO_VECTORS, labels)
     pages = pages or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
-    yield gauge("pgcatalog_vectors_waiting", pages["waiting"], "Pages that wait for their vectors", labels)
-    yield gauge("pgcatalog_vectors_failed", pages["failed"], "Pages that an embedder has refused", labels)
+    yield gauge("pgcatalog_vectors_waiting", pages["waiting"], "Pages that wait for vectors", labels)
+    yield gauge("pgcatalog_vectors_failed", pages["failed"], "Pages that an embedder has rejected", labels)
     yield gauge(
         "pgcatalog_vectors_oldest_seconds",
         pages["oldest_seconds"],
-        "Since when a page waits; above 600 the embedder is away, or no worker is there",
+        "Seconds that the oldest job of a page has waited; above 600, the embedder is down or no worker is running",
         labels,
     )
     yield gauge("pgcatalog_vectors_chunks", sum(t["chunks"] for t in tables), "Chunks of texts with vectors", labels)
-    yield gauge("pgcatalog_vectors_bytes", sum(t["bytes"] for t in tables), "Bytes of their tables and indexes", labels)
+    yield gauge(
+        "pgcatalog_vectors_bytes", sum(t["bytes"] for t in tables), "Bytes of the tables and indexes of vectors", labels
+    )
 
 
 def seconds(time: str | None) -> float:

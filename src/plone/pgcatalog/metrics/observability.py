@@ -33,11 +33,11 @@ import psycopg_pool
 SECONDS = "pgcatalog_query_seconds"
 #: Searches by meaning; ``failed`` are those answered by words alone.
 QUESTIONS = "pgcatalog_questions_total"
-HELP = "Time of the statements of searches, by kind of search and by what they fetch"
+HELP = "Time of the statements of searches, by kind of search and by operation"
 #: Fields of psycopg_pool's statistics -> help.
 POOL = {
     "pool_size": "Connections in a pool",
-    "pool_available": "Connections in a pool that nobody uses",
+    "pool_available": "Idle connections in a pool",
     "requests_waiting": "Threads that wait for a connection of a pool",
 }
 
@@ -68,8 +68,12 @@ def cache() -> Iterator[Metric]:
     kept = result_cache()
     for kind, count in kept.counts.items():
         labels = {"kind": kind}
-        yield Metric("pgcatalog_cache_hits_total", count.hits, "counter", "Entries that the cache had", labels)
-        yield Metric("pgcatalog_cache_misses_total", count.misses, "counter", "Entries that the cache had not", labels)
+        yield Metric(
+            "pgcatalog_cache_hits_total", count.hits, "counter", "Lookups that found an entry in the cache", labels
+        )
+        yield Metric(
+            "pgcatalog_cache_misses_total", count.misses, "counter", "Lookups that found no entry in the cache", labels
+        )
         yield Metric("pgcatalog_cache_bytes", count.bytes, "gauge", "Bytes of the entries in the cache", labels)
     yield Metric("pgcatalog_cache_limit_bytes", kept.limit, "gauge", "Bytes that the cache may hold")
 

@@ -36,9 +36,9 @@ class DatabaseCollector:
             with connect(self.dsn, "metrics", 0, read_only=True, row_factory=dict_row) as connection:
                 figures = list(database_metrics(connection, self.check))
         except psycopg.Error as error:
-            logger.warning("no figures: %s", error)
+            logger.warning("no metrics: %s", error)
             figures = []
-        up = gauge("pgcatalog_up", int(bool(figures)), "1 when the database answers and has catalogs")
+        up = gauge("pgcatalog_up", int(bool(figures)), "1 if the database is available and has catalogs")
         yield from families([up, *figures])
 
 

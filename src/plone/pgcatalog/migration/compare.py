@@ -103,7 +103,7 @@ def parsed(
                 query[new_name] = value
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         # An operation or a value that the installed plone.app.querystring cannot read; Plone shows an error, too.
-        logger.warning("%s: a %s that cannot be parsed is left out: %r", "/".join(obj.getPhysicalPath()), kind, error)
+        logger.warning("%s: a %s cannot be parsed and is ignored: %r", "/".join(obj.getPhysicalPath()), kind, error)
         return
     indexes = obj.portal_catalog.indexes()
     if not any(name in indexes for name in query):

@@ -42,7 +42,7 @@ BATCH = 500
 
 
 class CopyError(RuntimeError):
-    """The storage cannot be copied into the other one; nothing has been changed."""
+    """The storage cannot be copied into the other one; no data was changed."""
 
 
 class Source:
@@ -124,7 +124,7 @@ class Records:
 def copy(source: Source, target: Any) -> None:
     """Copy all transactions of *source*, with their blobs, into the storage *target*; CopyError unless it is empty."""
     if target.lastTransaction() != z64:
-        raise CopyError("the target is not empty; a copy needs a storage of its own")
+        raise CopyError("the target is not empty; use an empty storage")
     target.copyTransactionsFrom(source)
 
 
@@ -166,7 +166,7 @@ def _has_file(storage: Source, oid: int) -> bool:
 def repair(source: Source, target: Any, oids: list[int]) -> None:
     """Store the objects *oids* of *source*, with their blobs, in the storage *target*, which lacks them."""
     for batch in batched(oids, BATCH):
-        meta = TransactionMetaData(description="objects that a copy had lost")
+        meta = TransactionMetaData(description="objects missing after a copy")
         tid = newTid(target.lastTransaction())
         target.tpc_begin(meta, tid, " ")
         for oid in map(p64, batch):
@@ -228,7 +228,7 @@ class CompleteSource:
 
 
 class ScratchError(RuntimeError):
-    """The scratch database cannot be used; nothing has been changed."""
+    """The scratch database cannot be used; no data was changed."""
 
 
 def check_empty(dsn: str) -> None:
@@ -237,7 +237,7 @@ def check_empty(dsn: str) -> None:
     try:
         with connect(dsn, "scratch database") as connection:
             if connection.execute(tables).fetchone() != (False,):
-                raise ScratchError("the scratch database is not empty; a copy needs one of its own")
+                raise ScratchError("the scratch database is not empty; use an empty one")
     except psycopg.Error as error:
         raise ScratchError(f"the scratch database: {str(error).strip()}") from error
 

@@ -57,7 +57,7 @@ def is_page(portal: Any, path: str) -> bool:
     try:
         response = visit(portal, path)
     except Exception as error:  # noqa: BLE001  # any error of a page's code: the page is left out of the comparison
-        logger.info("%s is not visited: %r", path, error)
+        logger.info("%s was not visited: %r", path, error)
         return False
     return response.getStatus() == 200 and (response.getHeader("Content-Type") or "").startswith("text/html")
 

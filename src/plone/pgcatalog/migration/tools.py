@@ -109,7 +109,7 @@ def fill(catalog: Any, paths: Iterable[str]) -> None:
         try:
             obj = object_at(catalog, path)
             if obj is None:
-                logger.warning("%s: in the old catalog, but no object is there: left out", path)
+                logger.warning("%s: in the old catalog, but the object does not exist: ignored", path)
             else:
                 catalog.catalog_object(obj, path)
         except POSKeyError:
@@ -173,7 +173,7 @@ def paths_of(tool: Any) -> list[str]:
 
 def log_gone(path: str) -> None:
     """Log that the object at *path* is left out."""
-    logger.warning("%s: the database refers to the object, or a part of it, and has it no more: left out", path)
+    logger.warning("%s: the object, or a part of it, is missing in the database: ignored", path)
 
 
 def begin(tool: Any) -> Any:
@@ -184,7 +184,7 @@ def begin(tool: Any) -> Any:
     new = new_successor(tool)
     setattr(aq_base(new), HORIZON, horizon(tool))
     setattr(aq_base(tool), SUCCESSOR, aq_base(new))
-    transaction.get().note("catalog: uninstallation begun")
+    transaction.get().note("catalog: uninstallation started")
     transaction.commit()
     return successor_of(tool)
 
@@ -201,7 +201,7 @@ def abandon(tool: Any) -> bool:
     if successor_of(tool) is None:
         return False
     delattr(aq_base(tool), SUCCESSOR)
-    transaction.get().note("catalog: uninstallation given up")
+    transaction.get().note("catalog: uninstallation discarded")
     transaction.commit()
     return True
 
@@ -215,7 +215,7 @@ def fill_in_batches(tool: Any, successor: Any) -> Iterator[tuple[int, int]]:
     yield done, len(paths)
     for batch in batched(rest, BATCH):
         fill(successor, batch)
-        transaction.get().note("catalog: uninstallation goes on")
+        transaction.get().note("catalog: uninstallation continued")
         transaction.commit()
         tool._p_jar.cacheGC()
         done += len(batch)

@@ -94,7 +94,7 @@ def values(data: bytes) -> dict[str, str]:
         unpickler = PersistentUnpickler(_stand_in, _Reference, BytesIO(data))
         kind, state = unpickler.load(), unpickler.load()
     except (pickle.UnpicklingError, AttributeError, EOFError, LookupError, TypeError, ValueError) as error:
-        return {"": f"a record that cannot be read ({error})"}
+        return {"": f"an unreadable record ({error})"}
     found["class"] = _class_name(kind)
     for place, value in _flat("", state, ()):
         found[place] = value

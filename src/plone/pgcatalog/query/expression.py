@@ -44,14 +44,14 @@ class Expression(ABC):
 
 def check_name(name: Any) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"the name of an index is a string, not {name!r}")
+        raise TypeError(f"the name of an index must be a string, not {name!r}")
 
 
 def check_size(expression: Expression) -> None:
     if expression.levels > MAX_LEVELS:
         raise LimitExceeded(f"query objects are nested more than {MAX_LEVELS} levels deep")
     if expression.leaves > MAX_LEAVES:
-        raise LimitExceeded(f"a query object has more than {MAX_LEAVES} conditions; In takes many values at once")
+        raise LimitExceeded(f"a query object has more than {MAX_LEAVES} conditions; use In for many values")
 
 
 def find(context: SearchContext, name: str) -> IndexTranslator:

@@ -105,7 +105,7 @@ class In(Leaf):
         check_name(index)
         values = as_list(values)
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-            raise TypeError(f"In takes a sequence of values, not {values!r}")
+            raise TypeError(f"In needs a sequence of values, not {values!r}")
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "values", tuple(values))
 
@@ -150,14 +150,14 @@ class Text(Leaf):
     def __post_init__(self) -> None:
         check_name(self.index)
         if not isinstance(self.text, str):
-            raise TypeError(f"Text takes a string, not {self.text!r}")
+            raise TypeError(f"Text needs a string, not {self.text!r}")
 
     def _options(self) -> dict[str, Any]:
         return {"query": self.text}
 
     def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         if not translator.has_ranking:
-            raise QueryError(f"index {self.index!r} of type {translator.meta_type} holds no text")
+            raise QueryError(f"index {self.index!r} of type {translator.meta_type} has no text")
         return super()._ask(translator, context)
 
     def score(self, context: SearchContext) -> Fragment | None:
@@ -179,9 +179,9 @@ class Path(Leaf):
         check_name(index)
         paths = (path,) if isinstance(path, str) else tuple(path) if isinstance(path, Iterable) else (path,)
         if not all(isinstance(p, str) for p in paths):
-            raise TypeError(f"Path takes a path or a sequence of paths, not {path!r}")
+            raise TypeError(f"Path needs a path or a sequence of paths, not {path!r}")
         if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
-            raise TypeError(f"the depth of a Path is a number from 0 on, not {depth!r}")
+            raise TypeError(f"the depth of a Path must be a number of at least 0, not {depth!r}")
         object.__setattr__(self, "path", paths)
         object.__setattr__(self, "depth", depth)
         object.__setattr__(self, "index", index)
@@ -193,7 +193,7 @@ class Path(Leaf):
     def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         options = getattr(translator.index, "query_options", ())
         if "level" not in options or (self.depth is not None and "depth" not in options):
-            raise QueryError(f"index {self.index!r} of type {translator.meta_type} cannot answer {self!r}")
+            raise QueryError(f"index {self.index!r} of type {translator.meta_type} does not support {self!r}")
         return super()._ask(translator, context)
 
 
@@ -299,4 +299,4 @@ def _part(whole: Expression, part: Any) -> Expression:
         return part
     if isinstance(part, Mapping):
         return DictQuery(dict(part))
-    raise TypeError(f"{type(whole).__name__} takes query objects and query dicts, not {part!r}")
+    raise TypeError(f"{type(whole).__name__} needs query objects or query dicts, not {part!r}")

@@ -39,14 +39,14 @@ def oid_conditions(query: Mapping[str, Any], names: Collection[str]) -> list[Con
 def _condition(query: Mapping[str, Any], name: str, number: Any) -> Condition:
     values = query[name] if isinstance(query[name], list | tuple) else [query[name]]
     if len(values) > MAX_OIDS:
-        raise LimitExceeded(f"a search takes up to {MAX_OIDS} values for {name}")
+        raise LimitExceeded(f"a search is limited to {MAX_OIDS} values for {name}")
     rids = [n for n in {number(value) for value in values} if 0 <= n < BEYOND]
     return Condition(f"{RID.quoted} = ANY(%s::bigint[])", (sorted(rids),), (RID,)) if rids else NOTHING
 
 
 def _from_bytes(value: Any) -> int:
     if not isinstance(value, bytes) or len(value) != 8:
-        raise NoOid(f"an oid is 8 bytes, as _p_oid has them, not {value!r:.50}")
+        raise NoOid(f"an oid must be 8 bytes, as in _p_oid, not {value!r:.50}")
     return int(u64(value))
 
 
@@ -56,4 +56,4 @@ def _from_number(value: Any) -> int:
     # A parameter of a request is a text.
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
         return int(value)
-    raise NoOid(f"a zoid is a whole number, not {value!r:.50}")
+    raise NoOid(f"a zoid must be an integer, not {value!r:.50}")

@@ -173,7 +173,7 @@ class Worker:
                         if not self.run_one(connection):
                             self._sleep(connection)
             except psycopg.Error as error:
-                logger.warning("the queue waits for the database: %s", str(error).strip())
+                logger.warning("the queue is waiting for the database: %s", str(error).strip())
                 self._stopped.wait(PAUSE)
         self._end_beside()
 
@@ -217,7 +217,7 @@ class Worker:
                 with connect(self.dsn, "queue", 30) as connection:
                     _note(connection, job, outcome)
             except psycopg.Error as error:  # the job is due again
-                logger.warning("the queue waits for the database: %s", str(error).strip())
+                logger.warning("the queue is waiting for the database: %s", str(error).strip())
 
         self._beside = [thread for thread in self._beside if thread.is_alive()]
         self._beside.append(background.start("queue beside", run))
@@ -264,7 +264,7 @@ def _outcome(job: Job, work: Callable[[], Any]) -> Any:
         return failure
     except (ConflictError, psycopg.OperationalError) as error:
         reason = f"{type(error).__name__}: {error}".strip()
-        again = "given up" if job.is_last_attempt else f"tried again after {job.back_off} seconds"
+        again = "not retried" if job.is_last_attempt else f"retried after {job.back_off} seconds"
         logger.info("%s of object %#x is %s: %s", job.kind, job.zoid, again, reason)
         return JobFailed(reason, False)
     except Exception as error:  # a kind may be an add-on's: whatever it raises, the worker continues

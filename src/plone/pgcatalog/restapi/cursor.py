@@ -27,9 +27,7 @@ import json
 START = "*"
 #: Length in bytes of a seal, an HMAC with SHA-256.
 SEAL_BYTES = 32
-NEEDS_ORDER = (
-    "a cursor needs an order that stays, such as sort=modified desc: pages by relevance are asked for by start"
-)
+NEEDS_ORDER = "a cursor needs a stable order, such as sort=modified desc; use start for pages by relevance"
 
 
 def page_behind(
@@ -42,7 +40,7 @@ def page_behind(
     """
     compiled = results.query
     if rows < 1:
-        raise BadRequest("with a cursor rows is 1 at least")
+        raise BadRequest("with a cursor, rows must be at least 1")
     if compiled.score is not None:
         raise BadRequest(NEEDS_ORDER)
     order = [(term.expression, term.type, term.descending) for term in compiled.order]
@@ -72,7 +70,7 @@ def _keys_of(cursor: str, search: bytes) -> Keys:
         if hmac.compare_digest(seal, _seal(secret, content, search)):
             keys: Keys = json.loads(content)
             return keys
-    raise BadRequest(f"the cursor is none of this search's; {START} begins anew")
+    raise BadRequest(f"the cursor belongs to another search; use {START} to begin again")
 
 
 def _seal(secret: bytes, content: bytes, search: bytes) -> bytes:

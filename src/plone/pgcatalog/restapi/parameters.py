@@ -62,7 +62,7 @@ def parsing() -> Iterator[None]:
     except QueryParsingError as error:
         raise BadRequest(without_addresses(str(error))) from error
     except ComponentLookupError as error:
-        raise BadRequest("plone.restapi knows no values of an index of this type") from error
+        raise BadRequest("plone.restapi does not support values of this type of index") from error
 
 
 def json_in(text: str, is_base64: bool = False) -> Any:
@@ -96,11 +96,11 @@ class Parameters:
         self.text = self._text("q").strip()
         self.cursor = self._text("cursor") if "cursor" in self.form else None
         if self.cursor is not None and self.start:
-            raise BadRequest("a page begins behind a cursor, or at start")
+            raise BadRequest("use either a cursor or start")
         self.passages = self._number("passages", 0, MAX_PASSAGES)
         self.mode = self._text("mode", HYBRID if self.passages else WORDS) or WORDS
         if self.mode not in (WORDS, HYBRID):
-            raise BadRequest(f"mode is {WORDS} or {HYBRID}, not {self.mode[:50]!r}")
+            raise BadRequest(f"mode must be {WORDS} or {HYBRID}, not {self.mode[:50]!r}")
         self.conditions = self._facet_conditions()
         self.facets = self._names("facets")
         self.ranges = self._ranges()
@@ -110,7 +110,7 @@ class Parameters:
     def _text(self, name: str, default: str = "") -> str:
         value = self.form.get(name, default)
         if not isinstance(value, str):
-            raise BadRequest(f"{name} is one text")
+            raise BadRequest(f"{name} must be a single text")
         return value
 
     def flag(self, name: str, default: bool) -> bool:
@@ -122,7 +122,7 @@ class Parameters:
         text = self._text(name, str(default))
         number = number_in(text)
         if number is None or not 0 <= number <= most:
-            raise BadRequest(f"{name} is a number from 0 to {most}, not {text[:50]!r}")
+            raise BadRequest(f"{name} must be a number from 0 to {most}, not {text[:50]!r}")
         return number
 
     def _names(self, name: str) -> list[str]:
@@ -130,7 +130,7 @@ class Parameters:
         value = self.form.get(name, [])
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise BadRequest(f"{name} is a list of names")
+            raise BadRequest(f"{name} must be a list of names")
         return [part.strip() for part in parts if part.strip()]
 
     # -- facets
@@ -143,12 +143,12 @@ class Parameters:
         try:
             conditions = json_in(raw, is_base64=True)
         except ValueError as error:
-            raise BadRequest("facet_conditions is no base64 of JSON") from error
+            raise BadRequest("facet_conditions is not JSON in base64") from error
         if not isinstance(conditions, dict) or not all(
             isinstance(c, dict) and isinstance(c.get("c", {}), dict) and isinstance(c.get("p", ""), str)
             for c in conditions.values()
         ):
-            raise BadRequest('facet_conditions is {index: {"c": {value: true}, "p": text, "m": true}}')
+            raise BadRequest('facet_conditions must be {index: {"c": {value: true}, "p": text, "m": true}}')
         return conditions
 
     def chosen(self, index: str) -> list[str]:
@@ -166,7 +166,7 @@ class Parameters:
         try:
             return buckets(json_in(raw) if raw else {})
         except (ValueError, TypeError) as error:
-            raise BadRequest("facet_ranges is JSON: {index: {label: [from, up to]}}") from error
+            raise BadRequest("facet_ranges must be JSON: {index: {label: [from, up to]}}") from error
 
     # -- the query
 

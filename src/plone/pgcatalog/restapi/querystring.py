@@ -68,7 +68,7 @@ class Faceted:
         except (*VALUE_ERRORS, AssertionError):
             data = json_body(self.request)
             if (number_in(str(data.get("b_size", 0))) or 0) < 0:
-                raise BadRequest("b_size is a number from 0") from None
+                raise BadRequest("b_size must be a number of at least 0") from None
             # Errors that are not about the query are raised again.
             with parsing():
                 self._results(data)
@@ -101,7 +101,7 @@ def _part(facets: Mapping[str, Facet] | None) -> dict[str, Any]:
 def _names(data: Mapping[str, Any]) -> list[str]:
     names = data.get("facets") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise BadRequest("facets is a list of names of indexes")
+        raise BadRequest("facets must be a list of names of indexes")
     return names
 
 
@@ -109,13 +109,13 @@ def _ranges(data: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
     try:
         return buckets(data.get("facet_ranges") or {})
     except ValueError as error:
-        raise BadRequest("facet_ranges is {index: {label: [from, up to]}}") from error
+        raise BadRequest("facet_ranges must be {index: {label: [from, up to]}}") from error
 
 
 def _limit(data: Mapping[str, Any]) -> int:
     limit = data.get("facet_limit", LIMIT)
     if not isinstance(limit, int) or isinstance(limit, bool) or not 0 <= limit <= MOST_VALUES:
-        raise BadRequest(f"facet_limit is a number from 0 to {MOST_VALUES}")
+        raise BadRequest(f"facet_limit must be a number from 0 to {MOST_VALUES}")
     return limit
 
 

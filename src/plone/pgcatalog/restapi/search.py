@@ -312,7 +312,7 @@ class CheckedHandler(SearchHandler):
         for name in ("b_start", "b_size"):
             number = number_in(str(self.request.form.get(name, 0)))
             if number is None or (name == "b_size" and number < 0):
-                raise BadRequest(f"{name} is a whole number")
+                raise BadRequest(f"{name} must be an integer")
         return super().search(query)
 
     def _parse_query(self, query: Any) -> Any:

@@ -126,12 +126,12 @@ class WithExtraConditions(Parameters):
                 }
                 yield from kinds[kind](index, condition)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise BadRequest("extra_conditions is base64 of JSON: [[index, kind, options]]") from error
+            raise BadRequest("extra_conditions must be JSON in base64: [[index, kind, options]]") from error
 
     def _range(self, index: str, condition: dict[str, str]) -> Iterator[Expression]:
         ends = {ENDS[word][0]: value for word, value in condition.items()}
         if len(ends) != len(condition) or not all(isinstance(value, str) for value in ends.values()):
-            raise ValueError("an end is given twice, or is not text")
+            raise ValueError("a bound is given twice, or is not text")
         if ends:
             yield Range(index, **ends)
         yield from (Not(Eq(index, value)) for word, value in condition.items() if not ENDS[word][1])
@@ -157,7 +157,7 @@ class SolrParameters(WithExtraConditions):
             raise BadRequest("lang and is_multilingual exclude each other")
         self.group = self._number("group_select", 0)
         if self.group and self.group >= len(self.tabs):
-            raise BadRequest(f"group_select is the number of a search tab, from 0 to {len(self.tabs) - 1}")
+            raise BadRequest(f"group_select must be the number of a search tab, from 0 to {len(self.tabs) - 1}")
         self.tab = self.tabs[self.group] if self.tabs else {}
         self.facets = [field["name"] for field in self.tab.get("facetFields", [])]
         for name in (*self.conditions, *self.facets):

@@ -129,7 +129,7 @@ class CatalogSearchResults(LazyMap):
         """
         limit = whole("a limit to counting", limit, LARGEST_WINDOW)
         if limit < 0:
-            raise ValueError("a limit to counting is not negative")
+            raise ValueError("a limit to counting must not be negative")
         self._count_limit = limit
         self._reader.count_up_to(limit)
 

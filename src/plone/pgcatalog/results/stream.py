@@ -99,11 +99,11 @@ class BrainStream(Iterator[Any]):
     ) -> None:
         batch = whole("batch", batch, LARGEST_WINDOW)
         if batch < 1:
-            raise QueryError(f"a batch has at least one row, not {batch!r}")
+            raise QueryError(f"a batch must have at least one row, not {batch!r}")
         if query.python_sort:
             raise QueryError(f"a stream cannot be sorted by {', '.join(name for name, _ in query.python_sort)}")
         if query.window.size is not None:
-            raise QueryError("a stream takes no b_size and no sort_limit")
+            raise QueryError("a stream does not support b_size or sort_limit")
         self._catalog = catalog
         self._view = view or catalog.view()
         self._view.by_rid = True

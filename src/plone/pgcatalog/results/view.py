@@ -297,12 +297,12 @@ class RowsFetch(Fetch[Rows]):
             return self._view.session.ask(statement, self.seconds)
         except TOO_LARGE as error:
             reason = error.diag.message_primary
-            raise LimitExceeded(f"a search asks for more than PostgreSQL answers at once: {reason}") from error
+            raise LimitExceeded(f"a search exceeds a limit of PostgreSQL: {reason}") from error
         except psycopg.errors.QueryCanceled as error:
             raise self._timeout() from error
 
     def _timeout(self) -> SearchTimeout:
-        allowed = "it is allowed to" if self.seconds is None else f"{self.seconds:g} s"
+        allowed = "the time limit" if self.seconds is None else f"{self.seconds:g} s"
         return SearchTimeout(f"the search took longer than {allowed}")
 
 

@@ -57,7 +57,7 @@ def whole(name: str, number: Any, most: int) -> int:
     """
     if isinstance(number, int | float | Decimal) and number % 1 == 0:
         return int(min(max(number, -most), most))
-    raise TypeError(f"{name} is a whole number, not a value of type {type(number).__name__}")
+    raise TypeError(f"{name} must be an integer, not a value of type {type(number).__name__}")
 
 
 def frozen(value: Any) -> Hashable:

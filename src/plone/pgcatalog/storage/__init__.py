@@ -403,10 +403,10 @@ def pack_by(connect: Callable[[str], Any]) -> None:
                 try:
                     return pack(_StorageOfPack(storage, connection), *args, **options)
                 except (SerializationFailure, DeadlockDetected):
-                    logger.info("others have changed what the pack removes, or referred to it")
+                    logger.info("other transactions have changed or referenced objects that the pack removes")
         raise PackConflict(
-            "nothing was packed: others have changed what the pack removes, or referred to it,"
-            f" {PACK_ATTEMPTS} times; pack again when less is saved"
+            "the database was not packed: other transactions have changed or referenced objects that the pack removes,"
+            f" {PACK_ATTEMPTS} times; pack again at a quieter time"
         )
 
     PGJsonbStorage.pack = pack_apart
@@ -426,11 +426,11 @@ def _begin_pack(connection: Any, other: Any) -> None:
 
     def commit_unless_referred_to() -> None:
         if _rows(connection, WAITING):
-            raise SerializationFailure("others want to change what the pack removes")
+            raise SerializationFailure("other transactions change objects that the pack removes")
         _rows(connection, HOLD_COMMITS)
         oids = [oid for (oid,) in _rows(other, REFERRED_TO, newest, newest)]
         if _rows(connection, REMOVED, oids):
-            raise SerializationFailure("others have referred to what the pack removes")
+            raise SerializationFailure("other transactions have referenced objects that the pack removes")
         commit()
 
     connection.commit = commit_unless_referred_to

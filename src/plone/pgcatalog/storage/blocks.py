@@ -25,7 +25,7 @@ def repair_blocks(storage: Any, connection: Connection[Any], oids: list[int]) ->
 
     Raises ConflictError if one of the objects is saved meanwhile.
     """
-    meta = TransactionMetaData(description="Blocks that looked like code are data")
+    meta = TransactionMetaData(description="Store blocks that name code as data")
     storage.tpc_begin(meta)
     try:
         for oid in oids:

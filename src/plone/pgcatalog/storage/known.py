@@ -121,7 +121,7 @@ def unknown_code() -> str:
         return sentence
     if names := unknown_methods():
         return (
-            f"zodb-pgjsonb {version('zodb-pgjsonb')} and zodb-json-codec {version('zodb-json-codec')} have other code than"
+            f"zodb-pgjsonb {version('zodb-pgjsonb')} and zodb-json-codec {version('zodb-json-codec')} differ from"
             f" zodb-pgjsonb {RUN}, with which plone.pgcatalog was tested: {', '.join(names)}"
         )
     return ""

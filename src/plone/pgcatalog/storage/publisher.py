@@ -46,7 +46,10 @@ def begin_requests_once() -> None:
     if WSGIPublisher.load_app is load_app:
         return
     if names := unknown_functions():
-        logger.warning("Requests begin several snapshots: unknown functions of Zope's publisher: %s", ", ".join(names))
+        logger.warning(
+            "Each request begins several snapshots, because Zope's publisher has unknown functions: %s",
+            ", ".join(names),
+        )
         return
     WSGIPublisher.load_app = load_app
 

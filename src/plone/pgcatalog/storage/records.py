@@ -103,7 +103,7 @@ def operations(data: bytes) -> Iterator[tuple[int, int, int]]:
                 position = begin + width + int.from_bytes(data[begin : begin + width], "little")
             yield code, begin, position
     except KeyError as error:
-        raise ValueError(f"no opcode of a pickle: {error}") from error
+        raise ValueError(f"not an opcode of a pickle: {error}") from error
 
 
 def _suspicious() -> Callable[[bytes], Any]:

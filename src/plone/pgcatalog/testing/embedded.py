@@ -251,7 +251,7 @@ class EmbeddedPostgres:
         if owner == os.getuid() and not any(data_dir.iterdir()):
             self._user.own(data_dir)
         elif owner != (os.getuid() if needed is None else needed):
-            problem = f"The data directory {data_dir} belongs to uid {owner} and is not free for the server"
+            problem = f"The data directory {data_dir} belongs to uid {owner} and cannot be used by the server"
             raise EmbeddedPostgresError(f"{problem}: remove it or choose another one.")
         return data_dir
 
@@ -360,7 +360,7 @@ class Standby(EmbeddedPostgres):
             return
         self._binaries, self.version = self.primary._binaries, self.primary.version
         if major is not None and not (data_dir / "standby.signal").exists():
-            raise EmbeddedPostgresError(f"{data_dir} holds data of a server that is no standby: use another one.")
+            raise EmbeddedPostgresError(f"{data_dir} has data of a server that is not a standby: use another one.")
 
     def _make_cluster(self, data_dir: Path) -> None:
         """Copy the primary; the copy's connection to it is in postgresql.auto.conf."""

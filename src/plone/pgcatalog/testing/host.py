@@ -164,7 +164,7 @@ def public_tmp(user: ServerUser, preferred: Path | None = None) -> Path:
     for folder in (preferred, tempfile.gettempdir(), "/tmp", "/var/tmp"):
         if folder and Path(folder).is_dir() and user.can_enter(Path(folder)):
             return Path(folder).resolve()
-    raise EmbeddedPostgresError("There is no temporary folder that `nobody` may enter.")
+    raise EmbeddedPostgresError("The user `nobody` has access to no temporary folder.")
 
 
 def temporary_folder(parent: Path) -> tuple[Path, int]:
@@ -237,7 +237,7 @@ def choose_binaries(user: ServerUser, major: str | None, only: str | None = None
             return folder, version
         others.append(f"{version} in {folder}")
     if others:
-        problem = f"The data directory was made by PostgreSQL {major}, and there is only {', '.join(others)}"
+        problem = f"The data directory was created by PostgreSQL {major}, and there is only {', '.join(others)}"
         raise EmbeddedPostgresError(f"{problem}: install {major} or use another data directory.")
     raise EmbeddedPostgresError(NO_BINARIES)
 
@@ -266,4 +266,4 @@ def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:
         shutil.rmtree(fresh, ignore_errors=True)
         if (target / inner / "postgres").exists() and target.lstat().st_uid == os.getuid():
             return target / inner  # another process was faster
-        raise EmbeddedPostgresError(f"Cannot make {target}: {error}") from error
+        raise EmbeddedPostgresError(f"Cannot create {target}: {error}") from error
