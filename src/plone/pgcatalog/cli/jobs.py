@@ -89,7 +89,7 @@ def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]],
     "Queue the failed files again.",
 )
 def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
-    """Show how many files wait for their text, which files have none, and why.
+    """Show the number of files that wait for text extraction, and the failed files with the reasons.
 
     Exit code 0: no file failed; 1: some did; 2: the site cannot be opened.
     """
@@ -142,7 +142,7 @@ def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
     "Queue the failed pages again.",
 )
 def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
-    """Show the models for which a site has vectors, how many pages wait, which pages failed, and why.
+    """Show the vectors of a site, the number of pages that wait, and the failed pages with the reasons.
 
     Exit code 0: no page failed; 1: some did, the site has no embedder, or --wait was used without pgvector; 2: the site
     cannot be opened.

@@ -56,7 +56,7 @@ CATALOGS = "SELECT catalog FROM pgcatalog_state WHERE %(catalog)s::bigint IS NUL
 class IJobKind(Interface):
     """A kind of job: a utility whose name is the name of the kind in the table."""
 
-    is_ready = Attribute("False if this process lacks what the kind needs: its jobs wait for one that has it")
+    is_ready = Attribute("False if this process lacks a requirement of the kind; its jobs wait for another process")
 
     def work(database: Any, job: Job) -> Callable[[], None] | None:
         """Do *job* with *database*, a ZODB.DB, and commit.
