@@ -72,19 +72,19 @@ LINKS = (
     Link(
         "@@search?SearchableText=climte",
         "A search with a typo",
-        "finds what was meant.",
+        "finds the corrected word.",
         (r"Showing results for\s+<strong[^>]*>climate</strong>", r"<mark>[Cc]limate</mark>"),
     ),
     Link(
         "@@search?SearchableText=water",
         "Facets and snippets",
-        "narrow a search; its words are marked.",
+        "narrow a search; the words found are highlighted.",
         (r"<fieldset", r"<mark>[Ww]ater</mark>"),
     ),
     Link(
         "@@search?SearchableText=mobil",
         "Live search",
-        "click into the field at the top: there are words to go on with, and pages; a typo does no harm.",
+        "click into the field at the top: it suggests words and pages, and corrects typos.",
         (r'"text": "mobility"', r'"title": "[^"]*[Mm]obilit', r'"label": "Showing results for mobility"'),
         asks=("@@ajax-search?SearchableText=mobil", "@@ajax-search?SearchableText=moblity"),
     ),
@@ -97,20 +97,20 @@ LINKS = (
     Link(
         "@@search?SearchableText=weather",
         "A synonym and a pinned page",
-        "the first is pinned, and the others have the other word.",
+        "the first page is pinned, and the others contain the synonym.",
         (r'class="searchResults(?s:.{,600})/en/news/climate"', r"<mark>climate</mark>"),
     ),
     Link(
         f"@@search?SearchableText={documents.WORD}",
-        "What stands in files",
-        "a word of a PDF, a Word and an OpenDocument file, and of no page.",
+        "Text of files",
+        "a word that only a PDF, a Word and an OpenDocument file contain.",
         (r"minutes\.pdf", r"minutes\.docx", r"minutes\.odt"),
     ),
-    Link("{page}", "Similar pages", "stand below the text: those that are most like it.", (r'id="related-pages"',)),
+    Link("{page}", "Similar pages", "are shown below the text of a page.", (r'id="related-pages"',)),
     Link(
         f"@@search?SearchableText={quote_plus(embedder.QUESTION)}",
         "By meaning",
-        "a question in other words than those of its two pages, which are embedded some minutes after the start.",
+        "a question in other words than its two pages, whose vectors are computed some minutes after the start.",
         (r'id="search-results"',),
     ),
     Link(
