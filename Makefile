@@ -126,12 +126,13 @@ matrix: $(VENV)/.installed-bench  ## Python 3.12 to 3.14 with PostgreSQL 15 to 1
 soak-files: $(VENV)/.installed-bench  ## uploads while PostgreSQL, a worker and what reads files are killed (SOAK_ARGS=...)
 	$(BIN)/python -m tests.soak.files $(SOAK_ARGS)
 
-lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
+lint: $(VENV)/.installed-lint  ## style, language, types, imports between the rooms
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/zpretty --check src
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.language
 
 format: $(VENV)/.installed-lint  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix

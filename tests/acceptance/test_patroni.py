@@ -15,7 +15,7 @@ OPTIONS = {"kills": 1, "pauses": 0, "cuts": 0, "switchovers": 1, "clients": 2, "
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(cluster.missing()), reason=f"not installed: {cluster.missing()}")
-def test_who_takes_over_has_what_was_saved_and_the_former_leader_follows(tmp_path: Path) -> None:
+def test_new_leader_has_the_saved_objects_and_the_former_one_follows(tmp_path: Path) -> None:
     output, page = tmp_path / "patroni.json", tmp_path / "page.md"
     other = {"failures": [], "acknowledged": 3, "lost": 2, "compared": 1, "stale": 0, "broken": []}
     output.write_text(json.dumps({"options": OPTIONS | {"processes": 2}, "runs": {"asynchronous": other}}))

@@ -1,4 +1,4 @@
-"""ZODB's own tests of storages pass or fail on zodb-pgjsonb with this package as they do without it."""
+"""ZODB's own tests of storages have the same results on zodb-pgjsonb with this package as without it."""
 
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.acceptance.zodb_suites.results import PAGE
@@ -24,5 +24,5 @@ def test_page_shows_the_stored_results() -> None:
 @pytest.mark.slow
 @pytest.mark.direct("the tests create databases of their own")
 def test_same_tests_fail_with_this_package_and_without(postgres: EmbeddedPostgres) -> None:
-    """As the stored results say; after a change: ``make test-zodb``."""
+    """As stored; after a change: ``make test-zodb``."""
     assert summary(run(postgres.createdb("zodb_suites"))) == json.loads(STORED.read_text())

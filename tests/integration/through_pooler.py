@@ -1,7 +1,7 @@
-"""Runs the integration tests through a PgBouncer in transaction mode, and writes what came of them into the how-to.
+"""Runs the integration tests through a PgBouncer in transaction mode, and writes the results into the how-to.
 
-Each database of the tests is then reached through PgBouncer, with the documented ini; see ``pooled.PooledPostgres``.  What
-a run says of a module replaces what an earlier one with the same version and mark has said.  Exit status 1 when a test fails.
+Each test database is then reached through PgBouncer, with the documented ini; see ``pooled.PooledPostgres``.  The results of
+a module replace those of an earlier run with the same version and mark.  Exit status 1 if a test fails.
 """
 
 from benchmarks.marks import put_between
@@ -30,15 +30,15 @@ ROOT = TESTS.parents[1]
 STORED = ROOT / "benchmarks" / "results" / "pooler.json"
 PAGE = ROOT / "docs" / "how-to" / "pgbouncer.md"
 
-#: module -> what came of its tests: ``passed`` (a number), ``failed`` (names), ``left out`` (reason -> a number).  What is
-#: stored has the ``date`` besides.
+#: module -> results of its tests: ``passed`` (a number), ``failed`` (names), ``left out`` (reason -> a number).  Stored
+#: results also have the ``date``.
 Modules = dict[str, dict[str, Any]]
-#: What pytest's exit status says when tests were run, and some may have failed, or when there was none to run.
+#: Exit statuses of pytest for: all passed, some failed, no tests found.
 RAN = (0, 1, 5)
 
 
 def read_report(text: str) -> Modules:
-    """Return what a report in JUnit's format says of each module."""
+    """Return the results of each module in *text*, a report in JUnit's format."""
     found: Modules = {}
     for case in ElementTree.fromstring(text).iter("testcase"):
         module = case.get("classname", "").rpartition(".")[2]
@@ -55,18 +55,18 @@ def read_report(text: str) -> Modules:
 
 
 def nothing() -> dict[str, Any]:
-    """Return what came of a module that has no test to run."""
+    """Return the results of a module without tests."""
     return {"passed": 0, "failed": [], "left out": {}}
 
 
 def modules_in(paths: tuple[str, ...]) -> list[str]:
-    """Return the names of the modules with tests in *paths*: of folders, modules or single tests."""
+    """Return the names of the modules with tests in *paths*: folders, modules or single tests."""
     files = [Path(path.partition("::")[0]) for path in paths]
     return [file.stem for path in files for file in (path.rglob("test_*.py") if path.is_dir() else [path])]
 
 
 def table(stored: dict[str, Any]) -> str:
-    """Return what *stored* (version -> mark -> what came of it) says as Markdown."""
+    """Return *stored* (version -> mark -> results) as a Markdown table."""
     versions = sorted(stored, key=lambda name: tuple(map(int, name.split("."))))
     runs = [(f"PgBouncer {name}", mark, stored[name][mark]) for name in versions for mark in sorted(stored[name])]
     modules = [run["modules"] for *_, run in runs]
@@ -93,12 +93,12 @@ def table(stored: dict[str, Any]) -> str:
 
 
 def tests_of(of_module: dict[str, Any]) -> int:
-    """Return how many tests of a module there are."""
+    """Return the number of tests of a module."""
     return int(of_module["passed"]) + len(of_module["failed"]) + sum(of_module["left out"].values())
 
 
 def count(modules: Modules) -> Counter[str]:
-    """Return how many tests of all *modules* there are of each kind."""
+    """Return the number of tests of all *modules*, by result."""
     found: Counter[str] = Counter()
     for of_module in modules.values():
         found["tests that pass"] += of_module["passed"]
@@ -113,7 +113,7 @@ def row(name: str, cells: list[Any]) -> str:
 
 
 def run(program: str, paths: tuple[str, ...], options: list[str]) -> Modules:
-    """Run the tests in *paths* through *program*, with further *options* of pytest; return what came of them."""
+    """Run the tests in *paths* through *program*, with further *options* of pytest; return the results by module."""
     with tempfile.TemporaryDirectory(prefix="pgcatalog-pooler-") as folder:
         report = Path(folder) / "report.xml"
         environ = dict(os.environ)

@@ -1,7 +1,7 @@
-"""Compares what both catalogs say: results, brains, unique values, index data, exceptions.
+"""Compares the answers of both catalogs: results, brains, unique values, index data, exceptions.
 
-What is compared is up to what ZCatalog itself leaves open: the order of equal sort keys, and without a sort the
-order of its random record ids.
+Not compared is the order that ZCatalog itself leaves open: that of equal sort keys, and without a sort that of its random
+record ids.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ from typing import cast
 import Missing
 
 
-#: Index data that is a set, in whatever order it comes.
+#: Index data that is a set, in any order.
 UNORDERED = ("KeywordIndex",)
-#: Numbers for the ZMI that have another meaning here (index-numbers), and what reads the caller's variables.
+#: Numbers for the ZMI with another meaning here (index-numbers), and methods that read the caller's variables.
 NOT_COMPARED = {
     "ZCTextIndex": ("numObjects",),
     "GopipIndex": ("documentToKeyMap", "uniqueValuesFor", "withLengths", "indexSize"),
@@ -30,13 +30,13 @@ NOT_COMPARED = {
     "PathIndex": ("indexSize",),
     "ExtendedPathIndex": ("indexSize",),
 }
-#: Characters of an answer that are shown.
+#: Number of characters of an answer that are shown.
 LONGEST = 500
 
 
 @dataclass
 class Answer:
-    """What a catalog answers a case with: an error, or paths, the length and the true total."""
+    """A catalog's answer to a case: an error, or paths, the length and the true total."""
 
     error: BaseException | None = None
     paths: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Answer:
 
 @dataclass
 class Difference:
-    """One thing that is not the same; *subject* is the case, or what was asked for, *path* the row it is about."""
+    """One difference; *subject* is the case, or the compared thing, *path* the row concerned."""
 
     kind: str
     subject: Any
@@ -75,10 +75,10 @@ def short(value: Any) -> str:
 
 
 def ask(catalog: Any, case: Case) -> Answer:
-    """Return what *catalog* answers.
+    """Return the answer of *catalog* to *case*.
 
-    First the request forgets what ZCatalog's indexes have cached: the cache's key is a counter per index, which
-    an abort sets back, and with ``not`` a cached answer is another one.
+    ZCatalog's cache on the request is cleared before: its key has a counter per index, which an abort sets back, and with
+    ``not`` a cached answer differs from a new one.
     """
     catalog.REQUEST.other.pop("__catalog_cache__", None)
     try:
@@ -95,12 +95,12 @@ def both_answers(pair: Pair, case: Case) -> tuple[Answer, Answer]:
 
 
 def compare_case(pair: Pair, case: Case) -> Difference | None:
-    """Return how the answers to *case* differ, None if they do not."""
+    """Return the difference between the answers to *case*, None if they are equal."""
     return compare_answers(pair, case, *both_answers(pair, case))
 
 
 def compare_answers(pair: Pair, case: Case, ours: Answer, theirs: Answer, brains: int = 3) -> Difference | None:
-    """Return how these answers to *case* differ, None if they do not."""
+    """Return the difference between these answers to *case*, None if they are equal."""
     kind = _difference(pair, case, ours, theirs)
     if kind is not None:
         return Difference(kind, case, ours, theirs)
@@ -159,7 +159,7 @@ def everything(pair: Pair, case: Case) -> set[str]:
         return set(ask(pair.oracle, whole(case)).paths)
 
 
-#: Makes sort keys comparable: keywords come in any order, an open end is None.
+#: Conversions that make sort keys comparable: keywords come in any order, an open end is None.
 READABLE: dict[str, Any] = {
     "KeywordIndex": sorted,
     "DateRangeIndex": lambda ends: (-MAX32 if ends[0] is None else ends[0], MAX32 if ends[1] is None else ends[1]),
@@ -167,7 +167,7 @@ READABLE: dict[str, Any] = {
 
 
 def sort_keys(oracle: Any, case: Case, paths: Iterable[str]) -> list[Any]:
-    """Return for each path its keys in the sort indexes, as the oracle has them."""
+    """Return for each path its keys in the oracle's sort indexes."""
     uids = oracle._catalog.uids
     rs = [uids[path] for path in paths]
     maps = []
@@ -182,7 +182,7 @@ def sort_keys(oracle: Any, case: Case, paths: Iterable[str]) -> list[Any]:
 
 
 def key_map(index: Any, rs: list[int]) -> dict[int, Any]:
-    """Return rid to sort key; GopipIndex finds *rs*, the rows, here, and fails of one that is not in its folder."""
+    """Return rid -> sort key; a GopipIndex sorts *rs*, the rows, and fails for a row that is not in its folder."""
     try:
         return cast(dict[int, Any], index.documentToKeyMap())
     except ValueError:
@@ -207,7 +207,7 @@ def only_different(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[dict[s
 def plain(value: Any) -> Any:
     """Return *value* in a form that is equal only for the same value of the same type.
 
-    zodb-json-codec, through which the oracle's values pass, turns pytz.utc into datetime.timezone.utc.
+    zodb-json-codec, which processes the oracle's values, turns pytz.utc into datetime.timezone.utc.
     """
     if value is Missing.Value:
         return "Missing.Value"
@@ -225,7 +225,7 @@ def plain(value: Any) -> Any:
 
 
 def values_only(value: Any) -> Any:
-    """Return *value* without the type names that ``plain`` puts before each."""
+    """Return *value* without the type names that ``plain`` adds."""
     if isinstance(value, tuple) and len(value) == 2 and value[0] in ("int", "float", "bool", "str", "Message"):
         return value[1]
     if isinstance(value, list | tuple):
@@ -236,7 +236,7 @@ def values_only(value: Any) -> Any:
 
 
 def index_data(catalog: Any, path: str) -> dict[str, Any]:
-    """Return what the indexes hold for *path*."""
+    """Return index -> indexed value of *path*."""
     rid = catalog.getrid(path)
     data: dict[str, Any] = {}
     for name, value in catalog.getIndexDataForRID(rid).items():
@@ -286,7 +286,7 @@ def _unique(catalog: Any, name: str) -> dict[str, Any]:
             found[what] = question()
         except Exception as error:  # noqa: BLE001
             found[what] = type(error).__name__
-    if index.meta_type == "BooleanIndex":  # ZCatalog begins with the value it has stored fewer rows for
+    if index.meta_type == "BooleanIndex":  # ZCatalog begins with the value with fewer rows
         found = {what: sorted(v) if isinstance(v, list) else v for what, v in found.items()}
     for what in NOT_COMPARED.get(index.meta_type, ()):
         del found[what]
@@ -294,7 +294,7 @@ def _unique(catalog: Any, name: str) -> dict[str, Any]:
 
 
 def compare_apply(pair: Pair, case: Case) -> Difference | None:
-    """Compare ``_apply_index`` of every index the query of *case* names."""
+    """Compare ``_apply_index`` of every index in the query of *case*."""
     for name in case.query:
         if name in pair.oracle._catalog.indexes:
             ours, theirs = (_applied(catalog, name, case.query) for catalog in catalogs(pair))
@@ -310,12 +310,12 @@ def _applied(catalog: Any, name: str, query: dict[str, Any]) -> Any:
         found = catalog._catalog.getIndex(name)._apply_index(query)
     except Exception as error:  # noqa: BLE001
         return type(error).__name__
-    # ZCatalog's and-empty gives None instead of an empty set.
+    # ZCatalog's and-empty returns None instead of an empty set.
     return None if found is None else sorted(catalog.getpath(rid) for rid in found[0] or ())
 
 
 def compare_contents(pair: Pair) -> Difference | None:
-    """Compare which paths are catalogued, and how many."""
+    """Compare the catalogued paths, and their number."""
     ours, theirs = (set(catalog._catalog.uids) for catalog in catalogs(pair))
     if ours != theirs:
         return Difference("catalogued paths", "uids", sorted(ours - theirs), sorted(theirs - ours))

@@ -1,8 +1,8 @@
-"""Where we differ from ZCatalog on purpose; the names are those of docs/explanation/deviations.md.
+"""Our deliberate deviations from ZCatalog; the names are those of docs/explanation/deviations.md.
 
-``explain`` works out what a catalog with our deviations, and ZCatalog's answers in everything else, must say: the
-oracle is asked for each index of the query alone, each answer is corrected by the deviations that apply to it, and
-the rows in all of them are sorted and cut as the query wants.  A difference is explained if we say exactly that.
+``explain`` computes the answer of a catalog that has our deviations and is otherwise a ZCatalog: it queries the oracle for
+each index of the query alone, corrects each answer by the deviations that apply to it, and sorts and cuts the rows in all of
+them by the query.  A difference is explained if our answer equals this one.
 """
 
 from Acquisition import aq_base
@@ -29,7 +29,7 @@ from typing import Any
 UNINDEX = ("FieldIndex", "KeywordIndex", "UUIDIndex", "DateIndex", "DateRecurringIndex")
 DATES = ("DateIndex", "DateRecurringIndex")
 PATHS = ("PathIndex", "ExtendedPathIndex")
-#: Errors of ZCatalog where we answer: error type, meta types (all if empty) and the deviation.
+#: Errors of ZCatalog for queries that we answer: error type, meta types (all if empty) and the deviation.
 ERRORS = (
     ("ParseError", ("ZCTextIndex",), "text-unparsable"),
     ("QueryError", ("ZCTextIndex",), "text-leading-wildcard"),
@@ -40,7 +40,7 @@ ERRORS = (
 
 
 def explain(pair: Pair, difference: Difference) -> str | None:
-    """Return the names of the deviations that *difference* is, None for a bug."""
+    """Return the names of the deviations that explain *difference*, None for a bug."""
     if isinstance(difference.subject, Case) and isinstance(difference.ours, Answer):
         return explain_answer(pair, difference.subject)
     if difference.kind == "index data":
@@ -61,7 +61,7 @@ def explain(pair: Pair, difference: Difference) -> str | None:
 
 
 def explain_index_data(pair: Pair, difference: Difference) -> str | None:
-    """Explain each index by itself."""
+    """Explain the difference of each index by itself."""
     found = set()
     for name, ours in difference.ours.items():
         theirs = difference.theirs[name]
@@ -70,7 +70,7 @@ def explain_index_data(pair: Pair, difference: Difference) -> str | None:
         elif values_only(ours) == values_only(theirs):
             found.add("index-values")
         elif ours == plain("") and theirs in (plain(0), plain(0.0), plain(False)):
-            found.add("vanished-value")  # getIndexDataForRID has "" for no value
+            found.add("vanished-value")  # getIndexDataForRID has "" for a missing value
         else:
             return None
     return " + ".join(sorted(found))
@@ -90,7 +90,7 @@ def explain_keys(pair: Pair, name: str) -> str | None:
 
 
 def is_newer_but_equal(pair: Pair, difference: Difference) -> bool:
-    """True when our values are those of the object, and ZCatalog's former ones are equal to them."""
+    """Return whether our values are those of the object, and ZCatalog's earlier ones are equal to them."""
     if values_only(difference.ours) != values_only(difference.theirs):
         return False
     obj = aq_base(pair.portal.unrestrictedTraverse(difference.path, None))
@@ -105,11 +105,11 @@ def explain_path_keys(difference: Difference) -> str | None:
 
 @dataclass
 class Expected:
-    """What we must answer, and which deviations made it."""
+    """The right answer, and the deviations that affect it."""
 
     paths: set[str]
     names: list[str] = field(default_factory=list)
-    #: deviations of which ZCatalog's answer shows nothing for the criterion alone, only among others
+    #: deviations without effect on ZCatalog's answer to the criterion alone, only among others
     candidates: list[str] = field(default_factory=list)
 
     def correct(self, name: str) -> None:
@@ -145,7 +145,7 @@ def explain_answer(pair: Pair, case: Case) -> str | None:
 
 
 def without_restricting_options(case: Case) -> Case:
-    """Return *case* without old-style options of the indexes that restrict what a user may see."""
+    """Return *case* without old-style options of the indexes that restrict visibility."""
     for key in case.query:
         if case.restricted and str(key).startswith(("allowedRolesAndUsers_", "effectiveRange_")):
             case = case.without(key)
@@ -153,7 +153,7 @@ def without_restricting_options(case: Case) -> Case:
 
 
 def explain_our_error(pair: Pair, case: Case, ours: Answer, theirs: Answer) -> str | None:
-    """Either an index raises by itself, or it raises before ZCatalog, or instead of another index."""
+    """Return the deviations behind our error: an index alone raises, or it raises before, or instead of, ZCatalog's."""
     indexes = pair.oracle._catalog.indexes
     sortable = all(hasattr(indexes.get(name), "documentToKeyMap") for name in sort_names(case))
     if not sortable and theirs.error is None and not theirs.paths:
@@ -180,7 +180,7 @@ def alone(case: Case, name: str) -> Case:
 
 
 def expected_rows(pair: Pair, case: Case) -> Expected | None:
-    """Return the rows that must be found, sorting aside."""
+    """Return the rows that must be found, without sorting."""
     names = named(pair, case)
     found: list[set[str]] = []
     expected = Expected(set())
@@ -212,7 +212,7 @@ def expected_rows(pair: Pair, case: Case) -> Expected | None:
 
 
 def corrected(pair: Pair, case: Case, name: str, expected: Expected) -> set[str] | None:
-    """Return what we must find for the criterion *name*; None if we do not know."""
+    """Return the rows that we must find for the criterion *name*; None if that is unknown."""
     single = alone(case, name)
     index = pair.oracle._catalog.getIndex(name)
     theirs = ask(pair.oracle, single)
@@ -242,7 +242,7 @@ def criterion(index: Any, case: Case) -> Any:
 def correct_unindex(
     pair: Pair, name: str, index: Any, record: Any, expected: Expected, theirs: set[str] | None
 ) -> set[str] | None:
-    """Return what an index of the UnIndex family must find, None if no deviation applies."""
+    """Return the rows that an index of the UnIndex family must find, None if no deviation applies."""
     keys, excluded = list(record.keys or ()), record.get("not")
     ranged = record.get("range") or (record.get("usage") or "").startswith("range")
     options = {k: record.get(k) for k in ("range", "usage") if record.get(k)}
@@ -271,7 +271,7 @@ def correct_unindex(
 
 
 def correct_duplicates(pair: Pair, single: Case, index: Any, expected: Expected, theirs: set[str]) -> set[str]:
-    """Return *theirs*, or ours if only objects that are catalogued twice make the difference."""
+    """Return *theirs*, or our rows if they differ only by objects that are catalogued twice."""
     names = {"UUIDIndex": "uuid-duplicates", "ExtendedPathIndex": "path-duplicates"}
     if index.meta_type in PATHS and is_unbounded(index, single):
         expected.correct("path-unbounded")
@@ -285,7 +285,7 @@ def correct_duplicates(pair: Pair, single: Case, index: Any, expected: Expected,
 
 
 def is_unbounded(index: Any, single: Case) -> bool:
-    """True for a search path without components at a level: ZCatalog looks at the deepest level it has seen."""
+    """Return whether a search path has no components but a level: ZCatalog then uses the deepest level it has seen."""
     record = criterion(index, single)
     for key in (record.keys if record is not None else None) or ():
         path, level = key if isinstance(key, tuple) and len(key) == 2 else (key, record.get("level", 0))
@@ -295,7 +295,7 @@ def is_unbounded(index: Any, single: Case) -> bool:
 
 
 def duplicates(pair: Pair) -> set[str]:
-    """Return the paths under which an object is catalogued that is catalogued under another path too."""
+    """Return the paths of objects that are also catalogued under another path."""
     found: set[str] = set()
     index = pair.oracle._catalog.indexes["path"]
     for path, rid in pair.oracle._catalog.uids.items():
@@ -306,7 +306,7 @@ def duplicates(pair: Pair) -> set[str]:
 
 
 def with_second_uuid(pair: Pair) -> set[str]:
-    """Return those of the duplicates that are indexed with their UUID; one catalogued in part may not be."""
+    """Return the duplicates indexed with their UUID; a partly catalogued one may not be."""
     entry = pair.ours.Indexes["UID"].getEntryForObject
     return {path for path in duplicates(pair) if entry(pair.ours.getrid(path), None) is not None}
 
@@ -348,7 +348,10 @@ def effective_sort(pair: Pair, case: Case) -> list[str]:
 
 
 def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | None:
-    """Leave out rows without a value in the first sort index, in a window in any; return the sorted keys up to the first date."""
+    """Return the sorted keys up to the first date, without rows that lack a value.
+
+    The value is in the first sort index, with a window in any of them.
+    """
     names = effective_sort(pair, case)
     if not names:
         return None
@@ -377,7 +380,7 @@ def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | No
 
 
 def orderable(value: Any) -> Any:
-    """Return *value* so that None, in a pair too, comes first."""
+    """Return *value* with None, even in a pair, replaced by a key that comes first."""
     if isinstance(value, tuple):
         return (1, tuple(orderable(v) for v in value))
     return (0,) if value is None else (1, value)
@@ -393,7 +396,7 @@ def page_of(case: Case, total: int) -> range:
 
 
 def name_sorting(pair: Pair, case: Case, theirs: Answer) -> list[str]:
-    """Return the deviations of sorting and cutting that *case* touches."""
+    """Return the deviations of sorting and cutting that may affect *case*."""
     names, found = effective_sort(pair, case), []
     if not names:
         return ["sort-empty"] if type(theirs.error) is IndexError and has_sort(case) else []

@@ -1,4 +1,4 @@
-"""``python -m tests.property.differential``: hunt for differences between our catalog and a real ZCatalog."""
+"""``python -m tests.property.differential``: search for differences between our catalog and a real ZCatalog."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ their end, in the same and in a second connection. What is *explained* is a devi
 
 @dataclass
 class Report:
-    """What was compared, what differed and why."""
+    """Counts of comparisons and differences, and the explanations."""
 
     seed: int
     queries: int = 0
@@ -120,7 +120,7 @@ class Differential:
     # -- queries
 
     def run_state(self) -> None:
-        """Compare everything that is not a query once."""
+        """Compare everything except queries once."""
         checks = [compare_contents(self.pair)]
         checks += [compare_rows(self.pair, [path]) for path in self.values.paths]
         checks += [compare_unique(self.pair, [name]) for name in self.values.names]
@@ -129,7 +129,7 @@ class Differential:
                 self.report.unexplained.append(str(difference))
 
     def run_query(self, number: int) -> None:
-        """Ask query *number* of this seed."""
+        """Compare the answers to query *number* of this seed."""
         if number % 50 == 0:
             self.other.begin()  # the server ends transactions that are idle for long
         maker = QueryMaker(Random(f"{self.seed}-{number}"), self.values)
@@ -203,7 +203,7 @@ def run(dsn: str, seed: int, queries: int, sequences: int, progress: Progress | 
 
 
 def as_page(reports: list[Report]) -> str:
-    """Return the page of the documentation on *reports*."""
+    """Return the page of the documentation about *reports*."""
     first = reports[0]
     seeds = " ".join(f"--seed {r.seed}" for r in reports)
     return PAGE.format(

@@ -11,12 +11,12 @@ from tests.property.query_values import QueryValues
 from typing import Any
 
 
-#: How a query is put: method name and whether it goes as one dict or as keywords.
+#: Ways to call a query: the method's name, and whether the query is one dict or keywords.
 METHODS = (
     *("unrestrictedSearchResults",) * 5,
     *("searchResults", "searchResults dict", "__call__", "__call__ dict", "search"),
 )
-#: How often an index is asked for, by its type.
+#: Relative frequency of criteria, by the type of the index.
 WEIGHTS = {"KeywordIndex": 4, "ExtendedPathIndex": 8, "ZCTextIndex": 4, "DateIndex": 2, "DateRecurringIndex": 3}
 SORT_ORDERS = (
     *("ascending", "descending", "reverse", "DESCENDING", "Reverse", "", "odd", None),
@@ -26,7 +26,7 @@ SORT_ORDERS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A query, who asks it and how."""
+    """A query, its user and its method."""
 
     query: dict[str, Any]
     method: str = "unrestrictedSearchResults"
@@ -43,7 +43,7 @@ class Case:
         return self.method != "unrestrictedSearchResults"
 
     def ask(self, catalog: Any) -> Any:
-        """Return what *catalog* answers."""
+        """Return the answer of *catalog*."""
         name, _, as_dict = self.method.partition(" ")
         query = dict(self.query)
         if name == "search":
@@ -54,7 +54,7 @@ class Case:
 
 
 class QueryMaker:
-    """Makes random cases; *values* knows what is in the indexes."""
+    """Generates random cases from *values*, samples of the indexes' values."""
 
     def __init__(self, random: Random, values: QueryValues) -> None:
         self.random = random
@@ -90,7 +90,7 @@ class QueryMaker:
             query |= self.window()
         method = random.choice(METHODS)
         user = random.choice(content.USERS) if method != "unrestrictedSearchResults" else "admin"
-        if method == "search":  # takes one name as an argument, and no other sorting
+        if method == "search":  # accepts one name as an argument, and no other sorting
             query = {k: v for k, v in query.items() if not k.startswith("sort-")}
             if not isinstance(query.get("sort_on", ""), str):
                 del query["sort_on"]

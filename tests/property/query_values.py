@@ -1,4 +1,4 @@
-"""What is in the indexes, and what is not: values to ask for."""
+"""Values for queries: most are in the indexes, some are not."""
 
 from DateTime import DateTime
 from random import Random
@@ -10,7 +10,7 @@ NOBODY = ("nobody", "", None, 0, 10, "10", 1.5, "ÄÖ", "x" * 3000, "%", "'", "�
 
 
 class QueryValues:
-    """Samples the oracle's indexes once; a value to ask for is mostly one that is there."""
+    """Samples of the oracle's indexes, taken once."""
 
     SORTABLE = (
         *("FieldIndex", "DateIndex", "UUIDIndex", "BooleanIndex", "GopipIndex", "ExtendedPathIndex", "PathIndex"),
@@ -34,7 +34,7 @@ class QueryValues:
         ]
 
     def value(self, random: Random, name: str) -> Any:
-        """Return a value for the index *name*: mostly one that is there."""
+        """Return a value for the index *name*, which in most cases is in the index."""
         from tests.property.queries import some_query_date
 
         if "Date" in self.meta_types[name]:
@@ -52,7 +52,7 @@ class QueryValues:
         return random.choice(NOBODY)
 
     def path(self, random: Random) -> Any:
-        """Return a path, or what may be given for one: relative, with a level, with a slash at its end."""
+        """Return a path, or a variant accepted in its place: relative, with a level, with a trailing slash."""
         path = random.choice(self.paths)
         chance = random.random()
         if chance < 0.7:

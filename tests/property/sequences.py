@@ -1,7 +1,7 @@
-"""Random write sequences: what editors do, with comparisons before and after the transaction's end.
+"""Random sequences of editors' writes, with comparisons before and after the transaction's end.
 
-A sequence works in a folder of its own, so it can be repeated; a step is a name and three numbers, which
-choose among what is there at that moment.
+A sequence works in a folder of its own, so it can be repeated; a step is a name and three numbers, which choose among the
+current objects.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class Run:
         return self.pair.portal[self.id]
 
     def run(self, steps: list[Step]) -> Difference | None:
-        """Make the folder, apply *steps* and compare; clean up in any case."""
+        """Create the folder, apply *steps* and compare; clean up in any case."""
         random = Random(self.id.rstrip("0123456789"))
         transaction.abort()
         root = content.plant(self.pair.portal, random, self.id, "Folder")
@@ -96,7 +96,7 @@ class Run:
         transaction.commit()
 
     def apply(self, step: Step) -> Difference | None:
-        """Apply *step*, then compare if it is a point to compare at."""
+        """Apply *step*; return the difference found, if it is a step that compares."""
         name, *numbers = step
         try:
             STEPS[name](self, *numbers)
@@ -107,9 +107,9 @@ class Run:
         return None
 
     def compare(self, random: Random) -> Difference | None:
-        """Compare contents, some rows, some unique values and some queries; the second connection too."""
+        """Compare contents, some rows, some unique values and some queries; also in the second connection."""
         self.comparisons += 1
-        self.pair.ours.searchResults(getId="nobody")  # works off the queue
+        self.pair.ours.searchResults(getId="nobody")  # processes the queue
         difference = compare_contents(self.pair)
         if difference is not None:
             return difference
@@ -130,7 +130,7 @@ class Run:
         return None
 
     def compare_elsewhere(self, case: Case) -> Difference | None:
-        """Ask the second connection, whose folders say where things are there."""
+        """Compare a case in the second connection, whose queries use its own folders."""
         with site(self.other.portal):
             return compare_case(self.other, case)
 
@@ -144,7 +144,7 @@ class Run:
         return found[number % len(found)] if found else None
 
     def was_anothers(self, path: str, obj: Any) -> bool:
-        """Note that *path* is catalogued for *obj*; return whether it was for another object before."""
+        """Record that *path* is catalogued for *obj*; return whether it was for another object before."""
         uuids = self.catalogued.setdefault(path, set())
         uuids.add(IUUID(obj))
         return len(uuids) > 1
@@ -160,7 +160,7 @@ def create(run: Run, a: int, b: int, c: int) -> None:
 
 
 def create_bare(run: Run, a: int, b: int, c: int) -> None:
-    """Created, then changed without an event: the values at the end of the queue count."""
+    """Create an object, then change it without an event: the values at the end of the queue apply."""
     container = run.choose(a, folders=True)
     obj = unrestricted_construct_instance("Document", container, run.free_id(container, c), title="early")
     obj.title = content.some_text(Random(b))
@@ -174,7 +174,7 @@ def rename(run: Run, a: int, b: int, c: int) -> None:
 
 
 def swap(run: Run, a: int, b: int, c: int) -> None:
-    """Two siblings exchange their ids."""
+    """Exchange the ids of two siblings."""
     obj = run.choose(a, below=True)
     if obj is None:
         return
@@ -211,7 +211,7 @@ def delete(run: Run, a: int, b: int, c: int) -> None:
 def replace(run: Run, a: int, b: int, c: int) -> None:
     """Delete an object and create another under its id.
 
-    Without the search in between ZCatalog too still finds the children of the old one, and creating fails.
+    Without the search in between, ZCatalog too still finds the children of the old one, and the creation fails.
     """
     obj = run.choose(a, below=True)
     if obj is not None:
@@ -259,7 +259,7 @@ def security(run: Run, a: int, b: int, c: int) -> None:
 
 
 def catalog_object(run: Run, a: int, b: int, c: int) -> None:
-    """Directly, in part, with or without metadata, sometimes under a second path."""
+    """Catalogue directly, in part, with or without metadata, sometimes under a second path."""
     obj, random = run.choose(a), Random(b)
     obj.rank = random.choice(content.RANKS)
     path = "/".join(obj.getPhysicalPath())
@@ -299,7 +299,7 @@ def reorder(run: Run, a: int, b: int, c: int) -> None:
 
 
 def search(run: Run, a: int, b: int, c: int) -> None:
-    """A search in between works off the queue."""
+    """Search, which processes the queue."""
     len(run.pair.ours.unrestrictedSearchResults(path=f"/plone/{run.id}"))
 
 
@@ -308,7 +308,7 @@ def savepoint(run: Run, a: int, b: int, c: int) -> None:
 
 
 def rollback(run: Run, a: int, b: int, c: int) -> None:
-    """Go back to one of the savepoints; those after it are gone."""
+    """Roll back to one of the savepoints; later ones are gone."""
     if run.savepoints:
         at = a % len(run.savepoints)
         run.savepoints[at].rollback()
@@ -327,7 +327,7 @@ def commit(run: Run, a: int, b: int, c: int) -> None:
 
 
 def forget(run: Run, a: int, b: int, c: int) -> None:
-    """Objects are loaded anew; changed ones stay."""
+    """Have objects loaded again; changed ones stay."""
     for obj in run.objects():
         obj._p_deactivate()
     run.pair.ours._p_deactivate()

@@ -1,9 +1,10 @@
-"""Makes a failing example smaller while it goes on failing.
+"""Reduces a failing example as long as it still fails.
 
-hypothesis is not used for these: it ends with the first failure, and what it draws for a seed is another thing with each of
-its releases, but a run of ``make differential`` goes on behind a difference, counts those that are explained, and names each
-query and sequence by a seed and a number that draw the same in any run.  Its shrinking would also repeat a sequence, which
-takes seconds and commits, hundreds of times; halves and single steps need some twenty.
+Hypothesis is not used for these:
+- it ends with the first failure, while ``make differential`` continues and counts explained differences;
+- its values for a seed change with each of its releases, while a query or sequence here is reproducible by seed and number;
+- its shrinking would repeat a sequence, which takes seconds and commits, hundreds of times; here some twenty runs are
+  enough.
 """
 
 from collections.abc import Callable

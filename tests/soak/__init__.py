@@ -1,1 +1,1 @@
-"""The soak, ``python -m tests.soak``: load over HTTP on a site whose PostgreSQL is killed meanwhile."""
+"""The soak, ``python -m tests.soak``: load over HTTP on a site while its PostgreSQL is killed."""

@@ -1,12 +1,13 @@
 """The soak: a real Plone site under load over HTTP, while its PostgreSQL is killed again and again.
 
-Two Zope processes (waitress) on one embedded PostgreSQL; clients that create, edit, move, rename, publish, delete,
-search and navigate, and that write down each acknowledged write.  ``kill -9`` of the whole server at random times.
-At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
+- Two Zope processes (waitress) run on one embedded PostgreSQL.
+- Clients create, edit, move, rename, publish, delete, search and navigate, and record each acknowledged write.
+- The whole server is killed by ``kill -9`` at random times.
+- At the end catalog, content and acknowledged writes are compared.  Exit status 1 if a promise is broken.
 
-With ``--failovers`` the server has an asynchronous standby, which takes over without the last commits instead: those
-are lost, and counted, but no Zope may answer from them.  With ``--synchronous``, too, commits wait for it, and none may
-be lost.
+With ``--failovers`` the server has an asynchronous standby instead, which takes over without the last commits: those are
+lost, and counted, but no Zope may answer from them.  With ``--synchronous``, commits wait for the standby, and none may be
+lost.
 """
 
 from benchmarks.marks import put_between
@@ -46,12 +47,12 @@ import threading
 import time
 
 
-#: A kill -9 must not lose what was acknowledged: commits wait for their WAL. (fsync stays on, too.)
+#: A kill -9 must lose no acknowledged write: commits wait for their WAL. (fsync stays on, too.)
 SETTINGS = {**DEMO_SETTINGS, "synchronous_commit": "on", "fsync": "on", "full_page_writes": "on"}
 DATABASE = "soak"
-#: Seconds after PostgreSQL is up again in which errors are forgiven: pools reconnect with a growing delay.
+#: Seconds after PostgreSQL's restart in which errors are excused: pools reconnect with a growing delay.
 GRACE = 8.0
-#: Seconds in which caches fill and templates are compiled: memory counts from then on.
+#: Seconds in which caches fill and templates are compiled: memory is compared from then on.
 WARM_UP = 10.0
 MAX_DOWN = 3.0
 
@@ -75,7 +76,7 @@ console = Console(stderr=True)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the tables of this page.")
 def main(logs: Path | None, output: Path | None, page: Path | None, **options: Any) -> None:
-    """Drive a Plone site over HTTP and kill its PostgreSQL meanwhile; nothing may be lost."""
+    """Drive a Plone site over HTTP and kill its PostgreSQL meanwhile; no acknowledged write may be lost."""
     if options["failovers"]:
         options["kills"] = 0
     elif options["synchronous"]:
@@ -94,7 +95,7 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
 
 
 def run(folder: Path, options: dict[str, Any], servers: Servers | None = None) -> dict[str, Any]:
-    """Make the site, serve it, load it, check it; return everything that was seen.
+    """Create the site, serve it, load it, check it; return all observations.
 
     Running *servers* fail over meanwhile; without them one server is killed.
     """
@@ -164,7 +165,7 @@ def load(
     monitor: Monitor,
     options: dict[str, Any],
 ) -> tuple[list[tuple[float, float]], float]:
-    """Let the clients act for the set time and *disturb* the servers meanwhile; return (outages, start)."""
+    """Run the clients for the set time, and *disturb* meanwhile; return (outages, start)."""
     ended = threading.Event()
     threads = [threading.Thread(target=client.run, args=[ended], daemon=True) for client in clients]
     threads.append(threading.Thread(target=monitor.run, args=[ended], daemon=True))
@@ -172,7 +173,7 @@ def load(
     for thread in threads:
         thread.start()
     try:
-        # Here in the main thread: a server dies with the thread that has started it.
+        # Here in the main thread: a server ends with the thread that has started it.
         outages = disturb(started)
         time.sleep(max(0.0, started + options["seconds"] - time.monotonic()))
     finally:
@@ -183,7 +184,7 @@ def load(
 
 
 def moments(number: int, started: float, options: dict[str, Any], random: Random) -> Iterator[float]:
-    """Wait for a random time in each of *number* equal parts of the run; yield how long a part is."""
+    """Wait for a random time in each of *number* equal parts of the run; yield the length of a part."""
     warm_up = min(WARM_UP, options["seconds"] / 4)
     part = (options["seconds"] - warm_up) / max(number, 1)
     for n in range(number):
@@ -210,7 +211,7 @@ def kill_at_random(server: EmbeddedPostgres, started: float, options: dict[str, 
 def fail_over_at_random(
     servers: Servers, dsn: str, clients: Sequence[Client], urls: Sequence[str], started: float, options: dict[str, Any]
 ) -> list[Failover]:
-    """Let the standby of *servers* take over at random times; return what each failover has cost."""
+    """Let the standby of *servers* take over at random times; return the effects of each failover."""
     random = Random(options["seed"])
     failovers = []
     for _ in moments(options["failovers"], started, options, random):

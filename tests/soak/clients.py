@@ -1,4 +1,4 @@
-"""The soak's clients: each writes, searches and looks around over HTTP, and writes down what was acknowledged."""
+"""The soak's clients: each writes, searches and navigates over HTTP, and records acknowledged writes."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ import threading
 import time
 
 
-#: Seconds after which a request will never be answered. Zope's pauses before it repeats one six times are up to 63 of
-#: them, and seven times it waits for a connection.
+#: Seconds after which a request counts as unanswered. Zope's pauses before it repeats one six times take up to 63 seconds,
+#: and it waits for a connection seven times.
 TIMEOUT = 120
 #: The error of such a request: a thread of Zope is lost, which no outage excuses.
 SILENT = f"no answer in {TIMEOUT} s"
-#: A client deletes rather than creates when it has that many pages: the site does not grow for ever.
+#: A client deletes rather than creates when it has so many pages: the site does not grow for ever.
 ENOUGH = 30
 WORDS = ["water", "climate", "energy", "library", "museum", "school", "traffic", "garden"]
 FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
-#: How often, in a hundred requests or so.
+#: Frequency in about a hundred requests.
 MIX = {
     "search": 22,
     "search page": 5,
@@ -47,9 +47,9 @@ MIX = {
     "rename": 2,
     "move folder": 1,
 }
-#: How often a client repeats a write that Zope has given up for a conflict, as its user would; Zope's own number is 3, too.
+#: Number of times a client repeats a write after Zope's last conflict, as its user would; Zope's own number is 3, too.
 REPEATS = 3
-#: Such a write has changed nothing, for sure.
+#: Such a write has certainly changed nothing.
 CONFLICT = "500 ConflictError"
 #: Kinds of requests that change something.
 WRITES = {"create", "delete", "edit", "move", "move folder", "rename", "workflow"}
@@ -59,7 +59,7 @@ Become = Callable[[Version], Version]
 
 @dataclass
 class Answer:
-    """A request and how it ended: *error* is a class of errors, or empty; *repeated* if the client has repeated it then."""
+    """A request and its result: *error* is a class of errors, or empty; *repeated* if the client has repeated it then."""
 
     kind: str
     start: float
@@ -69,7 +69,7 @@ class Answer:
 
 
 def error_class(response: requests.Response) -> str:
-    """Return what went wrong in one line that is the same for equal causes."""
+    """Return the error in one line that is the same for equal causes."""
     if response.status_code < 400:
         return ""
     name = response.headers.get("X-Error", "")
@@ -86,7 +86,7 @@ def error_class(response: requests.Response) -> str:
 
 
 class Gate:
-    """Clients act behind it, one action at a time each; while it is closed, all of them rest."""
+    """A gate for the clients' actions, one at a time each; while it is closed, all of them rest."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -95,7 +95,7 @@ class Gate:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Act."""
+        """Act within the block."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_closed)
             self._acting += 1
@@ -108,7 +108,7 @@ class Gate:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Do something while nobody acts."""
+        """Run the block while no client acts."""
         with self._changed:
             self._is_closed = True
             self._changed.wait_for(lambda: not self._acting)
@@ -121,7 +121,7 @@ class Gate:
 
 
 class Client:
-    """One user in one thread; ``answers`` and ``pages`` tell afterwards what happened."""
+    """One user in one thread; ``answers`` and ``pages`` record its history."""
 
     def __init__(self, number: int, urls: Sequence[str], seeded: Sequence[str], seed: int, gate: Gate) -> None:
         self.number = number
@@ -133,11 +133,11 @@ class Client:
         self.session.auth = ("admin", "admin")
         self.visitor = requests.Session()
         self.answers: list[Answer] = []
-        #: every page this client ever made, and those it still works with
+        #: every page created by this client, and those it still uses
         self.pages: list[Page] = []
         self.live: list[Page] = []
         self.home: Page | None = None
-        #: what a search answered that contradicts an acknowledged write
+        #: search answers that contradict an acknowledged write
         self.stale: list[str] = []
         self.problem = ""
         self._count = 0
@@ -156,7 +156,7 @@ class Client:
         }
 
     def run(self, ended: threading.Event) -> None:
-        """Act until *ended*; a mistake of the client's own is kept in ``problem``."""
+        """Act until *ended*; store an error of the client itself in ``problem``."""
         try:
             while not ended.is_set():
                 (kind,) = self.rng.choices(list(MIX), list(MIX.values()))
@@ -169,7 +169,7 @@ class Client:
     # -- requests
 
     def send(self, kind: str, method: str, path: str, visitor: bool = False, **options: Any) -> Any:
-        """Send a request to one of the processes; return the response, None when it failed."""
+        """Send a request to one of the processes; return the response, None if it failed."""
         url = f"{self.rng.choice(self.urls)}/{path}"
         session = self.visitor if visitor else self.session
         start, response = time.monotonic(), None
@@ -190,9 +190,9 @@ class Client:
         return self.send(kind, method, path, visitor, headers={"Accept": "application/json"}, **options)
 
     def write(self, pages: Sequence[Page], become: Become, kind: str, method: str, path: str, **options: Any) -> Any:
-        """Send what makes *become(version)* of every version of *pages*; once more after a conflict.
+        """Send a write that turns each version of *pages* into *become(version)*; once more after a conflict.
 
-        Acknowledged: they are that now. Otherwise they may be, and this client leaves them alone.
+        If acknowledged, the pages have these versions.  Otherwise they may have them, and this client leaves them alone.
         """
         response = self.api(kind, method, path, **options)
         for _ in range(REPEATS):
@@ -226,7 +226,7 @@ class Client:
         self.send("search page", "GET", "@@search", visitor=True, params={"SearchableText": self.rng.choice(WORDS)})
 
     def look_up(self) -> None:
-        """Ask for an own page, whichever process answers: it has to be there as it was acknowledged."""
+        """Request an own page from any process: its state must be the acknowledged one."""
         known = [page for page in self.pages[-ENOUGH:] if page.certain and page.uid]
         if not known:
             return
@@ -308,7 +308,7 @@ class Client:
             self.write(self.below(source), become, kind, "POST", f"{target}/@move", json=data)
 
     def rename(self) -> None:
-        """Rename by the form of the folder contents, which wants a token."""
+        """Rename by the form of the folder contents, which requires a token."""
         leaves = self.leaves()
         token = self._token or self.token()
         if not leaves or not token:
@@ -334,7 +334,7 @@ class Client:
             self._token = match.group(1)
         return self._token
 
-    # -- what there is
+    # -- existing pages
 
     def folder(self) -> str:
         return f"{AREA}/{self.rng.choice(FOLDERS)}"
@@ -355,7 +355,7 @@ def is_below(path: str, version: Version) -> bool:
 
 
 def renamed(name: str, title: str, version: Version) -> Version:
-    """Return what becomes of *version* by a form that names the object by its UID: it is renamed wherever it is."""
+    """Return the result of *version* after a form that names the object by its UID: it is renamed wherever it is."""
     if version.path is None:
         return version
     container = version.path.rpartition("/")[0]
@@ -363,7 +363,7 @@ def renamed(name: str, title: str, version: Version) -> Version:
 
 
 def moved(source: str, target: str, version: Version) -> Version:
-    """Return what becomes of *version* when *source* becomes *target*."""
+    """Return the result of *version* when *source* becomes *target*."""
     return (
         replace(version, path=f"{target}{str(version.path)[len(source) :]}") if is_below(source, version) else version
     )

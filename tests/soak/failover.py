@@ -1,4 +1,4 @@
-"""The soak's failovers: what they lose, how long nobody answers, and whether a Zope answers from what is lost."""
+"""The soak's failovers: lost writes, time without answers, and answers of Zopes from lost data."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ import time
 
 #: Seconds between the end of replication and the end of the primary; more if the clients have written nothing yet.
 CUT_OFF = (0.5, 2.0)
-#: Acknowledged writes that a failover has to lose at least, so that there is something to be stale.
+#: Minimum of acknowledged writes that a failover must lose, so that stale answers are possible.
 LEAST_LOST = 2
 #: Longest wait for them.
 PATIENCE = 30.0
-#: Rows that are compared one by one after a failover, besides those of lost writes.
+#: Number of rows compared one by one after a failover, besides those of lost writes.
 SAMPLE = 15
 ROWS = (
     "SELECT c.path, o.idx ->> 'UID', o.idx ->> 'Title', o.idx ->> 'review_state', o.state ->> 'title'"
@@ -49,7 +49,7 @@ ROWS = (
 SYNCHRONOUS = ("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
 IS_SYNCHRONOUS = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')"
 
-#: Path below the site -> (UID, title, review state), as the database has it.
+#: Path below the site -> (UID, title, review state) in the database.
 Rows = Mapping[str, tuple[str, str, str]]
 
 
@@ -63,26 +63,26 @@ class Servers(Protocol):
         """The version of PostgreSQL."""
 
     def createdb(self, name: str) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
 
     def dsn(self, dbname: str) -> str:
-        """Return the DSN that leads to whichever server takes writes."""
+        """Return a DSN that connects to the server that accepts writes."""
 
     def prepare(self, clients: Sequence[Client], random: Random) -> float:
-        """Make ready for a failover; return the time before which acknowledged saves have reached the standby."""
+        """Prepare a failover; return the time before which acknowledged saves have reached the standby."""
 
     def fail_over(self) -> None:
-        """Let the primary fail, and wait until the standby takes writes in its place."""
+        """Let the primary fail, and wait until the standby accepts writes in its place."""
 
     def rejoin(self) -> None:
-        """Make the former primary a standby that has all that the primary has."""
+        """Make the former primary a standby that has all data of the primary."""
 
 
 class Pair:
-    """A primary and its standby at two places that stay: one DSN leads to whichever takes writes.
+    """A primary and its standby at two fixed addresses: one DSN connects to the one that accepts writes.
 
-    *synchronous*: commits wait for the standby, as long as there is one. An asynchronous one is cut off before it takes
-    over, and the clients write something that it lacks.
+    *synchronous*: commits wait for the standby, as long as there is one.  An asynchronous one is cut off before it takes
+    over, and the clients make writes that it lacks.
     """
 
     def __init__(self, settings: Mapping[str, str], synchronous: bool = False) -> None:
@@ -132,7 +132,7 @@ class Pair:
         self.primary = self.standby
 
     def rejoin(self) -> None:
-        """Make a new standby where the former primary was."""
+        """Create a new standby in place of the former primary."""
         place = self._former.wanted_dir
         assert place is not None
         self._former.stop()
@@ -140,7 +140,7 @@ class Pair:
         self._start_standby(place)
 
     def _start_standby(self, place: Path) -> None:
-        # The setting comes later than the copy: the standby has none when it is promoted, and waits for nobody.
+        # The setting is made after the copy: the standby does not have it when it is promoted, and waits for no other.
         self.standby = self.primary.standby(place).start()
         if self.synchronous:
             with psycopg.connect(self.primary.dsn(), autocommit=True) as connection:
@@ -152,11 +152,11 @@ class Pair:
 
 @dataclass
 class Failover:
-    """What a failover has cost: *lost* are acknowledged writes that the database does not show any more."""
+    """The effects of a failover: *lost* are acknowledged writes that are missing in the database."""
 
     outage: tuple[float, float] = (0.0, 0.0)
     lost: list[str] = field(default_factory=list)
-    #: what may not be: lost though the standby had it, or made by nobody
+    #: faults: a write lost although the standby had it, or made by no client
     wrong: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
     compared: int = 0
@@ -167,9 +167,9 @@ class Failover:
 def fail_over(
     servers: Servers, dsn: str, clients: Sequence[Client], urls: Sequence[str], threads: int, random: Random
 ) -> Failover:
-    """Let the primary of *servers* fail, and compare what the Zopes at *urls* answer then with the database.
+    """Let the primary of *servers* fail, and compare the answers of the Zopes at *urls* with the database.
 
-    The clients rest while what they know is set to what is left.  The former primary is a standby at the end.
+    The clients rest while their records are set to the remaining writes.  The former primary is a standby at the end.
     """
     failover = Failover()
     safe = servers.prepare(clients, random)
@@ -182,7 +182,7 @@ def fail_over(
             failover.silent = probes.seconds_without_answers(failover.outage[1])
             if not servers.synchronous:
                 for client, number in zip(clients, seen, strict=True):
-                    del client.stale[number:]  # they did not know yet what is lost
+                    del client.stale[number:]  # their records still had the lost writes
             rows = read_rows(dsn)
             before = settle(clients, rows, safe, failover)
             compare(failover, rows, before, urls, threads, random)
@@ -192,7 +192,7 @@ def fail_over(
 
 
 def wait_for_writes(clients: Sequence[Client], seconds: float) -> None:
-    """Wait for so many *seconds*, and until clients have written something that is acknowledged."""
+    """Wait for *seconds*, and until a client has written something that is acknowledged."""
     begin = time.monotonic()
     time.sleep(seconds)
     while time.monotonic() < begin + PATIENCE:
@@ -203,7 +203,7 @@ def wait_for_writes(clients: Sequence[Client], seconds: float) -> None:
 
 
 def read_rows(dsn: str) -> Rows:
-    """Return the rows of the area by SQL; ValueError if catalog and objects do not agree."""
+    """Return the rows of the area by SQL; raise ValueError if catalog and objects do not agree."""
     with psycopg.connect(dsn) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         query = sql.SQL(ROWS).format(sql.Identifier(relation))
@@ -215,9 +215,9 @@ def read_rows(dsn: str) -> Rows:
 
 
 def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failover) -> list[Version]:
-    """Let *clients* know what is left of their writes; return the versions that are lost.
+    """Set the records of *clients* to the remaining writes; return the lost versions.
 
-    What was acknowledged before the time *safe* had reached the standby.
+    Writes acknowledged before the time *safe* had reached the standby.
     """
     by_uid = {uid: Version(path, title, state) for path, (uid, title, state) in rows.items()}
     lost = []
@@ -241,7 +241,7 @@ def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failove
 
 
 def at(rows: Rows, page: Page) -> Version:
-    """Return the version of a *page* whose UID nobody knows."""
+    """Return the version of a *page* with unknown UID."""
     for version in [*page.possible, *page.past]:
         if version.path in rows:
             _, title, state = rows[version.path]
@@ -249,7 +249,7 @@ def at(rows: Rows, page: Page) -> Version:
     return ABSENT
 
 
-# -- what the Zopes answer
+# -- answers of the Zopes
 
 
 def compare(
@@ -261,9 +261,9 @@ def compare(
     random: Random,
     sample: int = SAMPLE,
 ) -> None:
-    """Compare what each Zope answers with *rows*: all of them, a *sample* one by one, and those of *lost* versions.
+    """Compare the answers of each Zope with *rows*: all of them, a *sample* one by one, and those of *lost* versions.
 
-    As many requests as a Zope has *threads* come at a time: each thread has caches of its own.
+    As many requests as a Zope has *threads* are sent at a time: each thread has caches of its own.
     """
     chosen = random.sample(sorted(rows), min(sample, len(rows)))
     paths = dict.fromkeys([*chosen, *(version.path for version in lost if version.path)])
@@ -280,16 +280,16 @@ def compare(
 
 
 class Asker:
-    """Asks one Zope; each method returns how the answer differs from *rows*, "" if it does not."""
+    """Client of one Zope; each method returns the difference between an answer and *rows*, "" if there is none."""
 
     def __init__(self, url: str, rows: Rows) -> None:
         self._url = url
         self._rows = rows
-        #: Zopes find the new primary by themselves, within the time that errors are forgiven.
+        #: Zopes find the new primary by themselves, within the time in which errors are excused.
         self._deadline = time.monotonic() + TIMEOUT
 
     def listing(self) -> str:
-        """The whole area, hits and metadata."""
+        """Compare the whole area, hits and metadata."""
         query = {"metadata_fields": ["UID", "review_state", "getPath"], "b_size": 100_000, "path.depth": -1}
         found = {
             path: (item["UID"], item["title"], item["review_state"])
@@ -300,24 +300,24 @@ class Asker:
         return "; ".join(f"{path} listed as {found.get(path)}, is {self._rows.get(path)}" for path in sorted(wrong))
 
     def object(self, path: str) -> str:
-        """The object at *path*."""
+        """Compare the object at *path*."""
         response = self._get(path, {})
         if response.status_code == 200:
             data = response.json()
             found = data["UID"], data["title"], data["review_state"]
-        else:  # not there, or elsewhere
+        else:  # missing, or elsewhere
             found = None
         return "" if found == self._rows.get(path) else f"{path} is served as {found}, is {self._rows.get(path)}"
 
     def search(self, title: str) -> str:
-        """What is found by the word that only *title* has."""
+        """Compare the hits of the word that only *title* has."""
         query = {"SearchableText": word(title), "metadata_fields": "getPath", "b_size": 1000}
         found = {i["getPath"].split("/", 2)[2]: i["title"] for i in self._get("@search", query).json()["items"]}
         expected = {path: name for path, (_, name, _) in self._rows.items() if word(name) == word(title)}
         return "" if found == expected else f"{word(title)!r} finds {found}, is {expected}"
 
     def _get(self, path: str, query: dict[str, Any]) -> requests.Response:
-        """Return the answer; again as long as the database is not available. TimeoutError when that does not end."""
+        """Return the answer; retry while the database is unavailable, up to a TimeoutError."""
         while time.monotonic() < self._deadline:
             with suppress(requests.ConnectionError, requests.Timeout):
                 response = requests.get(

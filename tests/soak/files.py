@@ -1,8 +1,11 @@
 """The soak of files, ``python -m tests.soak.files``: uploads over HTTP, while a worker, its child and PostgreSQL are killed.
 
-One Zope process (waitress) with a worker of its own, and ``pgcatalog work`` beside it.  ``kill -9`` in turn of that process, of
-one that reads a file, and of the whole server, each at a random time.  In the end the queue has to be empty, each file found by
-a word that stands in it only, and no text of a file kept twice: a trigger counts.  Exit status 1 when a promise is broken.
+- One Zope process (waitress) has a worker of its own, and ``pgcatalog work`` runs beside it.
+- ``kill -9`` ends in turn that process, one that reads a file, and the whole server, each at a random time.
+- At the end the queue must be empty, each file be found by a word that only it has, and each text be stored once: a trigger
+  counts.
+
+Exit status 1 if a promise is broken.
 """
 
 from base64 import b64encode
@@ -41,11 +44,11 @@ import time
 
 
 PAGES = 30
-#: Who saves at once.
+#: Number of concurrent users.
 SAVERS = 3
-#: Seconds that PostgreSQL is down.
+#: Maximal downtime of PostgreSQL, in seconds.
 MAX_DOWN = 2.0
-#: Seconds between two kills, and until the queue has to be empty in the end.
+#: Seconds between two kills, and until the queue must be empty in the end.
 PAUSE = (1.0, 6.0)
 PATIENCE = 600.0
 TIMEOUT = 60
@@ -62,7 +65,7 @@ console = Console(stderr=True)
 
 
 def word(number: int) -> str:
-    """Return the word that stands in the file *number* only."""
+    """Return the word that only the file *number* has."""
     return f"zq{number}qz"
 
 
@@ -74,7 +77,7 @@ def word(number: int) -> str:
 @click.option("--seed", default=1, show_default=True, help="Of everything random.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
 def main(files: int, kills: int, seed: int, output: Path | None) -> None:
-    """Upload PDFs and kill what reads them: each is found in the end, and read to its end once."""
+    """Upload PDFs and kill the processes that read them: each is found in the end, and read to its end once."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
         server = stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
@@ -100,7 +103,7 @@ class Soak:
         self.working: Any = None
 
     def run(self, files: int, kills: int) -> dict[str, Any]:
-        """Return what came of *files* uploads and *kills*."""
+        """Return the results of *files* uploads and *kills*."""
         console.print("Making the site")
         answer(worker(self.folder, "make", self.dsn, objects=40))
         with psycopg.connect(self.dsn, autocommit=True) as connection:
@@ -137,7 +140,7 @@ class Soak:
     # -- uploads
 
     def upload(self, number: int) -> None:
-        """Upload the file *number*, again and again until it is there."""
+        """Upload the file *number* until it is there."""
         name = f"file-{number}"
         data = pdf_of([f"page {page}" for page in range(PAGES)] + [word(number)])
         body = {
@@ -174,7 +177,7 @@ class Soak:
 
     @contextmanager
     def workers(self, conf: Path) -> Iterator[None]:
-        """Have ``pgcatalog work`` run; it ends when it is told."""
+        """Run ``pgcatalog work``; end it after the block."""
         self.working = self.start_work(conf)
         try:
             yield
@@ -190,7 +193,7 @@ class Soak:
         return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
     def kill(self, number: int, conf: Path) -> str:
-        """Kill what it is the turn of, after a random time; return what that was."""
+        """Kill the process whose turn it is, after a random time; return its name."""
         time.sleep(self.random.uniform(*PAUSE))
         kinds = ("worker", "reading process", "PostgreSQL")
         what = kinds[number % len(kinds)]
@@ -227,14 +230,14 @@ class Soak:
             return connection.execute(query).fetchall()
 
     def wait(self) -> None:
-        """Wait until the queue is empty; what waits to be tried again is due at once."""
+        """Wait until the queue is empty; make jobs that wait for a retry due at once."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with psycopg.connect(self.dsn, autocommit=True) as connection:
                 if connection.execute("SELECT FROM pgcatalog_queue WHERE due < 'infinity' LIMIT 1").fetchone() is None:
                     return
                 connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' AND reason <> ''")
-                # One whose worker was killed has no reason; by now a living one would have ended it.
+                # The job of a killed worker has no reason; a living worker would have finished by now.
                 connection.execute(
                     "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' AND attempts > 0"
                     " AND due < now() + interval '50 seconds'"

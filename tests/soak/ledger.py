@@ -1,4 +1,4 @@
-"""What the soak's clients know: which writes were acknowledged, and what therefore has to be there at the end."""
+"""The records of the soak's clients: acknowledged writes, and the resulting state to be expected at the end."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -12,7 +12,7 @@ import json
 
 @dataclass(frozen=True)
 class Version:
-    """A state of an object: where it is (below the site; None: it is not), its title and review state."""
+    """A state of an object: path (below the site; None if it does not exist), title and review state."""
 
     path: str | None
     title: str = ""
@@ -24,11 +24,13 @@ ABSENT = Version(None)
 
 @dataclass(eq=False)
 class Page:
-    """An object one client writes, with every version it may have.
+    """An object that one client writes, with every version it may have.
 
-    One version: it was acknowledged.  Several: a write was not, and either has happened or has not.  ``past`` are those it
-    had before; a failover may bring one back.  ``repeated`` are what the last write makes of those: Zope repeats a request
-    that the failover interrupts, on whatever version is left.  ``written`` is when the last write was answered.
+    - ``possible``: one version if the last write was acknowledged; several if it was not, and may have happened.
+    - ``past``: its former versions; a failover may restore one.
+    - ``repeated``: the results of the last write on those: Zope repeats a request that the failover interrupts, on whatever
+      version is left.
+    - ``written``: the time at which the last write was answered.
     """
 
     uid: str | None
@@ -39,7 +41,7 @@ class Page:
 
     @property
     def version(self) -> Version:
-        """The last version that was acknowledged."""
+        """The last acknowledged version."""
         return self.possible[0]
 
     @property
@@ -54,7 +56,7 @@ def save(path: Path, pages: Iterable[Page]) -> None:
 
 
 def load(path: Path) -> list[Page]:
-    """Read what ``save`` wrote."""
+    """Read pages written by ``save``."""
     return [Page(page["uid"], [Version(**v) for v in page["possible"]]) for page in json.loads(path.read_text())]
 
 
@@ -69,7 +71,7 @@ Seen = dict[str, tuple[str, Version]]
 def compare(site: Any, area: str, pages: list[Page]) -> dict[str, Any]:
     """Compare *pages* with the objects and the catalog's rows below *area* of *site*.
 
-    Returns the ``lost`` and the ``phantom`` ones, each a list of lines, and how many were compared.
+    Returns the ``lost`` and the ``phantom`` ones, each a list of lines, and the number of compared pages.
     """
     objects, rows = _objects(site[area]), _rows(site, area)
     lost = [f"{path}: an object, but no row that agrees" for path in objects if rows.get(path) != objects[path]]
@@ -97,7 +99,7 @@ def _at(objects: Seen, paths: set[str | None]) -> Version:
 
 
 def _objects(area: Any) -> Seen:
-    """Return path -> (uid, version) of everything in the folders of *area*, as the objects say."""
+    """Return path -> (uid, version) of everything in the folders of *area*, read from the objects."""
     from plone.uuid.interfaces import IUUID
 
     workflow = area.portal_workflow
@@ -112,7 +114,7 @@ def _objects(area: Any) -> Seen:
 
 
 def _rows(site: Any, area: str) -> Seen:
-    """Return the same as the catalog says."""
+    """Return the same, read from the catalog."""
     root = "/".join(site.getPhysicalPath())
     brains = site.portal_catalog.unrestrictedSearchResults(path=f"{root}/{area}")
     rows = ((_relative(b.getPath()), b) for b in brains)
@@ -125,5 +127,5 @@ def _found(site: Any, title: str) -> list[str]:
 
 
 def _relative(path: str) -> str:
-    """Return a path of the database as one below the site."""
+    """Return a path of the database relative to the site."""
     return path.split("/", 2)[2]

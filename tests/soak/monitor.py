@@ -1,4 +1,4 @@
-"""Watches the soak: memory of the Zope processes, and their connections to PostgreSQL."""
+"""Monitors the soak: memory of the Zope processes, and their connections to PostgreSQL."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ import time
 
 
 INTERVAL = 1.0
-#: Application names of short connections of the catalog begin with it.
+#: Prefix of the application names of the catalog's short connections.
 SHORT = "pgcatalog"
 APPLICATIONS = "SELECT application_name, count(*) FROM pg_stat_activity WHERE datname = current_database() GROUP BY 1"
 
@@ -23,9 +23,9 @@ def rss(pid: int) -> int:
 
 
 class Monitor:
-    """Samples every second while the load lasts.
+    """Samples every second during the load.
 
-    ``memory``: name -> [(time, bytes)]; ``connections``: name -> most connections at a time.
+    ``memory``: name -> [(time, bytes)]; ``connections``: name -> highest number at a time.
     """
 
     def __init__(self, dsn: str, pids: dict[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""Puts what failovers have cost, by the stored runs, into the page on them:
+"""Writes the effects of failovers in the stored runs into the page on them:
 
 .venv/bin/python -m tests.soak.overview docs/how-to/high-availability.md
 """
@@ -19,7 +19,7 @@ MARK = "cost of failovers"
 
 
 def row(standby: str, summary: dict[str, Any]) -> tuple[str, ...]:
-    """Return what is to say of a run with *standby*, whose *summary* was stored."""
+    """Return the table row of a run with *standby*, whose *summary* was stored."""
     down = [outage["down"] for outage in summary["outages"]]
     return (
         standby,

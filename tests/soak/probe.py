@@ -1,4 +1,4 @@
-"""Asks Zopes for a page and for a save, again and again, and tells how long there was no answer."""
+"""Sends Zopes a read and a save repeatedly, and measures the time without an answer."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ import time
 
 
 PAUSE = 0.1
-#: Seconds for an answer after an outage.
+#: Time limit for an answer after an outage, in seconds.
 LIMIT = 2.0 * TIMEOUT
 KINDS = ("read", "write")
 #: Begin and end of a request that was answered.
@@ -23,9 +23,9 @@ Answered = tuple[float, float]
 
 
 class Probes:
-    """A reader and a writer for each of the Zopes at *urls*, as long as the context lasts.
+    """A reader and a writer for each of the Zopes at *urls*, for the duration of the context.
 
-    It begins when each has had an answer.  Each Zope has a folder of its own, which nobody else uses.
+    The context begins when each has had an answer.  Each Zope has a folder of its own, used by the probes only.
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ class Probes:
     def seconds_without_answers(self, up: float, limit: float = LIMIT) -> dict[str, float]:
         """Wait for answers to requests begun after the time *up*; return the longest time without one, by kind.
 
-        Of several Zopes, that of the one which was silent for longest.  TimeoutError after *limit* seconds.
+        Of several Zopes, the time of the one that was silent for longest.  Raises TimeoutError after *limit* seconds.
         """
         self._wait_for(up, limit)
         found = dict.fromkeys(KINDS, 0.0)

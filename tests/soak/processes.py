@@ -20,7 +20,7 @@ def worker(folder: Path, task: str, dsn: str, **arguments: Any) -> subprocess.Po
 
 
 def answer_of(process: subprocess.Popen[str]) -> Any:
-    """Return the next line of JSON a worker prints; RuntimeError when it ends before."""
+    """Return the next line of JSON printed by a worker; raise RuntimeError if it ends before."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("{"):
@@ -29,13 +29,13 @@ def answer_of(process: subprocess.Popen[str]) -> Any:
 
 
 def answer(process: subprocess.Popen[str]) -> Any:
-    """Return what a worker answers, and wait for its end."""
+    """Return a worker's answer after its end."""
     with process:
         return answer_of(process)
 
 
 def end(process: subprocess.Popen[str], seconds: float = TIMEOUT) -> None:
-    """Let a serving worker end; kill one that does not in so many *seconds*."""
+    """End a serving worker; kill it after *seconds*."""
     if process.poll() is None:
         try:
             process.communicate(timeout=seconds)
@@ -45,5 +45,5 @@ def end(process: subprocess.Popen[str], seconds: float = TIMEOUT) -> None:
 
 
 def failed(processes: list[subprocess.Popen[str]]) -> list[str]:
-    """Return a line for each Zope process that did not end as it was told."""
+    """Return a line for each Zope process that ended with an error."""
     return [f"process {p.pid} ended with status {p.returncode}" for p in processes if p.returncode]

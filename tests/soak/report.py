@@ -1,4 +1,4 @@
-"""What the soak has seen as figures, the promises that were broken, and both as text."""
+"""The soak's observations as figures, the broken promises, and both as text."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ from tests.soak.server import bound
 from typing import Any
 
 
-#: Shorter runs tell nothing about memory: caches are still filling.
+#: Shorter runs show nothing about memory: caches are still filling.
 MEMORY_SECONDS = 300
 MEBI = 1 << 20
 
 
 def summary(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of a run, ready for JSON; ``broken`` are the promises it did not keep."""
+    """Return the figures of a run, ready for JSON; ``broken`` are the promises it did not fulfil."""
     answers, outages, options = result["answers"], result["outages"], result["options"]
     shadows = [(begin, up + result["grace"]) for begin, up in outages]
     report = {
@@ -59,7 +59,7 @@ def in_outage(answer: Answer, shadows: list[tuple[float, float]]) -> bool:
 
 
 def command(options: dict[str, Any]) -> str:
-    """Return the command line that gives this run."""
+    """Return the command line of this run."""
     words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if not isinstance(value, bool)]
     flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is True]
     return " ".join(["python -m tests.soak", *words, *flags])
@@ -86,7 +86,7 @@ def latencies(times: list[float]) -> dict[str, float]:
 
 
 def errors(answers: list[Answer], shadows: list[tuple[float, float]]) -> dict[str, dict[str, int]]:
-    """Return class -> how often inside and outside of outages, without those that a client has repeated."""
+    """Return class -> number inside and outside of outages, without errors after which a client has repeated the request."""
     found: dict[str, Counter[str]] = {}
     for answer in answers:
         if answer.error and not answer.repeated:
@@ -200,7 +200,7 @@ def tables(report: dict[str, Any]) -> list[str]:
 
 
 def spread(report: dict[str, Any], kind: str) -> str:
-    """Return how long failovers left requests of *kind* without an answer: shortest, median, longest."""
+    """Return the time that failovers left requests of *kind* without an answer: shortest, median, longest."""
     seconds = sorted(silent[kind] for silent in report["seconds_without_answers"])
     return f"{seconds[0]:.1f} to {seconds[-1]:.1f} s, median {median(seconds):.1f}" if seconds else ""
 

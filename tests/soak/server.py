@@ -1,6 +1,7 @@
-"""The Zope side of the soak, each part in a process of its own: make the site, serve it, check it at the end.
+"""The Zope side of the soak, each part in a process of its own: create the site, serve it, check it at the end.
 
-Started by the soak as ``python -m tests.soak.server`` with one argument, a JSON object; the last line printed is the answer, as JSON.
+Started by the soak as ``python -m tests.soak.server`` with one argument, a JSON object; the last printed line is the answer,
+as JSON.
 """
 
 from collections.abc import Callable
@@ -25,17 +26,17 @@ logger = logging.getLogger("soak")
 
 AREA = "soak"
 FOLDERS = tuple(f"f{number}" for number in range(8))
-#: Beside those: what only the probes read and write.
+#: Additional folders, read and written by the probes only.
 PROBED = tuple(f"p{number}" for number in range(8))
 POOL_TIMEOUT = 5
 #: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
 RETRIES = 6
-#: Besides the threads' ZODB connections: slots that are free while a broken one is being replaced.
+#: Besides the threads' ZODB connections: slots for replacing a broken one.
 SPARE_SLOTS = 2
 #: Besides its pool: the storage's own connection, and a short one that applies or drops tables.
 STORAGE_CONNECTIONS = 2
 
-# Small caches are full soon: what grows after that is a leak.
+# Small caches are full soon: growth after that is a leak.
 ZOPE_CONF = """\
 %import zodb_pgjsonb
 %define INSTANCE {instance}
@@ -64,7 +65,7 @@ max-conflict-retries {retries}
 
 
 def bound(threads: int) -> int:
-    """Return how many PostgreSQL connections a Zope process with *threads* may have at most."""
+    """Return the maximal number of PostgreSQL connections of a Zope process with *threads*."""
     return threads + SPARE_SLOTS + STORAGE_CONNECTIONS
 
 
@@ -103,7 +104,7 @@ def start(folder: Path, dsn: str, name: str, threads: int = 1) -> Any:
 
 
 def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
-    """Make the demo's site with *objects* in it, and the area in which the clients write."""
+    """Create the demo's site with *objects* in it, and the area in which the clients write."""
     root = start(folder, dsn, "make")
     from demo.run import Session
     from plone.dexterity.utils import createContentInContainer
@@ -134,10 +135,10 @@ def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
 
 
 def origin(frames: list[str]) -> str:
-    """Return whose code an exception came out of, given the file names of its traceback, outermost first."""
+    """Return the package that raised an exception, given the file names of its traceback, outermost first."""
     for frame in reversed(frames):
         if frame.endswith("unavailable.py"):
-            continue  # every request comes through our filter
+            continue  # every request passes our filter
         for part, owner in (("plone/pgcatalog", "catalog"), ("zodb_pgjsonb", "storage")):
             if part in frame:
                 return owner
@@ -145,7 +146,7 @@ def origin(frames: list[str]) -> str:
 
 
 def named_errors(application: Any) -> Any:
-    """Return a WSGI application that says which exception left *application*, instead of waitress' own page."""
+    """Return a WSGI application that names the exception that left *application*, instead of waitress' own page."""
 
     def call(environ: Any, start_response: Any) -> Any:
         try:
@@ -161,14 +162,14 @@ def named_errors(application: Any) -> Any:
 
 
 def serve(folder: Path, dsn: str, name: str, threads: int) -> None:
-    """Serve the site until the other end of stdin closes; tell the port first."""
+    """Serve the site until the other end of stdin closes; print the port first."""
     start(folder, dsn, name, threads)._p_jar.close()
     from plone.pgcatalog.unavailable import unavailable_filter
     from waitress.server import create_server
     from ZPublisher.httpexceptions import HTTPExceptionHandler
     from ZPublisher.WSGIPublisher import publish_module
 
-    # As a wsgi.ini would have it, but for the outermost.
+    # As in a wsgi.ini, except for the outermost.
     application = named_errors(unavailable_filter(HTTPExceptionHandler(publish_module)))
     server = create_server(application, host="127.0.0.1", port=0, threads=threads)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())

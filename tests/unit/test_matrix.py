@@ -1,4 +1,4 @@
-"""The pairs of Python and PostgreSQL: what is kept of them, and what the README says."""
+"""The pairs of Python and PostgreSQL: their stored results, and the table in the README."""
 
 from itertools import takewhile
 from pathlib import Path
@@ -30,7 +30,7 @@ make: *** [Makefile:65: test] Error 1
 """
 
 
-def test_the_readme_has_what_is_kept() -> None:
+def test_readme_has_the_stored_results() -> None:
     assert between(ROOT / "README.md", table.MARK) == table.text(table.stored())
 
 
@@ -40,8 +40,8 @@ def test_each_python_and_each_postgresql_that_are_supported_are_pairs() -> None:
     assert table.stored().keys() <= wanted
 
 
-def test_nothing_is_kept_that_fails() -> None:
-    """What fails is mended, and run again."""
+def test_stored_results_have_no_failure() -> None:
+    """Failures are repaired, and the tests run again."""
     failed = [
         (name, stage)
         for name, result in table.stored().items()
@@ -51,24 +51,24 @@ def test_nothing_is_kept_that_fails() -> None:
     assert failed == []
 
 
-def test_no_address_is_kept() -> None:
+def test_stored_results_have_no_address() -> None:
     for path in (ROOT / "scripts" / "matrix").iterdir():
         if path.is_file():
             assert "://" not in text(path).replace(r"\w+://", "")
 
 
-def test_what_pytest_counts_is_read() -> None:
+def test_counts_of_pytest_are_read() -> None:
     found = counts(OUTPUT)
     assert (found["passed"], found["failed"], found["error"], found["skipped"]) == (6114, 1, 2, 3)
     assert found["names"] == ["tests/unit/test_sets.py::test_two", "tests/unit/test_sql.py::test_one[a b]"]
 
 
-def test_a_failed_test_is_told_before_the_run_ends(tmp_path: Path) -> None:
+def test_failed_test_is_reported_before_the_run_ends(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     module = tmp_path / "test_some.py"
     module.write_text(f"def test_bad():\n    assert 1 == 2\n\ndef test_end():\n    open({str(gate)!r}).read()\n")
-    # Names of tests count from the root, which pytest would otherwise choose by where the checkout lies.
+    # Names of tests are relative to the root, which pytest would otherwise choose by the location of the checkout.
     pytest_itself = [sys.executable, "-m", "pytest", "-n1", f"--rootdir={tmp_path}", *TOLD.split(), str(module)]
     with subprocess.Popen(pytest_itself, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
@@ -82,7 +82,7 @@ def test_a_failed_test_is_told_before_the_run_ends(tmp_path: Path) -> None:
     assert counts("".join(lines)) == {"names": ["test_some.py::test_bad"]}
 
 
-def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_results_are_stored_by_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(table, "RESULTS", tmp_path / "results.json")
     page = tmp_path / "page.md"
     page.write_text("<!-- matrix -->\n<!-- end of matrix -->\n")
@@ -116,7 +116,7 @@ def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp
         ),
     ],
 )
-def test_a_stage_in_words(stage: dict[str, int], words: str) -> None:
+def test_stage_is_described_in_words(stage: dict[str, int], words: str) -> None:
     assert table.told(stage) == words
 
 

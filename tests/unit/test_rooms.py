@@ -1,4 +1,4 @@
-"""What stands where: the picture in the documentation, who alone may do certain things, keys of locks, and that no module reads SQL."""
+"""Architecture: the documented picture, modules with exclusive tasks, keys of locks, and SQL that no module parses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ import tomllib
 
 SOURCES = Path(plone.pgcatalog.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
-#: What starts servers: for tests and the demo, never in a Zope process of a site.
+#: Modules that start servers: for tests and the demo, never in a Zope process of a site.
 SERVERS = {"testing/embedded.py", "testing/stack.py"}
 
 
@@ -58,7 +58,7 @@ def calls_of(name: str) -> set[str]:
 @pytest.mark.parametrize(
     ("call", "module"), [("threading.Thread", "database/background.py"), ("psycopg.connect", "database/connections.py")]
 )
-def test_one_module_does_it(call: str, module: str) -> None:
+def test_exclusive_task_is_done_by_one_module(call: str, module: str) -> None:
     assert calls_of(call) - SERVERS == {module}
 
 
@@ -85,7 +85,7 @@ def test_keys_are_integers_of_postgresql() -> None:
 
 
 def test_every_key_is_in_one_module() -> None:
-    """No statement has a key of its own, and no module another number that looks like one."""
+    """No statement has a key of its own, and no module another number that looks like a key."""
     for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.sql")]:
         if path != SOURCE / "sql" / "locks.py":
             text = path.read_text("utf-8")
@@ -95,7 +95,7 @@ def test_every_key_is_in_one_module() -> None:
 
 PACKAGE = Path(__file__).parents[2] / "src" / "plone" / "pgcatalog"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
-#: What the modules with regular expressions apply them to.
+#: Module -> the texts to which it applies regular expressions.
 REGULAR_EXPRESSIONS = {
     "cli/look.py": "periods",
     "classic/suggestions.py": "search texts",
@@ -152,12 +152,12 @@ READING = {
     "sub",
     "upper",
 }
-#: What only SQL says, where somebody looks for it in a text.
+#: Strings that occur only in SQL, searched for in a text.
 WORDS = re.compile(r"%s|::|\b(?:AND|ASC|BETWEEN|DESC|FROM|LIMIT|OFFSET|OR|ORDER BY|SELECT|USING|WHERE)\b")
 
 
 def is_sql(node: ast.expr) -> bool:
-    """Return whether *node* is SQL, or a part that was cut out of SQL."""
+    """Return whether *node* is SQL, or a substring of SQL."""
     if isinstance(node, ast.Subscript):
         return is_sql(node.value)
     if isinstance(node, ast.Call):
@@ -209,5 +209,5 @@ def test_regular_expressions_are_for_other_texts() -> None:
         '" LIMIT " in text',
     ],
 )
-def test_the_law_finds_what_was_once_done(source: str) -> None:
+def test_check_finds_former_violations(source: str) -> None:
     assert list(reads_sql(source))

@@ -1,4 +1,4 @@
-"""The front-ends that are visited: with our catalog, the same without the add-on, with a ZCatalog, and in German."""
+"""The front-ends under test: with our catalog, the same without the add-on, with a ZCatalog, and in German."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ import socket
 
 @pytest.fixture(scope="session", autouse=True)
 def built() -> None:
-    """The build of the front-end; skips where it cannot be made or looked at."""
+    """The build of the front-end; skips if it cannot be built or shown."""
     if reason := volto.lacking() or ("no browser is installed" if CHROMIUM is None else None):
         pytest.skip(reason)
     volto.build()
@@ -64,7 +64,7 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
 
 @pytest.fixture(scope="module", params=["", "/de"], ids=["one-language", "languages"])
 def german(built: None, site_with: SiteWith, tmp_path_factory: Any, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Address of what is in German of the front-end of a site with our catalog: the site, or its folder of German."""
+    """Address of the German part of the front-end of a site with our catalog: the site, or its folder for German."""
     log: Path = tmp_path_factory.mktemp("volto-german") / "german.log"
     dsn = site_with(german_site.fill_with_languages if request.param else german_site.fill)
     with sites.opened(dsn) as db:

@@ -11,7 +11,7 @@ from zope.component import getUtility
 
 
 PAGES = 30
-#: Who may do everything, and an editor.
+#: A manager, and an editor.
 MANAGER, EDITOR, PASSWORD = "boss", "anna", "a secret of hedgehogs"
 FACETS = (
     ("portal_type", "Type", "checkboxFacet", True),

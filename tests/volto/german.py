@@ -16,13 +16,13 @@ FACETS = (("portal_type", "Art", "checkboxFacet", True), ("Subject", "Schlagwör
 def fill(portal: Any) -> None:
     """Fill *portal*, which is in German only."""
     _speak(portal, "de")
-    # Volto speaks the language of what it shows, and its search page shows the site.
+    # Volto uses the language of the page it shows, and its search page shows the site.
     portal.language = "de"
     _make_pages(portal)
 
 
 def fill_with_languages(portal: Any) -> None:
-    """Fill *portal*, with a folder for each language; a page is in English."""
+    """Fill *portal*, with a folder for each language; one page is in English."""
     _speak(portal, "de", "en")
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.app.multilingual:default")
     SetupMultilingualSite().setupSite(portal)
@@ -39,7 +39,7 @@ def _speak(portal: Any, *languages: str) -> None:
 
 
 def _make_pages(folder: Any) -> None:
-    """Make public pages and news in German, each with a hedgehog, and a page with a search block."""
+    """Create public pages and news in German, each with a hedgehog, and a page with a search block."""
     for number in range(PAGES):
         text = f"<p>Die Igel schlafen im Winter. Im Garten {number} fressen sie Schnecken und Käfer.</p>"
         _add(

@@ -1,4 +1,4 @@
-"""What a page of Volto shows, in numbers and titles that are the same over any catalog."""
+"""The content of a page of Volto, in numbers and titles that are the same over any catalog."""
 
 from playwright.sync_api import expect
 from playwright.sync_api import Page
@@ -20,7 +20,7 @@ def texts(page: Page, selector: str) -> list[str]:
 
 
 def settled(page: Page) -> Page:
-    """Return *page*, when all that it has asked for is there."""
+    """Return *page* when all its requests are finished."""
     page.wait_for_load_state("networkidle")
     return page
 
@@ -40,14 +40,14 @@ def search_page(page: Page) -> tuple[str, list[str]]:
 def block(page: Page, number: int = 0) -> tuple[str, list[str]]:
     """Return the number of results and the titles in a search block."""
     found = page.locator(".block.search").nth(number)
-    # There is nothing, and it says 0, before the answer is there.
+    # Before the answer the block is empty and shows 0.
     expect(found.locator(".search-details")).to_contain_text(re.compile(r"[1-9]"))
     [total] = re.findall(r"\d+$", found.locator(".search-details").inner_text().strip())
     return total, [text.strip() for text in found.locator(LISTED).all_inner_texts()]
 
 
 def facets(page: Page, number: int = 0) -> dict[str, list[str]]:
-    """Return the facets of a search block: what each offers."""
+    """Return facet -> offered values of a search block."""
     found = page.locator(".block.search").nth(number).locator(".checkbox-facet")
     return {
         facet.locator(".header").inner_text(): [
@@ -58,12 +58,12 @@ def facets(page: Page, number: int = 0) -> dict[str, list[str]]:
 
 
 def without_counts(offered: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return what facets offer as Volto alone would: without numbers, in the order of the alphabet."""
+    """Return the offered values as in Volto alone: without numbers, in alphabetical order."""
     return {facet: sorted(re.sub(r" \(\d+\)$", "", text) for text in values) for facet, values in offered.items()}
 
 
 def pick(page: Page, text: str, number: int = 0) -> None:
-    """Choose a value of a facet, behind *Show more* if it is there, and wait for what is found then."""
+    """Choose a value of a facet, behind *Show more* if it is there, and wait for the resulting hits."""
     block = page.locator(".block.search").nth(number)
     for _ in range(block.locator(CLOSED).count()):
         block.locator(CLOSED).first.click()
@@ -73,7 +73,7 @@ def pick(page: Page, text: str, number: int = 0) -> None:
 
 
 def suggestions(page: Page, text: str) -> list[str]:
-    """Type *text* into the search field of the header, and return what the browser offers then."""
+    """Type *text* into the search field of the header, and return the browser's suggestions."""
     field = page.locator(".searchbox input[name=SearchableText]")
     field.clear()
     with page.expect_response(re.compile(f"@pgsuggest.*={re.escape(quote(text))}$")) as answer:
@@ -85,7 +85,7 @@ def suggestions(page: Page, text: str) -> list[str]:
 
 
 def fits(page: Page, selector: str) -> bool:
-    """Return whether nobody has to scroll sideways to read what *selector* names; Volto's own may be wider than a phone."""
+    """Return whether the elements *selector* need no horizontal scrolling; Volto's own may be wider than a phone."""
     script = """places => places.every(place => {
         const text = document.createRange();
         text.selectNodeContents(place);

@@ -1,4 +1,4 @@
-"""What the add-on shows where Volto alone shows nothing: counts, tags for visitors, what was meant, snippets, suggestions."""
+"""The additions of the add-on to Volto: counts, tags for visitors, corrections, snippets, suggestions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def small(browser: Browser) -> Iterator[Page]:
         yield page
 
 
-def test_the_add_on_keeps_its_own_tests() -> None:
+def test_add_on_passes_its_own_tests() -> None:
     done = subprocess.run(["npm", "test"], cwd=scripts.volto.FRONTEND, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -46,7 +46,7 @@ def test_facets_have_counts(page: Page, front_ends: FrontEnds, tmp_path: Path) -
     assert offered["Tags"] == ["Animals (30)", "Summer (15)", "Winter (15)"]
     page.screenshot(path=tmp_path / "volto-facets.png")
 
-    # Another facet is counted in what is left; its own values keep their numbers.
+    # Another facet is counted in the remaining hits; its own values have the same numbers.
     looks.pick(page, "News Item")
     expect(page.locator(looks.ENTRIES, has_text="Animals")).to_have_text("Animals (6)")
     assert looks.block(page)[0] == "6"
@@ -54,7 +54,7 @@ def test_facets_have_counts(page: Page, front_ends: FrontEnds, tmp_path: Path) -
     page.screenshot(path=tmp_path / "volto-facet-picked.png")
 
 
-def test_authors_are_told_to_nobody_who_has_not_logged_in(page: Page, browser: Browser, front_ends: FrontEnds) -> None:
+def test_authors_are_hidden_from_anonymous_visitors(page: Page, browser: Browser, front_ends: FrontEnds) -> None:
     looks.go(page, f"{front_ends.ours}/find")
     expect(page.locator(looks.ENTRIES).first).to_contain_text("(")
     assert "Author" not in looks.facets(page)
@@ -64,7 +64,7 @@ def test_authors_are_told_to_nobody_who_has_not_logged_in(page: Page, browser: B
 
 
 def test_tags_are_there_for_visitors(page: Page, front_ends: FrontEnds) -> None:
-    """Plone 6.2 tells its tags to members only, so Volto alone has no facet for visitors."""
+    """Plone 6.2 shows its tags to members only, so Volto alone has no facet for visitors."""
     for address in (front_ends.without_add_on, front_ends.zcatalog):
         looks.go(page, f"{address}/find")
         looks.block(page)
@@ -87,7 +87,7 @@ def test_the_editor_shows_counts(browser: Browser, front_ends: FrontEnds) -> Non
         expect(page.locator(looks.ENTRIES, has_text="Animals")).to_have_text("Animals (30)")
 
 
-def test_what_was_meant(page: Page, front_ends: FrontEnds, tmp_path: Path) -> None:
+def test_correction_is_shown(page: Page, front_ends: FrontEnds, tmp_path: Path) -> None:
     looks.go(page, front_ends.ours + TYPO)
     expect(page.locator(".did-you-mean")).to_have_text("Did you mean hedgehog?")
     page.screenshot(path=tmp_path / "volto-did-you-mean.png")
@@ -98,7 +98,7 @@ def test_what_was_meant(page: Page, front_ends: FrontEnds, tmp_path: Path) -> No
     assert looks.search_page(page)[0] == "30"
 
 
-def test_what_matched_is_marked(page: Page, front_ends: FrontEnds, tmp_path: Path) -> None:
+def test_matched_words_are_marked(page: Page, front_ends: FrontEnds, tmp_path: Path) -> None:
     looks.go(page, f"{front_ends.ours}/search?SearchableText=hedgehog&sort_on=sortable_title")
     snippets = page.locator("#page-search .tileItem .snippet")
     expect(snippets).to_have_count(25)
@@ -115,7 +115,7 @@ def test_words_are_suggested(page: Page, small: Page, front_ends: FrontEnds) -> 
 
 
 @pytest.mark.parametrize("name", ["without_add_on", "zcatalog"])
-def test_without_it_or_without_our_catalog_pages_are_volto_s_own(page: Page, front_ends: FrontEnds, name: str) -> None:
+def test_pages_without_the_add_on_or_our_catalog_are_volto_s_own(page: Page, front_ends: FrontEnds, name: str) -> None:
     address = getattr(front_ends, name)
     looks.go(page, f"{address}/search?SearchableText=hedgehog")
     assert looks.search_page(page)[0] == "30"
@@ -132,7 +132,7 @@ def test_without_it_or_without_our_catalog_pages_are_volto_s_own(page: Page, fro
 @pytest.mark.parametrize(
     ("name", "path"), [("facets", "/find"), ("search", "/search?SearchableText=hedgehog"), ("did-you-mean", TYPO)]
 )
-def test_on_a_phone(small: Page, front_ends: FrontEnds, tmp_path: Path, name: str, path: str) -> None:
+def test_page_fits_a_phone(small: Page, front_ends: FrontEnds, tmp_path: Path, name: str, path: str) -> None:
     looks.go(small, front_ends.ours + path)
     expect(small.locator(".did-you-mean, .snippet, .checkbox-facet .entry").first).to_be_visible()
     small.screenshot(path=tmp_path / f"volto-{name}-small.png")

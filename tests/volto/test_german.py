@@ -1,4 +1,4 @@
-"""What the add-on shows on a site in German: its own words are German, and words are found in their German forms."""
+"""The add-on on a site in German: its own texts are German, and words are found in their German forms."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ def page(browser: Browser, size: str) -> Iterator[Page]:
         yield page
 
 
-def test_what_matched_is_marked_in_other_forms_of_a_word(page: Page, german: str, size: str, tmp_path: Path) -> None:
+def test_matched_words_are_marked_in_other_forms(page: Page, german: str, size: str, tmp_path: Path) -> None:
     looks.go(page, f"{german}/search?SearchableText=Igeln&sort_on=sortable_title")
     expect(page.locator("#page-search .tileItem .snippet")).to_have_count(12)
     assert looks.search_page(page)[0] == "12"
@@ -29,7 +29,7 @@ def test_what_matched_is_marked_in_other_forms_of_a_word(page: Page, german: str
     assert looks.fits(page, ".pgcatalog-snippet")
 
 
-def test_what_was_meant(page: Page, german: str, size: str, tmp_path: Path) -> None:
+def test_correction_is_shown(page: Page, german: str, size: str, tmp_path: Path) -> None:
     looks.go(page, f"{german}/search?SearchableText=Schnekcen")
     expect(page.locator(".did-you-mean")).to_have_text("Meinten Sie Schnecken?")
     page.screenshot(path=tmp_path / f"volto-did-you-mean-german{size}.png")

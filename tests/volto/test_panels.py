@@ -1,4 +1,4 @@
-"""Our three control panels in Volto: each saves, and what it refuses is told beside the field."""
+"""Our three control panels in Volto: each saves, and shows a refused value's error beside the field."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.volto.visitors import SIZES
 import pytest
 
 
-#: panel -> (field, what it takes, what it refuses)
+#: panel -> (field, an accepted value, a refused one)
 PANELS = {
     "pgcatalog": ("slow_query_ms", "25.5", "-3"),
     "pgcatalog-search": ("synonyms", "climate, weather\nhedgehog, igel", "climate's"),
@@ -29,7 +29,9 @@ def page(browser: Browser, front_ends: FrontEnds, size: str) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_a_panel_saves_and_refuses(page: Page, front_ends: FrontEnds, tmp_path: Path, panel: str, size: str) -> None:
+def test_panel_saves_valid_and_refuses_invalid_values(
+    page: Page, front_ends: FrontEnds, tmp_path: Path, panel: str, size: str
+) -> None:
     address = f"{front_ends.ours}/controlpanel/{panel}"
     name, right, wrong = PANELS[panel]
     field = page.locator(f"#field-{name}")

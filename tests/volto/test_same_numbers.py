@@ -1,4 +1,4 @@
-"""Every page shows over our catalog what it shows over a ZCatalog: the same pages, numbers and order."""
+"""Every page shows the same over our catalog as over a ZCatalog: pages, numbers and order."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ import re
 def search(page: Page, address: str) -> Any:
     """The search page."""
     total, titles = looks.search_page(looks.go(page, f"{address}/search?SearchableText=hedgehog"))
-    # The order is the relevance, which each catalog has its own formula for.
+    # The order is the relevance, for which each catalog has its own formula.
     return total, len(titles)
 
 
@@ -106,7 +106,9 @@ VISITS: tuple[Callable[[Page, str], Any], ...] = (
 
 
 @pytest.mark.parametrize("visit", VISITS, ids=lambda visit: visit.__name__)
-def test_visitors_see_the_same(browser: Browser, front_ends: FrontEnds, visit: Callable[[Page, str], Any]) -> None:
+def test_visitors_see_the_same_as_over_zcatalog(
+    browser: Browser, front_ends: FrontEnds, visit: Callable[[Page, str], Any]
+) -> None:
     seen = []
     for address in (front_ends.ours, front_ends.without_add_on, front_ends.zcatalog):
         with visitor(browser) as page:
@@ -144,7 +146,9 @@ MANAGERS = (contents, filtered_contents, facets_of_members)
 
 
 @pytest.mark.parametrize("visit", MANAGERS, ids=lambda visit: visit.__name__)
-def test_managers_see_the_same(browser: Browser, front_ends: FrontEnds, visit: Callable[[Page, str], Any]) -> None:
+def test_managers_see_the_same_as_over_zcatalog(
+    browser: Browser, front_ends: FrontEnds, visit: Callable[[Page, str], Any]
+) -> None:
     seen = []
     for address in (front_ends.ours, front_ends.without_add_on, front_ends.zcatalog):
         with manager(browser, address) as page:

@@ -1,4 +1,4 @@
-"""Who visits Volto, and where: a browser without a log-in, and the manager."""
+"""The visitors of Volto: a browser without a log-in, and a manager's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from tests.volto.content import PASSWORD
 from typing import Any
 
 
-#: What the names of pictures end with, and how large the browser is.
+#: Suffix of screenshots' names -> size of the browser.
 SIZES: dict[str, dict[str, int]] = {"": {}, "-small": {"width": 375, "height": 740}}
 
 
 @dataclass(frozen=True)
 class FrontEnds:
-    """Their addresses."""
+    """The addresses of the front-ends."""
 
     ours: str
     without_add_on: str

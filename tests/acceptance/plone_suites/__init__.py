@@ -1,1 +1,1 @@
-"""The test suites of Plone's own packages as judges of a replaced portal_catalog (see README.md)."""
+"""The test suites of Plone's own packages, run with a replaced portal_catalog (see README.md)."""

@@ -57,7 +57,7 @@ def parsed(task: str, argv: list[str]) -> argparse.Namespace:
 
 
 def judge(candidate: dict[str, Any], args: argparse.Namespace, control: dict[str, Any] | None = None) -> int:
-    """Report *candidate* next to *control*; return 1 if anything counts against it."""
+    """Report *candidate* next to *control*; return 1 if a difference counts against it."""
     control = control or results.stored_controls()
     comparisons = compare(control, candidate, load_bound())
     report = markdown(comparisons)
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
 
 @contextmanager
 def server(dsn: str | None) -> Iterator[str]:
-    """Give the DSN of a running server: *dsn*, or that of an embedded one."""
+    """Yield the DSN of a running server: *dsn*, or that of an embedded one."""
     if dsn:
         yield dsn
         return
@@ -115,12 +115,12 @@ def server(dsn: str | None) -> Iterator[str]:
 
 
 def is_bad(record: dict[str, Any]) -> bool:
-    """True if a test failed, or not all were run."""
+    """Return whether a test failed, or not all were run."""
     return bool(record["exit"] or record["problems"] or record["counts"].keys() & set(BAD))
 
 
 def summary(name: str, record: dict[str, Any]) -> str:
-    """Return a line about a suite, and one for each problem beside failed tests."""
+    """Return a line about a suite, and one for each problem that is not a failed test."""
     counts = ", ".join(f"{number} {status}" for status, number in sorted(record["counts"].items()))
     lines = [
         f"{name}: {record['collected']} tests, {counts or 'none run'}, {record['seconds']} s, "
@@ -131,7 +131,7 @@ def summary(name: str, record: dict[str, Any]) -> str:
 
 
 def _describe(problem: dict[str, str]) -> list[str]:
-    """Return the lines that say most: all of a worker's log, the last one of a traceback."""
+    """Return the most informative lines: all of a worker's log, the last one of a traceback."""
     if "log" in problem:
         return problem["log"].splitlines()
     (kind, name), *_err = problem.items()
@@ -139,7 +139,7 @@ def _describe(problem: dict[str, str]) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Run, check or compare; return 1 if a test failed or was not run, or if anything counts against the candidate."""
+    """Run, check or compare; return 1 if a test failed or was not run, or if a difference counts against the candidate."""
     task = argv[0] if argv and argv[0] in ("compare", "check") else "run"
     args = parsed(task, argv if task == "run" else argv[1:])
     if task == "compare":

@@ -1,4 +1,4 @@
-"""From dotted names to tests, grouped by their layer."""
+"""Collection of tests by dotted names, grouped by their layer."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ import unittest
 #: Layers that need a browser or a server protocol that Plone no longer ships.
 UNRUNNABLE_LAYERS = re.compile("robot|ROBOT|Selenium|FTPServer|Acceptance|ZServer:")
 
-#: Takes the name of a module that cannot be imported, and why.
+#: Function of the name of a module that cannot be imported, and the reason.
 ImportProblem = Callable[[str, str], None]
 
 
 class Test(NamedTuple):
-    """A test with the id under which its result is known."""
+    """A test with the id of its result."""
 
     id: str
     case: Any
@@ -47,14 +47,14 @@ def collect(job: Job, report: ImportProblem) -> list[Group]:
 
 
 def is_wanted(test_id: str, job: Job) -> bool:
-    """True if *job* asks for the test."""
+    """Return whether *job* includes the test."""
     if any(re.search(pattern, test_id) for pattern in job.exclude):
         return False
     return bool(re.search(job.only or "", test_id)) and (job.ids is None or test_id in job.ids)
 
 
 def chain(layer: Any) -> list[Any]:
-    """Return *layer* and all layers below it, bases first; nothing for None."""
+    """Return *layer* and all layers below it, bases first; an empty list for None."""
     if layer is None:
         return []
     bases = [base for base in getattr(layer, "__bases__", ()) if base is not object]
@@ -108,7 +108,7 @@ def _with_unique_ids(loaded: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[T
     seen: dict[str, int] = {}
     for module, layer, case in loaded:
         test_id = case.id() if hasattr(case, "id") else str(case)
-        if "/" in test_id:  # a doctest file: leave out where it is installed
+        if "/" in test_id:  # a doctest file: omit the folder of its installation
             test_id = test_id.split("site-packages/")[-1]
         if not test_id.startswith(module):
             test_id = f"{module}::{test_id}"

@@ -1,4 +1,4 @@
-"""Two results next to each other: what fails with the candidate and not with the control."""
+"""Comparison of two results: tests that fail with the candidate and not with the control."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,16 +13,18 @@ import re
 
 BOUND_FILE = Path(__file__).with_name("bound.json")
 
-#: The last line of a traceback begins like one of these.
+#: Matches the last line of a traceback.
 EXCEPTION_LINE = re.compile(r"[\w.]*(Error|Exception|Found|Failure|Supported|Timeout)\b|\w+\.[\w.]+:")
 
 
 @dataclasses.dataclass
 class SuiteComparison:
-    """One suite; every list holds test ids.
+    """Comparison of one suite; every list holds test ids.
 
-    ``regressions``: bad with the candidate only.  ``bound``: so too, but the test asks for ZCatalog's own
-    classes (id -> why).  ``unknown``: bad, and the control does not have it.  ``lost``: not run.
+    - ``regressions``: bad with the candidate only.
+    - ``bound``: the same, but the test requires ZCatalog's own classes (id -> why).
+    - ``unknown``: bad, and missing in the control.
+    - ``lost``: not run.
     """
 
     name: str
@@ -35,12 +37,12 @@ class SuiteComparison:
 
     @property
     def passed(self) -> bool:
-        """True if nothing counts against the candidate."""
+        """Return whether nothing counts against the candidate."""
         return not (self.regressions or self.unknown or self.lost)
 
 
 def load_bound(path: Path = BOUND_FILE) -> dict[re.Pattern[str], str]:
-    """Return the tests that are bound to ZCatalog's own classes: pattern of the id -> why."""
+    """Return the tests that require ZCatalog's own classes: pattern of the id -> why."""
     reasons: dict[str, str] = json.loads(path.read_text())
     return {re.compile(pattern): why for pattern, why in reasons.items()}
 
@@ -48,7 +50,7 @@ def load_bound(path: Path = BOUND_FILE) -> dict[re.Pattern[str], str]:
 def compare(
     control: dict[str, Any], candidate: dict[str, Any], bound: dict[re.Pattern[str], str]
 ) -> list[SuiteComparison]:
-    """Compare the suites of *candidate* that *control* has too."""
+    """Compare the suites of *candidate* that are also in *control*."""
     common = [name for name in candidate["suites"] if name in control["suites"]]
     return [compare_suite(name, control["suites"][name], candidate["suites"][name], bound) for name in common]
 
@@ -73,7 +75,7 @@ def compare_suite(
 
 
 def markdown(comparisons: list[SuiteComparison]) -> str:
-    """Return the comparison as a table with the tests that differ below it."""
+    """Return the comparison as a table, followed by the tests that differ."""
     lines = table(comparisons)
     for suite in comparisons:
         details = list(_details(suite))
@@ -136,7 +138,7 @@ def _details(suite: SuiteComparison) -> Iterator[str]:
 
 
 def telling_line(err: str) -> str:
-    """Return the one line of a traceback that says most."""
+    """Return the most informative line of a traceback."""
     lines = [line for line in err.splitlines() if line.strip()]
     for line in reversed(lines):
         if EXCEPTION_LINE.match(line):

@@ -1,7 +1,7 @@
-"""Products.ZCatalog's own unit tests on our catalog: what they make with ``Catalog()`` and ``ZCatalog()`` is ours.
+"""Products.ZCatalog's own unit tests on our catalog, created instead of ``Catalog()`` and ``ZCatalog()``.
 
-They make a catalog without a site or a database.  Ours gets a database of the suite's own, all catalogs in one
-connection; nothing is committed, so that all they catalogue is pending, as before the commit of a request.
+The tests create a catalog without a site or a database.  Ours gets a database of the suite's own, with all catalogs in one
+connection; nothing is committed, so that all rows are pending, as before the commit of a request.
 """
 
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Drive:
-    """Makes catalog tools in a database."""
+    """Creates catalog tools in a database."""
 
     def __init__(self, stack: StorageStack) -> None:
         self._stack = stack
@@ -25,11 +25,11 @@ class Drive:
         return db.open()
 
     def add(self, tool: Any) -> None:
-        """Give *tool* its place in the database, as long as the transaction lasts."""
+        """Store *tool* in the database for the duration of the transaction."""
         self._connection.add(tool)
 
     def patch(self) -> None:
-        """Put our catalog into the place of ZCatalog's for the modules imported from now on."""
+        """Replace ZCatalog's catalog by ours for the modules imported from now on."""
         from plone.pgcatalog.catalog import PlonePGCatalogTool
         from plone.pgcatalog.compat.catalog import _CatalogCompat
         from Products.ZCatalog import Catalog
@@ -38,7 +38,7 @@ class Drive:
         drive = self
 
         class DrivenZCatalog(PlonePGCatalogTool):
-            """``ZCatalog()``: a tool."""
+            """Replacement of ``ZCatalog()``: a tool."""
 
             def __init__(self, id: str = "Catalog", title: str = "") -> None:
                 super().__init__(id)
@@ -46,7 +46,7 @@ class Drive:
                 drive.add(self)
 
         class DrivenCatalog(_CatalogCompat):
-            """``Catalog()``: the inside of a tool, which keeps the lexicon that a test sets."""
+            """Replacement of ``Catalog()``: the inner catalog of a tool, which stores the lexicon set by a test."""
 
             def __init__(self) -> None:
                 super().__init__(DrivenZCatalog())

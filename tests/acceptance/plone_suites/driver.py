@@ -1,4 +1,4 @@
-"""Runs suites in worker processes and starts a worker again where one has died."""
+"""Runs suites in worker processes and replaces a worker that has died."""
 
 from pathlib import Path
 from tests.acceptance.plone_suites.job import BAD
@@ -21,23 +21,23 @@ import time
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-#: What a name stands for; the packages of ``addons`` are installed for that tier only.
+#: Meaning of a name of a tier; the packages of ``addons`` are installed for that tier only.
 TIERS = {"quick": {"quick"}, "medium": {"quick", "medium"}, "all": {"quick", "medium", "wide"}, "addons": {"addons"}}
 MAX_RESTARTS = 60
-#: A worker that records nothing for this much longer than a test may take hangs.
+#: A worker without records for this much longer than a test's time limit counts as hung.
 IDLE_MARGIN = 120
 KILLED = -9
 
 
 @dataclasses.dataclass
 class Options:
-    """What the command line says about every suite."""
+    """Options of the command line for every suite."""
 
     profile: str | None
     dsn: str
     only: str | None = None
     failed_in: dict[str, Any] | None = None
-    #: What is waited for in vain ends by `lock_timeout`; a busy machine takes minutes for a long doctest.
+    #: Deadlocked waits end by `lock_timeout`; a busy machine needs minutes for a long doctest.
     test_timeout: float = 600
     suite_timeout: float = 3600
 
@@ -45,7 +45,7 @@ class Options:
 def select(names: list[str]) -> dict[str, dict[str, Any]]:
     """Return the suites for names of suites.json, ``quick``, ``medium``, ``all``, ``only:tier`` or ``module:dotted.name``.
 
-    Raises KeyError for a name that is none of them.
+    Raises KeyError for any other name.
     """
     known = json.loads((HERE / "suites.json").read_text())
     selected: dict[str, dict[str, Any]] = {}
@@ -94,7 +94,7 @@ class SuiteRun:
         ).write(folder / "job.json")
 
     def run(self) -> dict[str, Any]:
-        """Start workers until every test has a result, or nothing goes on any more."""
+        """Start workers until every test has a result, or there is no more progress."""
         code = self._work()
         while code and self.restarts < MAX_RESTARTS and self._time_left() > 0:
             if not self._note_crash(code) and code != EXIT_RESUME:
@@ -108,7 +108,7 @@ class SuiteRun:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = os.environ | {
             "LANG": "C.UTF-8",
-            # A layer may take longer than a minute to set up, on a busy machine.
+            # On a busy machine a layer may need more than a minute to set up.
             "ZODB_PGJSONB_IDLE_IN_XACT_TIMEOUT_MS": "0",
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": path,
@@ -120,7 +120,7 @@ class SuiteRun:
             try:
                 return self._wait(process)
             finally:
-                process.kill()  # does nothing to one that has ended
+                process.kill()  # no effect on an ended process
                 process.wait()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:

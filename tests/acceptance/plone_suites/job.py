@@ -1,4 +1,4 @@
-"""What passes between the driver and its workers: the job, and the progress made."""
+"""Files exchanged between the driver and its workers: the job, and the progress made."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import json
 #: Statuses that count as a failure of the test.
 BAD = ("fail", "error", "layer-error", "crash")
 
-#: Exit status of a worker that has to be started again for the tests not yet done.
+#: Exit status of a worker that must be started again for the remaining tests.
 EXIT_RESUME = 75
 
 
@@ -19,11 +19,14 @@ EXIT_RESUME = 75
 class Job:
     """One suite for a worker.
 
-    ``modules``: dotted names, ``package.pattern*`` allowed.  ``exclude``, ``only``: regular expressions on
-    the test id.  ``ids``: run no other tests.  ``profile``: GenericSetup profile, None for the control.
-    ``dsn``: a superuser's; ``prefix``: of all databases made.  ``drive``: let the tests make our catalog where
-    they make a ZCatalog.  ``sdist``: the package whose source distribution has the tests, for pytest; ``modules``
-    are folders of it then.
+    - ``modules``: dotted names, ``package.pattern*`` allowed; with ``sdist``, folders.
+    - ``exclude``, ``only``: regular expressions for the test id.
+    - ``ids``: run no other tests.
+    - ``profile``: GenericSetup profile, None for the control.
+    - ``dsn``: a superuser's.
+    - ``prefix``: of all created databases.
+    - ``drive``: create our catalog where the tests create a ZCatalog.
+    - ``sdist``: the package whose source distribution has the tests, for pytest.
     """
 
     modules: list[str]
@@ -44,7 +47,7 @@ class Job:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what ``write`` wrote."""
+        """Read a job written by ``write``."""
         return cls(**json.loads(path.read_text()))
 
 
@@ -75,11 +78,11 @@ class Progress:
         return records
 
     def finished(self) -> dict[str, dict[str, Any]]:
-        """Return the records of the tests that ended, by test id."""
+        """Return the records of the finished tests, by test id."""
         return {record["id"]: record for record in self.records() if "id" in record}
 
     def unfinished(self) -> str | None:
-        """Return the id of the test that was started last and did not end."""
+        """Return the id of the last started test if it has not finished."""
         running = None
         for record in self.records():
             running = record.get("start", None if "id" in record else running)

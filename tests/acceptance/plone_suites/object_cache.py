@@ -1,4 +1,4 @@
-"""What storages have loaded, for those that are opened on a copy of their database."""
+"""Objects loaded by storages, for storages opened on a copy of their database."""
 
 from plone.pgcatalog.testing.stack import NoCache
 from plone.pgcatalog.testing.stack import Version
@@ -6,7 +6,7 @@ from zodb_pgjsonb.storage import PGJsonbStorage
 
 
 class ObjectCache(NoCache):
-    """What storages have loaded of a database, for the storages opened on it or on a copy later.
+    """Objects that storages have loaded from a database, for storages opened later on it or on a copy.
 
     Without it every functional test would load about a thousand objects again.
     """
@@ -15,19 +15,19 @@ class ObjectCache(NoCache):
         self._objects: dict[Version, dict[int, tuple[bytes, bytes]]] = {}
 
     def collect(self, storage: PGJsonbStorage, version: Version) -> None:
-        """Remember the objects that *storage* has cached and that are as old as *version*."""
+        """Store the objects cached by *storage* that are as old as *version*."""
         known = self._objects.setdefault(version, {})
         for zoid, (data, tid) in list(storage._shared_cache._cache.items()):
             if tid <= version.tid:
                 known[zoid] = (data, tid)
 
     def fill(self, storage: PGJsonbStorage, version: Version) -> None:
-        """Put the remembered objects of *version* into the cache of *storage*."""
+        """Put the stored objects of *version* into the cache of *storage*."""
         newest = int.from_bytes(version.tid, "big")
         storage._shared_cache.poll_advance(newest, ())
         for zoid, (data, tid) in self._objects.get(version, {}).items():
             storage._shared_cache.set(zoid, data, tid, newest)
 
     def forget(self, database: str) -> None:
-        """Drop what is known of a database."""
+        """Drop the objects of a database."""
         self._objects = {v: o for v, o in self._objects.items() if v.database != database}

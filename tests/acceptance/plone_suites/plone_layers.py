@@ -1,6 +1,6 @@
 """Patches of the test layers, in this process only: the storage, the package's ZCML, its profile.
 
-Layers load ZCML without z3c.autoinclude, so the package has to include what it needs.
+Layers load ZCML without z3c.autoinclude, so the package must include its requirements.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ import os
 import transaction
 
 
-#: Takes the dotted name of the class of portal_catalog.
+#: Function of the dotted name of portal_catalog's class.
 Report = Callable[[str], None]
 
 
@@ -36,13 +36,13 @@ def patch_layers(stack: StorageStack, profile: str | None, report: Report) -> No
 
 
 def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
-    """Replace ``owner.name`` by *wrapper*, which gets the original as its first argument."""
+    """Replace ``owner.name`` by *wrapper*, which is called with the original as its first argument."""
     original = getattr(owner, name)
     setattr(owner, name, functools.wraps(original)(functools.partial(wrapper, original)))
 
 
 def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    """Replace a method by *wrapper*, which gets the original and the instance."""
+    """Replace a method by *wrapper*, which is called with the original and the instance."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -108,7 +108,7 @@ def _patch_site(profile: str | None, report: Report) -> None:
 
 
 def _patch_distributions(profile: str | None, report: Report) -> None:
-    """Let a site that a distribution makes, in its layer or in a test, have *profile* before it has content."""
+    """Install *profile* into a site created by a distribution, in its layer or in a test, before the site has content."""
     from plone.distribution.api import site as sites
 
     def create(original: Callable[..., Any], context: Any, *args: Any) -> Any:
@@ -149,7 +149,7 @@ def _catalog_class(portal: Any, profile: str | None) -> str:
 
 
 def _patch_zope_app() -> None:
-    """Let an exception of zopeApp's commit out: it swallows it, and a layer's fixture is silently lost."""
+    """Raise exceptions of zopeApp's commit: it swallows them, and a layer's fixture is silently lost."""
     from plone.testing import zope
 
     @contextmanager
@@ -177,7 +177,7 @@ def _patch_zope_app() -> None:
 
 
 def _patch_wsgi_server() -> None:
-    """A fresh port each time: plone.testing asks again for the one of the server it has just shut down."""
+    """Use a fresh port each time: plone.testing reuses the port of the server it has just shut down."""
     from plone.testing.zope import WSGIServer
 
     def set_up(original: Callable[[Any], None], self: Any) -> None:

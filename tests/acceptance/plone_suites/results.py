@@ -1,8 +1,8 @@
-"""Result files: what a run writes and what is compared.
+"""Result files: written by a run, and compared.
 
-Full: ``{"profile", "versions", "suites": {name: {"seconds", "counts", "problems", "tests": {id: {"status",
-"secs", "err"}}, ...}}}``.  Compact, for a control that is kept in the repository: only ``seconds`` and
-``{id: status}`` for each suite.
+- Full: ``{"profile", "versions", "suites": {name: {"seconds", "counts", "problems", "tests": {id: {"status", "secs",
+  "err"}}, ...}}}``.
+- Compact, for a control stored in the repository: only ``seconds`` and ``{id: status}`` for each suite.
 """
 
 from importlib.metadata import version
@@ -36,7 +36,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def stored_controls() -> dict[str, Any]:
-    """Return the controls that are kept here, one file per tier, as one result."""
+    """Return the controls stored in this folder, one file per tier, merged into one result."""
     controls = [load(path) for path in sorted(HERE.glob("control-*.json"))]
     merged = dict(controls[0])
     merged["suites"] = {name: suite for control in controls for name, suite in control["suites"].items()}
@@ -44,7 +44,7 @@ def stored_controls() -> dict[str, Any]:
 
 
 def save(result: dict[str, Any], path: Path) -> None:
-    """Write a result whole or not at all."""
+    """Write a result atomically."""
     draft = path.with_name(path.name + ".new")
     draft.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
     draft.replace(path)

@@ -1,4 +1,4 @@
-"""Runs tests with their layers, and says which layer or test has spoilt the process."""
+"""Runs tests with their layers, and reports a layer or test that has broken the process."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -21,17 +21,17 @@ import unittest
 
 ErrorInfo = tuple[type[BaseException], BaseException, TracebackType]
 
-#: For the test's own tear-down, once the test itself ran out of time.
+#: For the test's own tear-down after its timeout.
 TEARDOWN_SECONDS = 60
 KEPT_CHARACTERS = 6000
 
 
 class TestTimeout(Exception):
-    """A test runs for too long."""
+    """Raised when a test exceeds its time limit."""
 
 
 class Outcome(unittest.TestResult):
-    """The result of one test: the worst that happened, and the first traceback of it."""
+    """The result of one test: the worst status, and its first traceback."""
 
     RANK = ("ok", "skip", "fail", "error")
 
@@ -41,7 +41,7 @@ class Outcome(unittest.TestResult):
         self.err = ""
 
     def note(self, status: str, err: Any = None) -> None:
-        """Keep *status* if it is worse; *err* is an exc_info triple or a text."""
+        """Set *status* if it is worse; *err* is an exc_info triple or a text."""
         if self.RANK.index(status) > self.RANK.index(self.status):
             self.status = status
             text = err if isinstance(err, str) else "".join(traceback.format_exception(*err))
@@ -65,7 +65,7 @@ class Outcome(unittest.TestResult):
 
 
 class LayerRunner:
-    """Sets layers up and down as tests need them and records what comes of the tests."""
+    """Sets layers up and down as tests need them, and records the results of the tests."""
 
     def __init__(self, progress: Progress, test_timeout: float) -> None:
         self.progress = progress
@@ -73,10 +73,9 @@ class LayerRunner:
         self._active: list[Any] = []
 
     def run(self, groups: list[Group], done: set[str]) -> bool:
-        """Run the tests that are not in *done*.
+        """Run the tests that are not in *done*; return whether all were run.
 
-        False: a layer or a test has failed in a way that may spoil the following ones; a new process has
-        to run the rest.
+        False: a layer or a test has failed in a way that may break later tests, and a new process must run the rest.
         """
         for group in groups:
             todo = [test for test in group.tests if test.id not in done]
@@ -97,7 +96,7 @@ class LayerRunner:
         return all(self._run_test(test, layer, layers) for test in tests)
 
     def _set_up(self, layer: Any) -> str:
-        """Set one layer up unless it is; return the traceback if that fails."""
+        """Set one layer up if it is not; return the traceback of a failure."""
         if layer in self._active:
             return ""
         try:
@@ -124,12 +123,12 @@ class LayerRunner:
         return True
 
     def _run_test(self, test: Test, layer: Any, layers: list[Any]) -> bool:
-        """Run one test and record its outcome; False if its set-up or tear-down broke."""
+        """Run one test and record its outcome; return False if its set-up or tear-down broke."""
         self.progress.append(start=test.id)
         started = time.perf_counter()
         outcome = Outcome()
         healthy = self._step(outcome, self.test_timeout, lambda: _set_up_and_run(test, outcome, layers))
-        # also after a broken set-up: what was set up has to go
+        # also after a broken set-up, to undo its completed part
         torn_down = self._step(outcome, TEARDOWN_SECONDS, lambda: _call_all(reversed(layers), "testTearDown"))
         seconds = time.perf_counter() - started
         self._record(test, layer, outcome.status, seconds, outcome.err)
@@ -159,7 +158,7 @@ def _call_all(layers: Any, method: str) -> None:
 
 
 def _call(layer: Any, method: str) -> None:
-    """Call a method that a layer need not have."""
+    """Call an optional method of a layer."""
     if hasattr(layer, method):
         getattr(layer, method)()
 

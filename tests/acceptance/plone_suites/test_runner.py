@@ -1,4 +1,4 @@
-"""The runner of Plone's suites, as far as it needs neither Plone nor a server."""
+"""The parts of the runner of Plone's suites that need neither Plone nor a server."""
 
 from pathlib import Path
 from tests.acceptance.plone_suites import results

@@ -1,4 +1,4 @@
-"""Runs tests that a package has in its source distribution only, written for pytest, under the patched layers."""
+"""Runs a package's tests for pytest from its source distribution under the patched layers."""
 
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -18,23 +18,23 @@ import sys
 import time
 
 
-#: Where make has unpacked the source distributions.
+#: The folder into which make unpacks the source distributions.
 SDISTS = Path(sys.prefix) / "sdists"
 
 
 def unpacked(name: str) -> Path:
-    """Return the folder of the source distribution of a package that is installed."""
+    """Return the folder of the source distribution of an installed package."""
     return SDISTS / f"{name.replace('.', '_')}-{version(name)}"
 
 
 def run_pytest(job: Job, root: Path, progress: Progress) -> bool:
-    """Run the tests of *job* below *root* that are not done; True: all have a result.
+    """Run the remaining tests of *job* below *root*; return True if all have a result.
 
-    Raises RuntimeError if pytest does not come to running them.
+    Raises RuntimeError if pytest fails before running them.
     """
-    # By default it keeps all layers of a suite up, side by side: two that make a site do not bear each other.
+    # By default it leaves all layers of a suite set up, side by side: two layers that create a site conflict.
     pytest_plone.fixtures_factory = functools.partial(pytest_plone.fixtures_factory, keep_session=False)
-    # A package "tests" of theirs is not ours: importlib leaves sys.path alone.
+    # Their package "tests" is not ours: importlib leaves sys.path alone.
     arguments = ["--import-mode=importlib", "--continue-on-collection-errors", "--tb=native", "-p", "no:cacheprovider"]
     arguments += ["-c", str(root / "pyproject.toml"), f"--rootdir={root}", *(str(root / name) for name in job.modules)]
     status = pytest.main(arguments, plugins=[Recorder(job, progress)])
@@ -44,7 +44,7 @@ def run_pytest(job: Job, root: Path, progress: Progress) -> bool:
 
 
 class Recorder:
-    """A pytest plugin: leaves out what is done or not asked for, and records what comes of the rest."""
+    """A pytest plugin: deselects finished and unwanted tests, and records the results of the others."""
 
     def __init__(self, job: Job, progress: Progress) -> None:
         self._job = job
@@ -52,17 +52,17 @@ class Recorder:
         self._outcome = Outcome()
 
     def test_id(self, item: pytest.Item) -> str:
-        """Return the id of a test, with the name of its package in front."""
+        """Return the id of a test, prefixed by its package's name."""
         return f"{self._job.sdist}/{item.nodeid}"
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note a module that cannot be imported."""
+        """Record a module that cannot be imported."""
         if report.failed:
             self._progress.append(import_error=report.nodeid, err=report.longreprtext)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep the tests that are to be run; tell zope.pytestlayer their layer, which it keeps until the next needs another."""
+        """Select the tests to be run; set their layer for zope.pytestlayer, which caches it until another is needed."""
         wanted = [item for item in items if is_wanted(self.test_id(item), self._job)]
         self._progress.append(collected=len(wanted))
         done = self._progress.finished()
@@ -87,12 +87,12 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
-        """Limit the time of a test; that of its layers, which come up with the first one, is the driver's."""
+        """Limit the time of a test; the driver limits that of its layers, which are set up with the first test."""
         with time_limit(self._job.test_timeout):
             return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what came of the set-up, the test or its tear-down."""
+        """Record the result of the set-up, the test or its tear-down."""
         if report.failed:
             self._outcome.note("fail" if report.when == "call" else "error", report.longreprtext)
         elif report.skipped and not hasattr(report, "wasxfail"):

@@ -1,6 +1,6 @@
 """The process that runs the tests of one suite: ``python -m tests.acceptance.plone_suites.worker JOB.json``.
 
-Exit status 0: all tests were run.  EXIT_RESUME: something broke that could spoil the next test, start another worker for the rest.
+Exit status 0: all tests were run.  EXIT_RESUME: a failure could affect the next test, start another worker for the rest.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ import warnings
 
 
 def run(job: Job) -> int:
-    """Run what of *job* is not done yet; return the exit status."""
+    """Run the remaining tests of *job*; return the exit status."""
     warnings.simplefilter("ignore")
     progress = Progress(Path(job.progress))
     databases = Databases(job.dsn, job.prefix)
@@ -42,7 +42,7 @@ def run(job: Job) -> int:
 
 
 def run_layers(job: Job, progress: Progress) -> bool:
-    """Run the tests of modules; False if a new process has to run the rest."""
+    """Run the tests of modules; return False if a new process must run the rest."""
     groups = collect(job, report=lambda name, err: progress.append(import_error=name, err=err))
     progress.append(collected=sum(len(group.tests) for group in groups))
     return LayerRunner(progress, job.test_timeout).run(groups, set(progress.finished()))
@@ -51,4 +51,4 @@ def run_layers(job: Job, progress: Progress) -> bool:
 if __name__ == "__main__":
     status = run(Job.read(Path(sys.argv[1])))
     sys.stdout.flush()
-    os._exit(status)  # threads of a test's server must not keep the process
+    os._exit(status)  # threads of a test's server must not prevent the exit

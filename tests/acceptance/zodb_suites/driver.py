@@ -40,7 +40,7 @@ import sys
 import ZODB
 
 
-#: Seconds that a test may take.
+#: Time limit of a test, in seconds.
 MOST_SECONDS = 60
 
 _numbers = itertools.count(1)
@@ -50,7 +50,7 @@ _created: list[str] = []
 
 
 class TooLong(Exception):
-    """A test has taken more than MOST_SECONDS."""
+    """Raised when a test exceeds MOST_SECONDS."""
 
 
 def new_storage(keeps_history: bool = False, **options: Any) -> Any:
@@ -114,7 +114,7 @@ class ConnectionHistoryTests(ConnectionTests):
 
 
 def use_storage() -> None:
-    """Have the tests of connections use our storage for those in memory."""
+    """Use our storage for the in-memory ones in the tests of connections."""
     testConnection.databaseFromString = lambda text: ZODB.DB(new_storage())
     test_storage.MinimalMemoryStorage = lambda: new_storage(keeps_history=True)
 
@@ -129,7 +129,7 @@ def adapt_databases() -> None:
     def open_and_register(database: Any, *args: Any, **options: Any) -> None:
         open_database(database, *args, **options)
         register_processors(DatabaseOpenedWithRoot(database))
-        # Zope does so at its start, in one thread: the first poll makes the tables.
+        # Zope does so at its start, in one thread: the first poll creates the tables.
         database.open(TransactionManager()).close()
 
     ZODB.DB.__init__ = open_and_register
@@ -158,7 +158,7 @@ def passes(test: Any) -> bool:
         return False
     finally:
         signal.alarm(0)
-        # Other tests leave connections that poll once more in the next test.
+        # Other tests leave connections that poll once more during the next test.
         if isinstance(test, StorageTests):
             drop_databases()
     return result.wasSuccessful()

@@ -13,7 +13,7 @@ STORED = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "zodb-suites.md"
 MARKS = ("<!-- results: make test-zodb -->", "<!-- end of results -->")
 MODES = ("without", "with")
-#: Seconds that all tests may take.
+#: Time limit of all tests, in seconds.
 MOST_SECONDS = 1800
 
 #: Mode -> name of the test -> whether it passes.
@@ -21,7 +21,7 @@ Outcomes = dict[str, dict[str, bool]]
 
 
 def run(dsn: str) -> Outcomes:
-    """Return which tests pass in each mode, on databases of the server of *dsn*."""
+    """Return mode -> test -> whether it passes, on databases of the server of *dsn*."""
     return {mode: run_in(mode, dsn) for mode in MODES}
 
 
@@ -32,7 +32,7 @@ def run_in(mode: str, dsn: str) -> dict[str, bool]:
     return found
 
 
-#: Tests that fail in some runs, without this package as well: this one in 8 of 60.
+#: Tests that fail in some runs, even without this package: this one in 8 of 60.
 RACES = ("ConnectionHistoryTests.test_race_loadopen_vs_local_invalidate",)
 
 
@@ -42,7 +42,7 @@ def group(name: str) -> str:
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """Return how many tests each group has, and the names of those that fail without this package, and in one mode only."""
+    """Return the number of tests of each group, and the tests that fail without this package, or in one mode only."""
     failing = {
         mode: {name for name, passes in found.items() if not passes or name in RACES}
         for mode, found in outcomes.items()
