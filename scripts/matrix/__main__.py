@@ -1,4 +1,4 @@
-"""Tries pairs of Python and PostgreSQL, and keeps what came of it: ``python -m scripts.matrix --help``."""
+"""Tests pairs of Python and PostgreSQL, and stores the results: ``python -m scripts.matrix --help``."""
 
 from benchmarks.marks import put_between
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ import sys
 import time
 
 
-#: Each failed test is told at once, so that a run that is ended keeps what it has seen.
+#: Options of pytest that print each failed test at once, so that the log of an interrupted run contains it.
 TOLD = "--tb=short -p scripts.matrix.told"
-#: Of each: what is made, and seconds that it may take.
+#: Stage -> (arguments of make, time limit in seconds).
 STAGES = {
     "demo-check": (["demo-check"], 1200),
     "test": (["test"], 3600),
@@ -37,7 +37,7 @@ NAMED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
 def pairs() -> list[tuple[Place, str]]:
-    """Return all pairs of a place, and so a Python, and a version of PostgreSQL."""
+    """Return all pairs of a place (with its Python) and a version of PostgreSQL."""
     return [(place, version) for place in PLACES for version in sorted({*place.postgresql, *WHEELS})]
 
 
@@ -46,7 +46,7 @@ def name_of(pair: tuple[Place, str]) -> str:
 
 
 def counts(output: str) -> dict[str, Any]:
-    """Return what pytest has counted, and which tests have failed, by its *output*."""
+    """Return pytest's counts and the failed tests, from its *output*."""
     last = next((line for line in reversed(output.splitlines()) if " passed" in line or " failed" in line), "")
     found: dict[str, Any] = {what: int(number) for number, what in COUNTED.findall(last)}
     return found | {"names": sorted(set(NAMED.findall(output)))}
@@ -55,7 +55,7 @@ def counts(output: str) -> dict[str, Any]:
 def tried(
     workshop: Workshop, version: str, stages: list[str], logs: Path, pytest_args: str
 ) -> Iterator[dict[str, Any]]:
-    """Try *version* of PostgreSQL in *workshop*; yield what is known after each stage."""
+    """Test *version* of PostgreSQL in *workshop*; yield the result so far after each stage."""
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / "install.log"
     if workshop.run(["make", "install"], log, INSTALL_SECONDS) != 0:
@@ -93,13 +93,13 @@ def tried(
 @click.option("--pytest-args", default="", help="For a part of `make test` (-k …): is not kept.")
 @click.option("--page", is_flag=True, help="Only renew the table in README from what is kept.")
 def main(wanted: tuple[str, ...], stages: tuple[str, ...], folder: Path, pytest_args: str, page: bool) -> None:
-    """Try pairs of Python and PostgreSQL; keep what came of each stage, and renew the table in README, as soon as it has ended.
+    """Test pairs of Python and PostgreSQL; store the result and update the table in README after each stage.
 
-    Needs root, Debian and mmdebstrap for the pairs that are not this machine's.  Each pair takes half an hour, most of it the
-    medium suites of Plone.  Without --pair, a stage that is kept as good for the last commit is left out, so a run that was
-    ended goes on.  The exit status is 1 when something fails.
+    Requires root, Debian and mmdebstrap for pairs that this machine does not have.  Each pair takes half an hour, most of it
+    for the medium suites of Plone.  Without --pair, stages that have passed for the last commit are skipped, so an interrupted
+    run continues.  The exit status is 1 if anything fails.
     """
-    # What runs in a root is then ended, too.
+    # This also ends the processes in a root.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,14 +130,14 @@ def main(wanted: tuple[str, ...], stages: tuple[str, ...], folder: Path, pytest_
 
 
 def good(name: str, commit: str) -> set[str]:
-    """Return the stages of a pair that are kept as good for *commit*."""
+    """Return the stages of a pair that have passed for *commit*, from the stored results."""
     former = table.stored().get(name, {})
     stages = former.get("stages", {}) if former.get("commit") == commit else {}
     return {stage for stage, told in stages.items() if told["status"] == 0}
 
 
 def keep(name: str, result: dict[str, Any]) -> None:
-    """Keep the *result* of a pair; a stage that was not tried now keeps its former one if the commit is the same."""
+    """Store the *result* of a pair, with the former results of other stages if their commit is the same."""
     results = table.stored()
     former = results.get(name, {})
     stages = former["stages"] if former.get("commit") == result["commit"] else {}

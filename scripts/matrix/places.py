@@ -1,6 +1,6 @@
-"""Where a pair of Python and PostgreSQL is tried: this machine, or a Debian root of its own made by mmdebstrap.
+"""The places in which a pair of Python and PostgreSQL is tested: this machine, or a Debian root created by mmdebstrap.
 
-Each has a clone of the checkout with its last commit and a ``.venv`` of its own; what is not committed is not tried.
+Each has a clone of the checkout at its last commit and its own ``.venv``; uncommitted changes are not tested.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ import subprocess
 
 
 ROOT = Path(__file__).parents[2]
-#: What a root needs besides Python and PostgreSQL.
+#: Packages of a root besides Python and PostgreSQL.
 PACKAGES = ("ca-certificates", "gcc", "git", "haproxy", "libc6-dev", "make", "pgbouncer", "procps")
-#: Mounted into a root as long as a command runs there: devices, certificates, and the caches of pip and uv.
+#: Mounts in a root while a command runs there: devices, certificates, and the caches of pip and uv.
 ENTER = """
 set -e
 root=$1 cache=$2 home=$3
@@ -40,23 +40,23 @@ HOME = "/srv"
 
 
 class MatrixError(Exception):
-    """A place cannot be made."""
+    """Failure to create a place."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Has a Python, such as 3.13, and PostgreSQL servers of the system's, by version; *suite*: of Debian, for a root."""
+    """A Python, such as 3.13, and the system's PostgreSQL servers, by version; *suite* is Debian's, for a root."""
 
     name: str
     python: str
     postgresql: tuple[str, ...]
     suite: str = ""
-    #: An older suite that has the other servers, which have no pgvector.
+    #: An older suite for the other servers, which have no pgvector.
     older: str = ""
     pgvector: tuple[str, ...] = ()
 
 
-#: This machine runs the Python that scripts/find-python finds; its servers are those that are installed.
+#: This machine has the Python that scripts/find-python finds, and the installed servers.
 PLACES = (
     Place("this machine", "3.12", ("15",)),
     Place("Debian 13", "3.13", ("15", "17"), "trixie", "bookworm", ("17",)),
@@ -71,7 +71,7 @@ WHEELS = {
 
 
 def mirror() -> str:
-    """Return the address of the Debian mirror that this machine uses; MatrixError without one."""
+    """Return the address of the Debian mirror of this machine.  Raises MatrixError if there is none."""
     command = [
         "apt-get",
         "indextargets",
@@ -89,7 +89,7 @@ def mirror() -> str:
 
 
 class Workshop:
-    """The clone of the checkout in *place*, and what runs there; all is kept in *folder* for the next time."""
+    """The clone of the checkout in *place*, and its processes; *folder* stores everything for the next run."""
 
     def __init__(self, place: Place, folder: Path) -> None:
         self.place = place
@@ -99,7 +99,7 @@ class Workshop:
         self.commit = ""
 
     def prepare(self) -> None:
-        """Make the root, unless it is there, and bring the clone to the last commit; MatrixError when that fails."""
+        """Create the root, unless it exists, and update the clone to the last commit.  Raises MatrixError."""
         if self.root and not (self.root / "etc" / "debian_version").exists():
             self._make_root(self.root)
         if not self.clone.exists():
@@ -117,10 +117,10 @@ class Workshop:
         wanted += [f"postgresql-{version}" for version in self.place.postgresql]
         wanted += [f"postgresql-{version}-pgvector" for version in self.place.pgvector]
         sources = [f"deb {address} {suite} main" for suite in (self.place.suite, self.place.older) if suite]
-        # Made under another name: a root that was interrupted is none.
+        # Created under another name, so that an interrupted root is not used.
         unfinished = root.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        # The testing suite of a mirror that is a snapshot says that it is out of date.
+        # The testing suite of a mirror that is a snapshot is reported as out of date.
         options = ["--variant=apt", '--aptopt=Acquire::Check-Valid-Until "false"', f"--include={','.join(wanted)}"]
         self._local("mmdebstrap", *options, self.place.suite, str(unfinished), *sources)
         unfinished.rename(root)
@@ -128,7 +128,7 @@ class Workshop:
     def _local(self, *command: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            # Addresses of packages are this machine's own matter.
+            # Addresses of this machine's packages must not be in the message.
             told = re.sub(r"\w+://\S+", "…", done.stderr)
             raise MatrixError(f"{command[0]} ended with status {done.returncode}: {told[-2000:]}")
         return done.stdout
@@ -136,7 +136,7 @@ class Workshop:
     def run(
         self, command: Sequence[str], log: Path, seconds: float, environment: Mapping[str, str] | None = None
     ) -> int | None:
-        """Run a command in the clone, its output in *log*; return its status, None when it was ended after *seconds*."""
+        """Run a command in the clone, with its output in *log*; return its status, None after a timeout of *seconds*."""
         environ = {
             name: value for name, value in os.environ.items() if not name.startswith(("PG", "PYTHON", "VIRTUAL"))
         }
@@ -160,7 +160,7 @@ class Workshop:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def binaries(self, version: str) -> str:
-        """Return the folder with the server *version*, as it is called in the place; MatrixError when there is none."""
+        """Return the folder of the server *version*, as a path in the place.  Raises MatrixError if there is none."""
         base = self.root or Path("/")
         system = Path("usr/lib/postgresql") / version / "bin"
         if version in self.place.postgresql and (base / system / "postgres").exists():

@@ -1,4 +1,4 @@
-"""What the pairs of Python and PostgreSQL have given, as a table."""
+"""The results of the pairs of Python and PostgreSQL, as a table."""
 
 from pathlib import Path
 from tests.soak import report
@@ -9,17 +9,17 @@ import json
 
 RESULTS = Path(__file__).parent / "results.json"
 MARK = "matrix"
-#: What a cell calls the stages.
+#: Stage -> its label in a cell.
 STAGES = {"test": "", "demo-check": "demo ", "suites": "suites "}
 
 
 def stored() -> dict[str, Any]:
-    """Return what is kept: pair -> result."""
+    """Return the stored results: pair -> result."""
     return dict(json.loads(RESULTS.read_text("utf-8"))) if RESULTS.exists() else {}
 
 
 def told(stage: dict[str, Any]) -> str:
-    """Return in words what came of a stage."""
+    """Return the text for the result of a stage."""
     if stage["status"] is None:
         return "did not end"
     if "passed" not in stage:
@@ -29,7 +29,7 @@ def told(stage: dict[str, Any]) -> str:
 
 
 def cell(result: dict[str, Any] | None) -> str:
-    """Return in words what came of a pair; None: it was not tried."""
+    """Return the text for the result of a pair; None: it was not tested."""
     if result is None:
         return "–"
     stages = result["stages"]

@@ -1,4 +1,4 @@
-"""Records the page followed: ``python -m scripts.moving --documents 2000``, a site from each storage and back.
+"""Follows the page and records it: ``python -m scripts.moving --documents 2000``, with a site in each storage, and back.
 
 Writes the transcripts to ``docs/reference/moves.md``.
 """
@@ -32,7 +32,7 @@ Paths and hosts are those of the page."""
     "--kind", "kinds", multiple=True, type=click.Choice(list(sources.KINDS)), help="By default ZEO and RelStorage."
 )
 def main(documents: int, kinds: tuple[str, ...]) -> None:
-    """Follow docs/how-to/from-your-site.md with a site of so many documents, and write down what was printed."""
+    """Follow docs/how-to/from-your-site.md with a site of this many documents, and record the output."""
     sites.start_zope()
     transcripts = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -42,7 +42,7 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
         for kind in kinds or ("zeo", "relstorage"):
             folder = Path(temporary) / kind
             folder.mkdir()
-            # One server for each, as the page's names of databases are the same.
+            # A separate server for each, because the page uses the same names of databases.
             with EmbeddedPostgres(settings={**DEMO_SETTINGS, **page.settings()}) as postgres:
                 walk = Walk(folder, postgres, kind)
                 follow(walk, data)
@@ -52,7 +52,7 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
 
 
 def make_site(folder: Path, documents: int) -> int:
-    """Make a FileStorage in *folder* with a site; return how many objects its catalog has."""
+    """Create a FileStorage in *folder* with a site; return the number of objects in its catalog."""
     from scripts.moving import content
 
     with sites.opened_in_file(folder) as db:
@@ -69,7 +69,7 @@ def opened(db: Any) -> Any:
 
 def follow(walk: Walk, data: Path) -> None:
     """Follow the page from the site in *data*, there and back."""
-    # They import Plone, which needs the configuration of Zope.
+    # Imported here, because they import Plone, which needs the configuration of Zope.
     from plone.pgcatalog.cli.target import main_storage
     from plone.pgcatalog.migration import copying
     from zodb_pgjsonb.storage import PGJsonbStorage
@@ -91,7 +91,7 @@ def follow(walk: Walk, data: Path) -> None:
 
 
 def complete(storage: Any) -> None:
-    """Raise AssertionError unless the site in *storage* has everything that it began with."""
+    """Raise AssertionError unless the site in *storage* has all its original content."""
     from scripts.moving import content
 
     with sites.opened_on(storage) as db, opened(db) as portal:

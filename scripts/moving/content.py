@@ -1,4 +1,4 @@
-"""The content of a site that is moved: a bit of everything that an editor leaves behind, and whether all of it is there."""
+"""The content of a site that is moved: some of everything that editors create, and a check that all of it arrived."""
 
 from collections.abc import Callable
 from plone.namedfile.file import NamedBlobFile
@@ -9,7 +9,7 @@ import transaction
 
 
 PROFILES = ("plone.app.multilingual:default", "plone.app.iterate:default", "plone.app.discussion:default")
-#: A picture of one dot, and two files, of which one is larger than a page of PostgreSQL.
+#: A picture of one pixel, and two files, one of them larger than a page of PostgreSQL.
 DOT = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
 )
@@ -18,7 +18,7 @@ FOLDER = 50
 
 
 def fill(portal: Any, documents: int) -> None:
-    """Give *portal* *documents* pages, a tenth of them files or images, and of everything else a few; commits."""
+    """Add *documents* pages to *portal*, a tenth of them files or images, and some of everything else; commits."""
     from Products.CMFPlone.utils import get_installer
 
     installer = get_installer(portal)
@@ -91,7 +91,7 @@ def add_working_copy(folder: Any) -> None:
 
 
 def add_many(folder: Any, documents: int) -> None:
-    """Add *documents* in folders of FOLDER, each in a transaction."""
+    """Add *documents* in folders of FOLDER, each in a separate transaction."""
     for start in range(0, documents, FOLDER):
         name = f"folder-{start // FOLDER}"
         folder.invokeFactory("Folder", name, title=name)
@@ -107,7 +107,7 @@ def add_many(folder: Any, documents: int) -> None:
 
 
 def lost(portal: Any) -> list[str]:
-    """Return what is not there as `fill` has left it; the working copy is checked in, and nothing committed."""
+    """Return the parts of the content from `fill` that are missing; checks in the working copy, and commits nothing."""
     checks: dict[str, Callable[[Any], bool]] = {
         "files": has_files,
         "versions": has_versions,
@@ -153,7 +153,7 @@ def has_redirects(portal: Any) -> bool:
 
 
 def has_working_copy(portal: Any) -> bool:
-    """Check the working copy in, look at the original, and take it back."""
+    """Check the working copy in, look at the original, and abort."""
     from plone.app.iterate.interfaces import ICheckinCheckoutPolicy
 
     folder = portal["en"]

@@ -1,4 +1,4 @@
-"""The page ``docs/how-to/from-your-site.md``: its blocks, with the places of this machine in them."""
+"""The page ``docs/how-to/from-your-site.md``: its blocks, adapted to paths and addresses of this machine."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import re
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-your-site.md"
-#: Where the transcripts of its commands are.
+#: The page with the transcripts of its commands.
 TRANSCRIPTS = PAGE.parents[1] / "reference" / "moves.md"
 SNIPPET = re.compile(r"^( *)% snippet: ([\w-]+)\n *```\w+\n(.*?)^ *```$", re.M | re.S)
 
@@ -20,7 +20,7 @@ def snippets() -> dict[str, str]:
 
 
 def with_block(conf: str, block: str) -> str:
-    """Return a zope.conf with *block*, a database of the page, in the place of its own ``<zodb_db main>``."""
+    """Return a zope.conf in which *block*, a database of the page, replaces its own ``<zodb_db main>``."""
     imports, separator, database = block.rpartition("<zodb_db main>")
     replaced = re.sub(r"<zodb_db main>.*?</zodb_db>\n", lambda _: separator + database, conf, count=1, flags=re.S)
     return imports + replaced

@@ -1,4 +1,4 @@
-"""The storages that a site comes from: for each a zope.conf, and what serves it."""
+"""The original storages of a site: for each a zope.conf, and its server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ import time
 
 
 KINDS = {"filestorage": "FileStorage", "zeo": "ZEO", "relstorage": "RelStorage"}
-#: Makers of instances -> where their FileStorage and its blobs are, or would be, in the folder.
+#: Tool that creates instances -> paths of its FileStorage and blobs, below the folder.
 LAYOUTS = {
     "mkwsgiinstance": ("var/Data.fs", "var/blobstorage"),
     "cookiecutter-zope-instance": ("var/filestorage/Data.fs", "var/blobs"),
 }
-#: What a zope.conf has besides its database: no move may lose it.
+#: A setting of zope.conf besides its database: no move may lose it.
 OUR_SETTING = "  OUR_SETTING kept\n"
-#: As cookiecutter-zope-instance 3.1 writes it: other names than those of mkwsgiinstance, and whole paths.
+#: As cookiecutter-zope-instance 3.1 writes it: with other names than mkwsgiinstance, and absolute paths.
 COOKIECUTTER_CONF = """\
 # This file was generated
 %define INSTANCEHOME {folder}
@@ -72,31 +72,31 @@ PATIENCE = 120
 
 
 def make_instance(folder: Path, layout: str) -> None:
-    """Make an instance of Zope in *folder*, as a maker of LAYOUTS does."""
+    """Create an instance of Zope in *folder*, like the tool *layout* of LAYOUTS."""
     if layout == "mkwsgiinstance":
         command = [sys.executable, "-m", "Zope2.utilities.mkwsgiinstance", "-d", str(folder), "-u", "admin:admin"]
         subprocess.run(command, check=True, capture_output=True)
         conf = (folder / "etc" / "zope.conf").read_text("utf-8")
-        # Plone needs a place for files, which Zope alone does not.
+        # Unlike Zope, Plone needs a folder for blobs.
         conf = conf.replace("var/Data.fs\n", "var/Data.fs\n     blob-dir $INSTANCE/var/blobstorage\n")
     else:
         for name in COOKIECUTTER_FOLDERS:
             (folder / name).mkdir(parents=True)
         conf = COOKIECUTTER_CONF.format(folder=folder)
         (folder / "etc" / "zope.ini").write_text(COOKIECUTTER_INI)
-    # A comment of Zope's names the section, too.
+    # A comment of Zope also contains the name of the section.
     conf = conf.replace("\n<environment>\n", f"\n<environment>\n{OUR_SETTING}")
     (folder / "etc" / "zope.conf").write_text(conf)
 
 
 def places(folder: Path, name: str) -> tuple[Path, Path]:
-    """Return where the FileStorage of *name*, a maker of LAYOUTS or ``back``, and its blobs are in *folder*."""
+    """Return the paths in *folder* of the FileStorage of *name*, a tool of LAYOUTS or ``back``, and of its blobs."""
     data, blobs = LAYOUTS.get(name, ("var/back/Data.fs", "var/back/blobs"))
     return folder / data, folder / blobs
 
 
 def take_file(folder: Path, layout: str, data: Path, blobs: Path) -> None:
-    """Put a copy of a FileStorage where the old one, or that of the ZEO server, is."""
+    """Copy a FileStorage to the path of the old one, or of the ZEO server."""
     new_data, new_blobs = places(folder, layout)
     shutil.copy(data, new_data)
     shutil.copytree(blobs, new_blobs, dirs_exist_ok=True)
@@ -104,9 +104,9 @@ def take_file(folder: Path, layout: str, data: Path, blobs: Path) -> None:
 
 @contextmanager
 def zeo_server(folder: Path, layout: str) -> Iterator[str]:
-    """Serve the old FileStorage in *folder* by a ZEO server in a process; yield the storage section of a client."""
+    """Serve the old FileStorage in *folder* by a ZEO server process; yield the storage section of a client."""
     data, blobs = places(folder, layout)
-    # The path of a socket is limited in length.
+    # The length of a socket's path is limited.
     address = str(folder / "zeo.sock")
     (folder / "etc" / "zeo.conf").write_text(ZEO_SERVER.format(data=data, blobs=blobs, address=address))
     command = [sys.executable, "-W", "ignore", "-m", "ZEO.runzeo", "-C", str(folder / "etc" / "zeo.conf")]
@@ -120,7 +120,7 @@ def zeo_server(folder: Path, layout: str) -> Iterator[str]:
 
 
 def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    """Return when somebody listens at *address*; raises TimeoutError, also when *server* has ended."""
+    """Return when a server listens at *address*.  Raises TimeoutError, also if *server* has ended."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and server.poll() is None:
         with socket.socket(socket.AF_UNIX) as client:
@@ -131,6 +131,6 @@ def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def file_in(folder: Path, name: str = "back") -> FileStorage:
-    """Open the FileStorage of *name*, as ``places`` knows it."""
+    """Open the FileStorage of *name*, at the path from ``places``."""
     data, blobs = places(folder, name)
     return FileStorage(str(data), blob_dir=str(blobs))

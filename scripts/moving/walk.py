@@ -1,4 +1,4 @@
-"""Follows the page, block by block, in a folder of its own, and writes down what was typed and printed."""
+"""Follows the page, block by block, in a separate folder, and records commands and output."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ WIDTH = "80"
 
 
 class StepFailed(RuntimeError):
-    """A command of the page has ended with another exit status than 0."""
+    """A command of the page has ended with an exit status other than 0."""
 
 
 @dataclass
 class Walk:
-    """One site on its way from a storage of *kind*, and back; *folder* is its instance, made as by *layout*.
+    """One site on its way from a storage of *kind*, and back; *folder* is its instance, in the *layout* of a tool.
 
-    ``transcript`` is what an administrator has seen.
+    ``transcript`` is the text of an administrator's terminal.
     """
 
     folder: Path
@@ -56,22 +56,22 @@ class Walk:
         return self.folder / "etc" / f"{name}.conf"
 
     def put(self, name: str, block: str) -> None:
-        """Put *block*, a database of the page, into the configuration *name*."""
+        """Insert *block*, a database of the page, into the configuration *name*."""
         path = self.conf(name)
         path.write_text(page.with_block(path.read_text(), self.placed(block)))
 
     def configure(self, commands: str, name: str, block: str) -> None:
-        """Make the configuration *name*: copied by a block of *commands*, then the database replaced."""
+        """Create the configuration *name*: copied by a block of *commands*, then with another database."""
         subprocess.run(["sh", "-e", "-c", self.text(commands)], cwd=self.folder, check=True)
         self.put(name, block)
 
     def configure_back(self) -> None:
-        """Make the configuration of the way back."""
+        """Create the configuration of the way back."""
         name = "back-relstorage" if self.kind == "relstorage" else "back-filestorage"
         self.configure("back-folders", "back", self.blocks[name].replace("dbname=relstorage", "dbname=back"))
 
     def placed(self, text: str) -> str:
-        """Return *text* of the page with the places of this machine."""
+        """Return *text* of the page with paths and addresses of this machine."""
         text = text.replace("/srv/plone", str(self.folder)).replace("host=localhost", f"host={self.host}")
         return text.replace("--site Plone", f"--site {self.site}")
 
@@ -80,12 +80,12 @@ class Walk:
         return self.placed(self.blocks[name])
 
     def dsn(self, database: str) -> str:
-        """Return the connection string of *database* as the page has it, placed."""
+        """Return the connection string of *database* from the page, placed."""
         return f"host={self.host} dbname={database} user=plone password=secret"
 
     @contextmanager
     def old_storage(self) -> Iterator[None]:
-        """Serve the old storage while this lasts, if it is one of ZEO; its client is then the old configuration."""
+        """Serve the old storage inside the block, if it needs ZEO; then its client is the old configuration."""
         if self.kind != "zeo":
             yield
             return
@@ -106,7 +106,7 @@ class Walk:
             connection.execute(psycopg.sql.SQL("CREATE DATABASE {} OWNER plone").format(psycopg.sql.Identifier(name)))
 
     def shell(self, name: str) -> None:
-        """Run the commands of a block, one after the other; raises StepFailed at the first that fails."""
+        """Run the commands of a block, one after the other.  Raises StepFailed at the first failure."""
         for typed, line in zip(self.blocks[name].splitlines(), self.text(name).splitlines(), strict=True):
             started = monotonic()
             binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -116,7 +116,7 @@ class Walk:
                 "TERM": "dumb",
                 "NO_COLOR": "1",
                 "PYTHONWARNINGS": "ignore",
-                # A checkout has plone.observability, which `pgcatalog check` warns of as long as it is open.
+                # A checkout has plone.observability, and `pgcatalog check` warns of it as long as it is public.
                 "PLONE_OBSERVABILITY_METRICS_ALLOWLIST": "127.0.0.1",
             }
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The databases that Plone 6.0 and 6.1 have made: FileStorages with blobs, in one archive."""
+"""The databases created by Plone 6.0 and 6.1: FileStorages with blobs, in one archive."""
 
 from pathlib import Path
 from tests.integration.web import MANAGER
@@ -13,7 +13,7 @@ ARCHIVE = Path(__file__).with_name("sites.tar.xz")
 
 
 def unpack(version: str, folder: Path) -> None:
-    """Put ``Data.fs`` and ``blobs`` of the site of *version* into *folder*."""
+    """Write ``Data.fs`` and ``blobs`` of the site of *version* to *folder*."""
     with tarfile.open(ARCHIVE) as tar:
         for member in tar:
             top, _, name = member.name.partition("/")
@@ -31,7 +31,7 @@ def upgrade(site: Site) -> tuple[str, str]:
 
 
 def upgraded(storage: Any) -> tuple[str, str]:
-    """Upgrade the site in *storage*, which is closed; return what `upgrade` does."""
+    """Upgrade the site in *storage*, and close it; return the versions of Plone's profile as `upgrade` does."""
     from tests.integration import site as sites
 
     with sites.opened_on(storage) as db:
@@ -39,7 +39,7 @@ def upgraded(storage: Any) -> tuple[str, str]:
 
 
 def profile_version(site: Site) -> str:
-    """Return the version of Plone's profile that *site* has."""
+    """Return the version of Plone's profile in *site*."""
     from Products.CMFPlone.factory import _DEFAULT_PROFILE
 
     with site.inside() as portal:

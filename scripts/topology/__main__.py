@@ -1,4 +1,4 @@
-"""Starts a topology on this machine and prints what was measured: ``python -m scripts.topology NAME``.
+"""Starts a topology on this machine and prints the measurements: ``python -m scripts.topology NAME``.
 
 Each is a module beside this one with a command ``main``.
 """

@@ -21,16 +21,16 @@ import time
 
 
 INI = Path(__file__).parents[2] / "docs" / "how-to" / "pgbouncer.ini"
-#: The first version that can follow prepared statements as psycopg and we use them.
+#: The first version that supports prepared statements as psycopg and we use them.
 FOLLOWS = (1, 22)
 #: Seconds until it answers.
 START_SECONDS = 10.0
-#: Any number serves: it listens on a socket in a folder of its own.
+#: Any number works, because it listens on a socket in its own folder.
 PORT = 6432
 
 
 def find_pgbouncer() -> str | None:
-    """Return the program that is installed, None without one."""
+    """Return the path of the installed program; None if there is none."""
     return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 
 
@@ -43,7 +43,7 @@ def version_of(program: str) -> tuple[int, int]:
 
 
 class PgBouncer:
-    """A running PgBouncer for all databases of *server*; *settings* are changed from the documented ones.
+    """A running PgBouncer for all databases of *server*; *settings* override the documented ones.
 
     ``version`` is that of *program*, such as (1, 18).
     """
@@ -59,7 +59,7 @@ class PgBouncer:
 
     @property
     def follows_statements(self) -> bool:
-        """Whether it can follow prepared statements, and is configured so."""
+        """Whether it supports prepared statements, and is configured for them."""
         return self.version >= FOLLOWS and self._configuration()["pgbouncer"].get("max_prepared_statements", "0") != "0"
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class PgBouncer:
             return cursor.fetchall() if cursor.description else []
 
     def log(self) -> str:
-        """Return what it has logged so far."""
+        """Return its log so far."""
         return (self.folder / "pgbouncer.log").read_text("utf-8", "replace")
 
     def _configuration(self) -> ConfigParser:

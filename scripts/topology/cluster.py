@@ -1,7 +1,7 @@
 """Two PostgreSQL servers under Patroni, three members of etcd, and HAProxy before the servers, on this machine.
 
-Their configurations are those of the documentation (docs/how-to/patroni.yml, docs/load-balancing/patroni.cfg), but for
-addresses: each Patroni asks only the member of etcd beside it, so that a server can be cut from etcd alone.
+Their configurations are those of the documentation (docs/how-to/patroni.yml, docs/load-balancing/patroni.cfg), except for
+addresses: each Patroni queries only the member of etcd beside it, so that one server can be cut off from etcd.
 """
 
 from collections.abc import Callable
@@ -43,11 +43,11 @@ import yaml
 
 PATRONI_YML = ROOT / "docs" / "how-to" / "patroni.yml"
 HAPROXY_CFG = ROOT / "docs" / "load-balancing" / "patroni.cfg"
-#: How a leader fails.
+#: The ways in which a leader fails.
 KILLED, PAUSED, CUT = "`kill -9` of Patroni and PostgreSQL", "both stopped (`SIGSTOP`)", "cut off from etcd"
-#: Or it is asked to step down.
+#: A requested change of the leader.
 SWITCHED = "nothing: a switchover"
-#: Zope's side of a connection: what docs/how-to/high-availability.md says.
+#: Parameters of Zope's connections, from docs/how-to/high-availability.md.
 TIMEOUTS = {
     "connect_timeout": 3,
     "tcp_user_timeout": 10000,
@@ -56,22 +56,22 @@ TIMEOUTS = {
     "keepalives_count": 3,
 }
 PAUSE = 0.1
-#: Of each log that an error shows.
+#: Number of lines of each log that an error shows.
 LAST_LINES = 25
 
 
 def missing() -> str:
-    """Return which programs have to be installed, "" if all are there."""
+    """Return the programs that have to be installed; "" if all exist."""
     programs = {"etcd (Debian: etcd-server)": ETCD, "haproxy": HAPROXY, "setpriv": shutil.which("setpriv")}
     return ", ".join(name for name, path in programs.items() if path is None)
 
 
 class Cluster:
-    """Two servers, one of which takes writes; ``dsn`` leads through HAProxy to whichever does.
+    """Two servers, a primary and a standby; ``dsn`` leads through HAProxy to the primary.
 
-    *parameters* are those of PostgreSQL.  *ways* say how the leader fails, one after the other; then it is killed.
-    ``failures`` tells of each: the way, who took over, seconds until it took writes, and until HAProxy led to it; how the former
-    leader became a standby.
+    *parameters* are PostgreSQL's.  *ways* are the failures of the leader, one after the other; afterwards it is killed.
+    ``failures`` records for each: the way, the new leader, seconds until it accepted writes, and until HAProxy led to it;
+    how the former leader became a standby.
     """
 
     def __init__(self, synchronous: bool, parameters: Mapping[str, str], ways: Sequence[str] = ()) -> None:
@@ -146,7 +146,7 @@ class Cluster:
                 end(member.process)
         self._temporary.cleanup()
 
-    # -- what a soak asks of servers
+    # -- called by the soak
 
     def createdb(self, name: str) -> None:
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
@@ -157,11 +157,11 @@ class Cluster:
         return make_conninfo(host=HOST, port=self._port, dbname=dbname, **account, **TIMEOUTS)
 
     def prepare(self, clients: Sequence[Client], random: Random) -> float:
-        """Nothing is to be done; an asynchronous standby is behind as far as it is."""
+        """Return inf if the standby is synchronous, otherwise -inf: the lag of an asynchronous standby is unknown."""
         return math.inf if self.synchronous else -math.inf
 
     def fail_over(self) -> None:
-        """Let the leader fail in the next of the ways; wait until the other one takes writes, and HAProxy leads to it."""
+        """Let the leader fail in the next of the ways; wait until the other one accepts writes, and HAProxy leads to it."""
         former, other = self.nodes if self.nodes[0].is_leader() else reversed(self.nodes)
         way = next(self._ways, KILLED)
         begin = time.monotonic()
@@ -182,7 +182,7 @@ class Cluster:
         self._former, self._logged = former, len(former.log.read_text("utf-8", "replace"))
 
     def rejoin(self) -> None:
-        """Let the former leader come back; wait until it follows."""
+        """Start the former leader again; wait until it follows."""
         former, failure = self._former, self.failures[-1]
         begin = time.monotonic()
         if failure["way"] == KILLED:
@@ -199,7 +199,7 @@ class Cluster:
         failure["by"] = "pg_rewind" if "pg_rewind exit code=0" in log else "replay"
 
     def _wait_for(self, what: str, done: Callable[[], bool], limit: float = LIMIT) -> None:
-        """Wait until *done*; ClusterError after *limit* seconds, with what Patroni and etcd have logged last."""
+        """Wait until *done*.  Raises ClusterError after *limit* seconds, with the last log lines of Patroni and etcd."""
         deadline = time.monotonic() + limit
         while not done():
             if time.monotonic() > deadline:
@@ -211,14 +211,14 @@ class Cluster:
             time.sleep(PAUSE)
 
     def _leads_to(self, node: Node) -> bool:
-        """Whether a new connection through HAProxy comes to *node*, and it takes writes."""
+        """Whether a new connection through HAProxy reaches *node*, and *node* accepts writes."""
         query = "SELECT inet_server_port(), pg_is_in_recovery()"
         with suppress(psycopg.OperationalError), psycopg.connect(self.dsn("postgres")) as connection:
             return connection.execute(query).fetchone() == (node.port, False)
         return False
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of what runs."""
+        """Return the versions of the running programs."""
         told = subprocess.run([str(ETCD), "--version"], capture_output=True, text=True, check=True).stdout
         balancer = subprocess.run([str(HAPROXY), "-v"], capture_output=True, text=True, check=True).stdout
         return {

@@ -1,4 +1,4 @@
-"""A primary, its standby, two Zopes and users: the primary is killed, the standby promoted, and the cost printed."""
+"""A primary, its standby, two Zopes and users: kills the primary, promotes the standby, and prints the cost."""
 
 from pathlib import Path
 from rich.console import Console
@@ -21,7 +21,7 @@ STANDBYS = {"asynchronous, cut off before": False, "synchronous": True}
 
 
 def figures(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return what failovers have cost, in words."""
+    """Return the cost of failovers, as texts."""
     return {
         "failovers": len(summary["outages"]),
         "acknowledged writes": summary["acknowledged_writes"],
@@ -42,9 +42,9 @@ def figures(summary: dict[str, Any]) -> dict[str, Any]:
 @click.option("--objects", default=60, show_default=True, help="Content of the site.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
 def main(output: Path | None, **options: Any) -> None:
-    """Let a standby take over from a killed primary, and print what was lost, stale, and how long nobody answered.
+    """Let a standby replace a killed primary, and print lost saves, stale answers, and the time without answers.
 
-    The exit status is 1 when a promise is broken: a request that is never answered breaks one, also in an outage.
+    The exit status is 1 if a promise is broken: an unanswered request breaks one, also in an outage.
     """
     found = {}
     for name, synchronous in STANDBYS.items():

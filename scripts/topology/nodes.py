@@ -1,4 +1,4 @@
-"""A member of etcd, and a PostgreSQL server under Patroni, each a process of this machine."""
+"""A member of etcd, and a PostgreSQL server under Patroni, each as processes of this machine."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,18 +19,18 @@ import yaml
 
 
 ETCD = shutil.which("etcd")
-#: PostgreSQL refuses to be root: for its processes we are somebody else, who owns what is root's.
+#: PostgreSQL refuses to run as root: in this user namespace its processes have another user id, which owns root's files.
 AS_SOMEBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
-#: It ends when we end, however that is.
+#: Ends the process when its parent ends for any reason.
 DIES_WITH_US = ("setpriv", "--pdeathsig", "TERM", "--")
-#: Seconds until something has to have happened that takes no more than some twenty.
+#: Seconds until an expected event is a failure; it usually takes at most twenty.
 LIMIT = 180.0
-#: Bytes that a standby may lack, and take over: Patroni's own default.
+#: Bytes that a standby may lack and still take over: Patroni's own default.
 MAXIMUM_LAG = 1 << 20
 
 
 class ClusterError(Exception):
-    """The cluster has not done what it has to."""
+    """The cluster did not reach the expected state."""
 
 
 class Member:
@@ -51,7 +51,7 @@ class Member:
             "listen-peer-urls": self.peer,
             "initial-advertise-peer-urls": self.peer,
             "initial-cluster": ",".join(f"{member.name}={member.peer}" for member in members),
-            # A busy machine is no lost one.
+            # A member on a busy machine is not lost.
             "heartbeat-interval": 300,
             "election-timeout": 3000,
         }
@@ -66,7 +66,7 @@ class Member:
 
 
 class Node:
-    """A PostgreSQL server under Patroni, which asks the *member* of etcd."""
+    """A PostgreSQL server under Patroni, which uses the *member* of etcd."""
 
     def __init__(self, name: str, folder: Path, member: Member, settings: dict[str, Any]) -> None:
         self.name = name
@@ -81,7 +81,7 @@ class Node:
     def _settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         place = {"listen": f"{HOST}:{self.port}", "connect_address": f"{HOST}:{self.port}"}
         rest = dict.fromkeys(place, f"{HOST}:{self.rest}")
-        # A proxy, for Patroni, is one whose other members it does not look for.
+        # With use_proxies, Patroni does not look for the other members.
         etcd = {"host": self.member.url.removeprefix("http://"), "use_proxies": True}
         more = {"data_dir": str(self.data), "pgpass": str(self.data.with_suffix(".pass")), **place}
         return settings | {
@@ -101,21 +101,21 @@ class Node:
             )
 
     def stop(self) -> None:
-        """End both, and whatever is left of them."""
+        """End both, and all their remaining processes."""
         if self._process is not None:
             self.signal(signal.SIGCONT)
             end(self._process)
             self.signal(signal.SIGKILL)
 
     def kill(self) -> None:
-        """SIGKILL both, as if the host had lost its power."""
-        self.signal(signal.SIGSTOP)  # so that none of them sees the other's end
+        """SIGKILL both, like a loss of power."""
+        self.signal(signal.SIGSTOP)  # so that none of them notices the other's end
         self.signal(signal.SIGKILL)
         assert self._process is not None
         self._process.wait()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to Patroni, and to the processes of PostgreSQL, which all work in the folder of the data."""
+        """Send a signal to Patroni, and to the processes of PostgreSQL: those whose working folder is that of the data."""
         assert self._process is not None
         pids = [] if self._process.poll() is not None else [self._process.pid]
         for process in psutil.process_iter():
@@ -127,7 +127,7 @@ class Node:
                 os.kill(pid, number)
 
     def switch_to(self, other: "Node") -> None:
-        """Ask Patroni to let *other* lead; ClusterError when it does not."""
+        """Make Patroni switch over to *other*.  Raises ClusterError if it does not."""
         wanted = {"leader": self.name, "candidate": other.name}
         answer = requests.post(f"http://{HOST}:{self.rest}/switchover", json=wanted, timeout=LIMIT)
         if answer.status_code != 200:
@@ -139,7 +139,7 @@ class Node:
         return False
 
     def has_follower(self, other: "Node", synchronous: bool) -> bool:
-        """Whether this leader says that *other* streams from it on its timeline, close enough to take over."""
+        """Whether *other* streams from this leader on its timeline, and is close enough to take over."""
         with suppress(requests.RequestException, ValueError):
             told = requests.get(f"http://{HOST}:{self.rest}/cluster", timeout=2).json()["members"]
             members = {member["name"]: member for member in told}

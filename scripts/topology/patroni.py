@@ -1,4 +1,4 @@
-"""Patroni decides who takes writes: its leader is killed, stopped and cut off under load, and the cost printed."""
+"""Patroni manages the primary: its leader is killed, stopped and cut off under load; prints the cost."""
 
 from benchmarks.marks import put_between
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ import tempfile
 MARK = "cost of Patroni"
 FILE = click.Path(dir_okay=False, path_type=Path)
 SYNCHRONOUS = {"synchronous": True, "asynchronous": False}
-#: Users act for so long, in seconds, for each failure: it takes most of them.
+#: Seconds of load for each failure, which takes most of them.
 EACH = 45
 WAYS = {"kills": KILLED, "pauses": PAUSED, "cuts": CUT, "switchovers": SWITCHED}
 
 
 def measured(synchronous: bool, ways: Sequence[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Let the leader fail in each of *ways*; return what that has cost, and the versions of what ran."""
+    """Let the leader fail in each of *ways*; return the cost, and the versions of the programs."""
     more = {"synchronous": synchronous, "kills": 0, "failovers": len(ways), "seconds": EACH * len(ways)}
     more |= {"seed": 1, "max_growth": 100.0}
     with (
@@ -55,14 +55,14 @@ def measured(synchronous: bool, ways: Sequence[str], options: dict[str, Any]) ->
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """Return the least, the most and the median of *seconds*."""
+    """Return minimum, maximum and median of *seconds*."""
     if len(seconds) < 3:
         return " and ".join(f"{one:.0f} s" for one in sorted(seconds))
     return f"{min(seconds):.0f} to {max(seconds):.0f} s, median {median(seconds):.0f}"
 
 
 def text(result: dict[str, Any]) -> str:
-    """Return what the how-to says of a stored *result*, as Markdown."""
+    """Return the how-to's text about a stored *result*, as Markdown."""
     runs, options = result["runs"], result["options"]
     totals = [
         (
@@ -118,10 +118,10 @@ def text(result: dict[str, Any]) -> str:
 @click.option("--output", type=FILE, help="Write the result as JSON; one standby's beside that of the other.")
 @click.option("--page", type=FILE, help="Renew the tables of this page.")
 def main(standby: str | None, output: Path | None, page: Path | None, **options: Any) -> None:
-    """Let Patroni replace a leader that is killed, stopped, or cut off from etcd, while users act on two Zopes.
+    """Let Patroni replace a leader that is killed, stopped, or cut off from etcd, under load on two Zopes.
 
-    A failure takes about a minute, of which ttl is 20 seconds.  The exit status is 1 when a promise is broken: a stale answer, a
-    request that is never answered, a save that a synchronous standby has lost.
+    A failure takes about a minute, 20 seconds of it for the ttl.  The exit status is 1 if a promise is broken: a stale
+    answer, an unanswered request, a save lost by a synchronous standby.
     """
     if programs := missing():
         raise click.ClickException(f"not installed: {programs}")

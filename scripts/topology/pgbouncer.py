@@ -1,4 +1,4 @@
-"""Zope processes on one PostgreSQL, directly and through PgBouncer: connections and statements of both."""
+"""Zope processes on one PostgreSQL, directly and through PgBouncer: compares connections and statements."""
 
 from benchmarks.marks import put_between
 from benchmarks.tables import Table
@@ -33,7 +33,7 @@ import time
 
 DATABASE = "site"
 FILE = click.Path(dir_okay=False, path_type=Path)
-#: Statements are counted in the server's log.
+#: The server's log counts the statements.
 SETTINGS = {**DEMO_SETTINGS, "log_statement": "all"}
 #: Seconds between two looks at the server's connections.
 INTERVAL = 0.05
@@ -51,7 +51,7 @@ class Watcher:
         self.most = self.busy = 0
 
     def run(self, ended: threading.Event) -> None:
-        """Look until *ended*."""
+        """Count repeatedly until *ended*."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             while not ended.wait(INTERVAL):
                 [(most, busy)] = connection.execute(CONNECTIONS).fetchall()
@@ -59,7 +59,7 @@ class Watcher:
 
 
 def statements(server: EmbeddedPostgres) -> int:
-    """Return how many statements the log of *server* has."""
+    """Return the number of statements in the log of *server*."""
     assert server.data_dir is not None
     text = (server.data_dir / "server.log").read_text("utf-8", "replace")
     return text.count("LOG:  statement: ") + text.count("LOG:  execute ")
@@ -67,7 +67,7 @@ def statements(server: EmbeddedPostgres) -> int:
 
 @contextmanager
 def served(folder: Path, dsn: str, processes: int, threads: int) -> Iterator[list[str]]:
-    """Yield the URLs of the site in the database *dsn*, of *processes* with so many *threads*."""
+    """Yield the URLs of the site in the database *dsn*, from *processes* processes with *threads* threads each."""
     with ExitStack() as stack:
         started = [
             worker(folder, "serve", dsn, name=f"zope{n}", threads=threads, trace=False) for n in range(processes)
@@ -80,7 +80,7 @@ def served(folder: Path, dsn: str, processes: int, threads: int) -> Iterator[lis
 def measure(
     server: EmbeddedPostgres, folder: Path, dsn: str, pages: list[str], options: dict[str, Any], first: int
 ) -> dict[str, Any]:
-    """Let clients, whose numbers begin with *first*, act on the site in the database *dsn*; return the figures."""
+    """Run clients, numbered from *first* on, against the site in the database *dsn*; return the figures."""
     with served(folder, dsn, options["processes"], options["threads"]) as urls:
         clients = [Client(first + number, urls, pages, 1, Gate()) for number in range(options["clients"])]
         watcher = Watcher(server.dsn(DATABASE))
@@ -148,7 +148,7 @@ def main(
 
 
 def table(result: dict[str, Any]) -> Table:
-    """Return the figures of a *result*, of each way in a column."""
+    """Return the figures of a *result*, with a column for each way."""
     figures = result["figures"]
     names = dict.fromkeys(name for of_way in figures.values() for name in of_way)
     options = result["options"]
@@ -159,7 +159,7 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def text(result: dict[str, Any]) -> str:
-    """Return what the how-to says of a *result*."""
+    """Return the how-to's text about a *result*."""
     options = result["options"]
     return (
         f"Measured on {result['date']} on a busy machine with `make topology T=pgbouncer` for {options['seconds']} seconds each way,"

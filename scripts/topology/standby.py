@@ -1,4 +1,4 @@
-"""A primary with a Zope that saves, its standby with one that only reads, and HAProxy before both, if installed."""
+"""A primary with a Zope that saves, its standby with a Zope that only reads, and HAProxy in front, if installed."""
 
 from benchmarks.marks import put_between
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ OBJECTS = 200
 DATABASE = "plone"
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 CONFIGURATION = ROOT / "docs" / "load-balancing" / "haproxy.cfg"
-#: A name that leads to this machine, as that of the writer.
+#: A host name of this machine for the writer.
 WRITER_HOST = "edit.localhost"
-#: What a visitor looks at.
+#: The pages of a visitor.
 PAGES = ("", "/en", "/@@search?SearchableText=water", "/sitemap")
 
 
 @dataclass(frozen=True)
 class Topology:
-    """What runs: two servers, two Zopes (the URLs of their sites), and where HAProxy is to be."""
+    """The running parts: two servers, two Zopes (the URLs of their sites), and their ports, with one for HAProxy."""
 
     primary: EmbeddedPostgres
     standby: EmbeddedPostgres
@@ -53,10 +53,10 @@ class Topology:
 
 @contextmanager
 def topology(objects: int = OBJECTS, max_replay_lag: float = 30.0) -> Iterator[Topology]:
-    """Yield a running topology, with a site of so many *objects*."""
+    """Yield a running topology, with a site of this many *objects*."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-topology-")))
-        folder.chmod(0o711)  # the servers' user may be another one
+        folder.chmod(0o711)  # the servers may run as another user
         primary = stack.enter_context(EmbeddedPostgres(settings=with_standby(DEMO_SETTINGS)))
         dsn = primary.createdb(DATABASE)
         started("make", folder=str(folder / "writer"), dsn=dsn, objects=objects).wait()
@@ -87,7 +87,7 @@ def topology(objects: int = OBJECTS, max_replay_lag: float = 30.0) -> Iterator[T
 
 @contextmanager
 def balanced(running: Topology) -> Iterator[str]:
-    """Yield the URL of the site behind HAProxy, which has to be installed.  Its probes ask both servers now and then."""
+    """Yield the URL of the site behind HAProxy, which must be installed.  Its probes query both servers regularly."""
     assert HAPROXY is not None
     with tempfile.NamedTemporaryFile("w", prefix="pgcatalog-haproxy-") as configuration:
         configuration.write(haproxy_configuration(running.ports))
@@ -101,7 +101,7 @@ def balanced(running: Topology) -> Iterator[str]:
 
 
 def wait_until_it_listens(process: subprocess.Popen[str], port: int) -> None:
-    """Wait for *process* to accept connections on *port*; RuntimeError when it ends instead."""
+    """Wait for *process* to accept connections on *port*.  Raises RuntimeError if it ends."""
     with socket.socket() as probe:
         while probe.connect_ex((HOST, port)):
             if process.poll() is not None:
@@ -110,7 +110,7 @@ def wait_until_it_listens(process: subprocess.Popen[str], port: int) -> None:
 
 
 def haproxy_configuration(ports: dict[str, int]) -> str:
-    """Return the configuration of the documentation for *ports* of this machine, and one reader."""
+    """Return the documented configuration with *ports* of this machine, and one reader."""
     lines = CONFIGURATION.read_text().splitlines()
     places = {
         "bind :80": f"bind {HOST}:{ports['balancer']}",
@@ -124,7 +124,7 @@ def haproxy_configuration(ports: dict[str, int]) -> str:
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """End *process*, kindly at first."""
+    """End *process* with SIGTERM, if necessary with SIGKILL."""
     process.terminate()
     try:
         process.wait(10)
@@ -134,7 +134,7 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 def asked(server: EmbeddedPostgres, site: str) -> list[int]:
-    """Return how many statements *server* gets for each of PAGES of *site*, a URL, when they are looked at again."""
+    """Return the numbers of statements that *server* gets for each of PAGES of *site*, a URL, at a repeated visit."""
     numbers = []
     for page in PAGES:
         urlopen(f"{site}{page}", timeout=TIMEOUT).read()
@@ -156,7 +156,7 @@ def lines(found: Mapping[str, Mapping[str, int]]) -> list[str]:
     "--page", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Renew the table of this page."
 )
 def main(output: Path | None, page: Path | None) -> None:
-    """Start it, print what the primary is asked, and wait for Ctrl-C."""
+    """Start the topology, print the primary's statements, and wait for Ctrl-C."""
     with topology() as running, ExitStack() as stack:
         print(f"writer    {running.writer}")
         print(f"reader    {running.reader}")

@@ -1,4 +1,4 @@
-"""Counts what a server is asked, by its own log."""
+"""Counts the statements of a server in its log."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import time
 
 
 _STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
-#: Each process of a server reads its settings anew when it is told to.
+#: Seconds until each process of a server has reloaded its settings.
 PAUSE = 0.3
 
 
@@ -22,7 +22,7 @@ def log_of(server: EmbeddedPostgres) -> str:
 
 @contextmanager
 def statements(server: EmbeddedPostgres) -> Iterator[list[str]]:
-    """Yield a list that has afterwards the first lines of what *server* was asked meanwhile."""
+    """Yield a list that, after the block, has the first lines of the statements that *server* got meanwhile."""
     _log(server, "all")
     before = len(log_of(server))
     found: list[str] = []

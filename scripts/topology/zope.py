@@ -1,6 +1,6 @@
-"""A Zope in a process of its own, which ends with the one that has started it.
+"""A Zope in a separate process, which ends with its parent.
 
-Started with one argument, a JSON object; prints a line when it is done with its task, or serves.
+Its one argument is a JSON object; it prints a line when its task is done, or when it serves.
 """
 
 from demo.server import Instance
@@ -34,7 +34,7 @@ class Reader(Instance):
 
 
 def make(folder: str, dsn: str, objects: int) -> None:
-    """Make the demo's site with so many *objects*."""
+    """Create the demo's site with this many *objects*."""
     instance = Instance(Path(folder), dsn)
     root = instance.start()
     from demo.__main__ import progress
@@ -51,13 +51,13 @@ def make(folder: str, dsn: str, objects: int) -> None:
 def serve(folder: str, dsn: str, port: int, health_port: int, reader: dict[str, Any] | None = None) -> None:
     """Serve the site on *port*, and plone.observability's probes on *health_port*.
 
-    Only read, if there is a *reader*: the keys that its section of zope.conf has of its own.
+    It only reads if there is a *reader*: the additional keys of its section of zope.conf.
     """
     instance = Reader(Path(folder), dsn, **reader) if reader else Instance(Path(folder), dsn)
     instance.start()._p_jar.close()
     from plone.observability.health.wsgi import make_filter
 
-    # As filters of a wsgi.ini.
+    # Like filters of a wsgi.ini.
     server = make_http_server(HOST, port, lambda application: make_filter(unavailable_filter(application), {}))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     threading.Thread(target=lambda: (sys.stdin.read(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
@@ -66,7 +66,7 @@ def serve(folder: str, dsn: str, port: int, health_port: int, reader: dict[str, 
 
 
 def started(task: str, health_port: int | None = None, **arguments: Any) -> subprocess.Popen[str]:
-    """Return a process with *task*, ``make`` or ``serve``, when that is done, or serves; RuntimeError when it fails."""
+    """Return a process with *task*, ``make`` or ``serve``, when it is done, or serves.  Raises RuntimeError if it fails."""
     environ = dict(os.environ)
     if health_port is not None:
         arguments["health_port"] = health_port
