@@ -2,17 +2,16 @@
 
 from benchmarks import meaning_tables
 from benchmarks.marks import put_between
-from benchmarks.page_kinds import DATA
-from benchmarks.page_kinds import HTML
+from benchmarks.page_kinds import GROUPS
 from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
-from benchmarks.page_kinds import VOLTO
 from benchmarks.page_kinds import WITH_WRITER
 from benchmarks.tables import measures_table
 from benchmarks.tables import number
 from benchmarks.tables import page_means
 from benchmarks.tables import page_pairs
 from benchmarks.tables import PAIRS
+from benchmarks.tables import ratio
 from benchmarks.tables import Record
 from benchmarks.tables import records_of
 from benchmarks.tables import size_of
@@ -21,7 +20,6 @@ from benchmarks.tables import tables
 from benchmarks.tables import title
 from benchmarks.timing import mean_ratio
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,24 +224,20 @@ def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
 
 
 def headline(stored: Sequence[Record]) -> str:
-    """Return the sentence about whole pages with Plone's default cache: of the largest site first, then of the smallest."""
+    """Return the sentences about whole pages with Plone's default cache: the means of all sites, and the range of kinds."""
     sites = compared(stored, "pages")
-    largest, smallest = (sentence_of(page_means(data)) for data in (sites[-1], sites[0]))
+    ratios = [
+        [quotient for group in GROUPS for sides in page_pairs(data, READ_ONLY, group) if (quotient := ratio(*sides))]
+        for data in sites
+    ]
+    means = [number(mean) for site in ratios if (mean := mean_ratio(site))]
     text = (
-        "**With Plone's default cache.** ZCatalog's time is 1, over HTTP, all kinds of page in turns:"
-        f" with {size_of(sites[-1]):,} documents {largest}; with {size_of(sites[0]):,} documents {smallest}."
+        "**With Plone's default cache.** A page over HTTP takes"
+        f" {means[0]} of ZCatalog's time on average with {size_of(sites[0]):,} documents, and {means[-1]} with"
+        f" {size_of(sites[-1]):,}. Kinds of pages range from {number(min(map(min, ratios)))} to"
+        f" {number(max(map(max, ratios)))} over {len(sites)} sizes of sites."
     )
     return fill(text, 118, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
-
-
-def sentence_of(means: Mapping[str, tuple[float, float]]) -> str:
-    """Return the text for the *means*, group of pages -> (mean, worst)."""
-    parts = {HTML: "an HTML page", DATA: "a REST answer or live search", VOLTO: "a page of Volto"}
-    return ", ".join(
-        f"{name} {number(means[group][0])} (the worst {number(means[group][1])})"
-        for group, name in parts.items()
-        if group in means
-    )
 
 
 def pages(stored: Sequence[Record]) -> Table:
