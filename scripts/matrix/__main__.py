@@ -82,7 +82,7 @@ def tried(
         output = log.read_text("utf-8", "replace")
         found["stages"][stage] = {"status": status, **(counts(output) if stage == "test" else {})}
         minutes = (time.monotonic() - begun) / 60
-        click.echo(f"  {stage}: {table.told(found['stages'][stage])}, {minutes:.1f} minutes   ({log})")
+        click.echo(f"  {stage}: {table.summary(found['stages'][stage])}, {minutes:.1f} minutes   ({log})")
         yield found
 
 

@@ -9,8 +9,10 @@ import json
 
 RESULTS = Path(__file__).parent / "results.json"
 MARK = "matrix"
-#: Stage -> its label in a cell.
-STAGES = {"test": "", "demo-check": "demo ", "suites": "suites "}
+PASSED = "✓"
+#: Stages behind ``make test`` that a footnote marks.
+MORE = ("demo-check", "suites")
+FOOTNOTE = "✓: `make test` passed; ✓\\*: so did `make demo-check` and Plone's suites."
 
 
 def stored() -> dict[str, Any]:
@@ -18,12 +20,12 @@ def stored() -> dict[str, Any]:
     return dict(json.loads(RESULTS.read_text("utf-8"))) if RESULTS.exists() else {}
 
 
-def told(stage: dict[str, Any]) -> str:
-    """Return the text for the result of a stage."""
+def summary(stage: dict[str, Any]) -> str:
+    """Return the text for the result of a stage, with the numbers of its tests."""
     if stage["status"] is None:
         return "did not end"
     if "passed" not in stage:
-        return "as it should be" if stage["status"] == 0 else "failed"
+        return "ok" if stage["status"] == 0 else "failed"
     words = {"passed": "passed", "skipped": "skipped", "failed": "failed", "error": "errors"}
     return ", ".join(f"{stage[what]:,} {word}" for what, word in words.items() if stage.get(what))
 
@@ -33,15 +35,16 @@ def cell(result: dict[str, Any] | None) -> str:
     if result is None:
         return "–"
     stages = result["stages"]
-    return "; ".join(name + told(stages[stage]) for stage, name in STAGES.items() if stage in stages)
+    problems = [f"{name}: {summary(stage)}" for name, stage in stages.items() if stage["status"] != 0]
+    return "; ".join(problems) or (PASSED + "\\*" if stages.keys() >= set(MORE) else PASSED)
 
 
 def text(results: dict[str, Any]) -> str:
-    """Return *results* as Markdown: a row for each Python, a column for each PostgreSQL."""
+    """Return *results* as Markdown: a row for each Python, a column for each PostgreSQL, and a footnote."""
     if not results:
         return "No pair has been run with the present tests."
     pythons, servers = (sorted({name.split("/")[part] for name in results}) for part in (0, 1))
     rows = [
         [f"Python {python}", *(cell(results.get(f"{python}/{server}")) for server in servers)] for python in pythons
     ]
-    return "\n".join(report.table(["`make test`", *(f"PostgreSQL {server}" for server in servers)], rows))
+    return "\n".join([*report.table(["", *(f"PostgreSQL {server}" for server in servers)], rows), "", FOOTNOTE])
