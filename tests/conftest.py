@@ -8,7 +8,7 @@ from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
-from scripts.topology.bouncer import find_pgbouncer
+from tests.integration.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import both  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401

@@ -8,8 +8,8 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import page
-from scripts.moving import sources
 from scripts.moving.walk import Walk
+from tests.acceptance.moves import sources
 from tests.integration import site as sites
 from typing import Any
 
@@ -53,7 +53,7 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
 
 def make_site(folder: Path, documents: int) -> int:
     """Create a FileStorage in *folder* with a site; return the number of objects in its catalog."""
-    from scripts.moving import content
+    from tests.acceptance.moves import content
 
     with sites.opened_in_file(folder) as db:
         sites.create_site_in(db, SITE)
@@ -92,7 +92,7 @@ def follow(walk: Walk, data: Path) -> None:
 
 def complete(storage: Any) -> None:
     """Raise AssertionError unless the site in *storage* has all its original content."""
-    from scripts.moving import content
+    from tests.acceptance.moves import content
 
     with sites.opened_on(storage) as db, opened(db) as portal:
         lost = content.lost(portal)

@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import page
-from scripts.moving import sources
+from tests.acceptance.moves import sources
 from tests.integration.site import SITE_ZCML
 from time import monotonic
 

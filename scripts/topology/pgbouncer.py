@@ -10,8 +10,8 @@ from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from psycopg.conninfo import conninfo_to_dict
 from rich.console import Console
-from scripts.topology.bouncer import find_pgbouncer
-from scripts.topology.bouncer import PgBouncer
+from tests.integration.bouncer import find_pgbouncer
+from tests.integration.bouncer import PgBouncer
 from tests.soak.__main__ import answer
 from tests.soak.__main__ import answer_of
 from tests.soak.__main__ import end

@@ -11,10 +11,10 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import with_standby
-from scripts.topology.statements import statements
 from scripts.topology.zope import HOST
 from scripts.topology.zope import ROOT
 from scripts.topology.zope import started
+from tests.integration.statements import statements
 from tests.soak.clients import TIMEOUT
 from tests.soak.report import table
 from urllib.request import urlopen

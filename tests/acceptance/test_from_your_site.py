@@ -11,10 +11,10 @@ from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone.CatalogTool import CatalogTool
-from scripts.moving import content
 from scripts.moving import page
-from scripts.moving import sources
 from scripts.moving.walk import Walk
+from tests.acceptance.moves import content
+from tests.acceptance.moves import sources
 from tests.integration import site as sites
 from tests.unit.sources import between
 from typing import Any

@@ -10,8 +10,8 @@ from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from scripts.moving import content
-from scripts.older import archive
+from tests.acceptance.moves import archive
+from tests.acceptance.moves import content
 from tests.integration import site as sites
 from tests.integration.web import MANAGER
 from tests.integration.web import Site

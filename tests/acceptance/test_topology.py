@@ -7,8 +7,8 @@ from scripts.topology.standby import HAPROXY
 from scripts.topology.standby import PAGES
 from scripts.topology.standby import Topology
 from scripts.topology.standby import topology
-from scripts.topology.statements import log_of
 from tests.integration.servers import execute
+from tests.integration.statements import log_of
 from tests.integration.waiting import until
 from typing import Any
 

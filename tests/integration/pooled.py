@@ -8,9 +8,9 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from psycopg.conninfo import conninfo_to_dict
-from scripts.topology.bouncer import find_pgbouncer
-from scripts.topology.bouncer import PgBouncer
 from tests.integration import site as sites
+from tests.integration.bouncer import find_pgbouncer
+from tests.integration.bouncer import PgBouncer
 from typing import Any
 from typing import Self
 

@@ -10,7 +10,7 @@ from persistent.mapping import PersistentMapping
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from scripts.moving import sources
+from tests.acceptance.moves import sources
 from tests.integration import site as sites
 from tests.integration.patched import is_patched
 from typing import Any

@@ -30,8 +30,8 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.zmi import advanced
 from plone.pgcatalog.zmi import jobs
-from scripts.topology.bouncer import PgBouncer
 from tests.integration import site as sites
+from tests.integration.bouncer import PgBouncer
 from tests.integration.content import create
 from tests.integration.jobs import kind as kind
 from tests.integration.jobs import put

@@ -7,13 +7,13 @@ from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.storage import UnknownStorage
-from scripts.topology.statements import log_of
-from scripts.topology.statements import statements
 from tests.integration import readers
 from tests.integration.histories import counter
 from tests.integration.readers import body
 from tests.integration.readers import Servers
 from tests.integration.readers import target
+from tests.integration.statements import log_of
+from tests.integration.statements import statements
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any

@@ -6,7 +6,7 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from plone.pgcatalog.testing.embedded import with_standby
-from scripts.topology.bouncer import PgBouncer
+from tests.integration.bouncer import PgBouncer
 from tests.integration.patched import patch_storage
 from tests.integration.patched import PATCHES
 from tests.integration.pooled import left

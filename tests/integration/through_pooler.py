@@ -9,9 +9,9 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from rich.console import Console
-from scripts.topology.bouncer import find_pgbouncer
-from scripts.topology.bouncer import FOLLOWS
-from scripts.topology.bouncer import version_of
+from tests.integration.bouncer import find_pgbouncer
+from tests.integration.bouncer import FOLLOWS
+from tests.integration.bouncer import version_of
 from tests.integration.patched import patch_storage
 from typing import Any
 from xml.etree import ElementTree
