@@ -14,7 +14,7 @@ import tokenize
 
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("src", "benchmarks", "demo", "scripts", "tests")
+SOURCES = ("src", "benchmarks", "demo", "scripts", "checks", "tests")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs", "news")
 #: Generated from results or from upstream: not written by us.
 EXCLUDED = ("docs/_build", "docs/reference/zodb-suites.md")

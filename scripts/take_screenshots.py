@@ -35,7 +35,7 @@ PICTURES = (
     *("files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
-VOLTO_TESTS = ("tests/volto/test_add_on.py", "tests/volto/test_panels.py", "tests/volto/test_german.py")
+VOLTO_TESTS = ("checks/volto/test_add_on.py", "checks/volto/test_panels.py", "checks/volto/test_german.py")
 VOLTO_PICTURES = (
     *("volto-facets", "volto-facet-picked", "volto-search", "volto-did-you-mean", "volto-pgcatalog-search-refused"),
     *("volto-facets-small", "volto-search-small", "volto-did-you-mean-small", "volto-pgcatalog-search-refused-small"),

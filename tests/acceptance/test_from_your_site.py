@@ -1,5 +1,7 @@
 """The page from-your-site, followed by its own blocks: a site with content of many kinds, from each storage and back."""
 
+from checks.moving import page
+from checks.moving.walk import Walk
 from click.testing import CliRunner
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,6 @@ from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone.CatalogTool import CatalogTool
-from scripts.moving import page
-from scripts.moving.walk import Walk
 from tests.acceptance.moves import content
 from tests.acceptance.moves import sources
 from tests.integration import site as sites

@@ -1,7 +1,7 @@
 """Real servers under Patroni, with etcd, HAProxy and Zopes: the leader is killed once."""
 
+from checks.topology import cluster
 from pathlib import Path
-from scripts.topology import cluster
 
 import json
 import pytest
@@ -20,7 +20,7 @@ def test_new_leader_has_the_saved_objects_and_the_former_one_follows(tmp_path: P
     other = {"failures": [], "acknowledged": 3, "lost": 2, "compared": 1, "stale": 0, "broken": []}
     output.write_text(json.dumps({"options": OPTIONS | {"processes": 2}, "runs": {"asynchronous": other}}))
     page.write_text("<!-- cost of Patroni -->\n<!-- end of cost of Patroni -->\n")
-    command = [sys.executable, "-m", "scripts.topology", "patroni", "--standby", "synchronous"]
+    command = [sys.executable, "-m", "checks.topology", "patroni", "--standby", "synchronous"]
     for name, value in OPTIONS.items():
         command += [f"--{name}", str(value)]
     command += ["--output", str(output), "--page", str(page)]

@@ -20,7 +20,7 @@ def soak(folder: Path, options: dict[str, int], mark: str, *flags: str) -> tuple
     output = folder / "soak.json"
     page = folder / "soak.md"
     page.write_text(f"before\n<!-- {mark} -->\nthe former table\n<!-- end of {mark} -->\nafter\n")
-    command = [sys.executable, "-W", "ignore", "-m", "tests.soak", *flags]
+    command = [sys.executable, "-W", "ignore", "-m", "checks.soak", *flags]
     for name, value in options.items():
         command += [f"--{name}", str(value)]
     command += ["--output", str(output), "--page", str(page)]

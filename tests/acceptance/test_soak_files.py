@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_each_file_is_found_despite_kills(tmp_path: Path) -> None:
     output = tmp_path / "soak.json"
-    command = [sys.executable, "-W", "ignore", "-m", "tests.soak.files", "--files", "12", "--kills", "3"]
+    command = [sys.executable, "-W", "ignore", "-m", "checks.soak.files", "--files", "12", "--kills", "3"]
     done = subprocess.run([*command, "--output", str(output)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(output.read_text())

@@ -1,7 +1,7 @@
 """A part of `make test-pooler`, with the installed PgBouncer."""
 
-from tests.integration.through_pooler import count
-from tests.integration.through_pooler import run
+from checks.through_pooler import count
+from checks.through_pooler import run
 
 import pytest
 

@@ -1,12 +1,12 @@
 """Real servers, Zopes in processes of their own, and HAProxy with the configuration of the documentation."""
 
+from checks.topology.standby import asked
+from checks.topology.standby import balanced
+from checks.topology.standby import HAPROXY
+from checks.topology.standby import PAGES
+from checks.topology.standby import Topology
+from checks.topology.standby import topology
 from collections.abc import Iterator
-from scripts.topology.standby import asked
-from scripts.topology.standby import balanced
-from scripts.topology.standby import HAPROXY
-from scripts.topology.standby import PAGES
-from scripts.topology.standby import Topology
-from scripts.topology.standby import topology
 from tests.integration.servers import execute
 from tests.integration.statements import log_of
 from tests.integration.waiting import until

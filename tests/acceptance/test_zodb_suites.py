@@ -1,11 +1,11 @@
 """ZODB's own tests of storages have the same results on zodb-pgjsonb with this package as without it."""
 
+from checks.zodb_suites.results import PAGE
+from checks.zodb_suites.results import page
+from checks.zodb_suites.results import run
+from checks.zodb_suites.results import STORED
+from checks.zodb_suites.results import summary
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from tests.acceptance.zodb_suites.results import PAGE
-from tests.acceptance.zodb_suites.results import page
-from tests.acceptance.zodb_suites.results import run
-from tests.acceptance.zodb_suites.results import STORED
-from tests.acceptance.zodb_suites.results import summary
 
 import json
 import pytest

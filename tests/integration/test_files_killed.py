@@ -3,6 +3,8 @@
 A lock of the test stops a step where the server writes, so that the kill certainly happens there.
 """
 
+from checks.soak.files import COUNTING
+from checks.soak.files import TWICE
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +28,6 @@ from tests.integration.uploads import queued
 from tests.integration.uploads import upload
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
-from tests.soak.files import COUNTING
-from tests.soak.files import TWICE
 from typing import Any
 
 import hashlib

@@ -1,11 +1,12 @@
 """A small differential run with a fixed seed; ``make differential`` does larger ones."""
 
+from checks.differential import deviations
+from checks.differential.__main__ import run
+from checks.differential.queries import Case
+from checks.differential.shrink import shrink_case
+from checks.differential.shrink import shrink_steps
 from pathlib import Path
 from tests.integration import site as sites
-from tests.property.differential import run
-from tests.property.queries import Case
-from tests.property.shrink import shrink_case
-from tests.property.shrink import shrink_steps
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ def test_differences_are_explained(postgres: Any, site_template: str) -> None:
 
 def test_every_explanation_is_documented() -> None:
     documented = set(re.findall(r"^### (.+)$", DEVIATIONS.read_text(encoding="utf-8"), re.M))
-    source = Path(__file__).with_name("deviations.py").read_text(encoding="utf-8")
+    source = Path(deviations.__file__).read_text(encoding="utf-8")
     names = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', source)) - {"sort-order", "sort-limit", "sort-on"}
     assert names - documented == set()
 

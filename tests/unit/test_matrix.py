@@ -1,15 +1,15 @@
 """The pairs of Python and PostgreSQL: their stored results, and the table in the README."""
 
+from checks.matrix import __main__ as main
+from checks.matrix import table
+from checks.matrix.__main__ import counts
+from checks.matrix.__main__ import good
+from checks.matrix.__main__ import keep
+from checks.matrix.__main__ import name_of
+from checks.matrix.__main__ import pairs
+from checks.matrix.__main__ import TOLD
 from itertools import takewhile
 from pathlib import Path
-from scripts.matrix import __main__ as main
-from scripts.matrix import table
-from scripts.matrix.__main__ import counts
-from scripts.matrix.__main__ import good
-from scripts.matrix.__main__ import keep
-from scripts.matrix.__main__ import name_of
-from scripts.matrix.__main__ import pairs
-from scripts.matrix.__main__ import TOLD
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
@@ -52,7 +52,7 @@ def test_stored_results_have_no_failure() -> None:
 
 
 def test_stored_results_have_no_address() -> None:
-    for path in (ROOT / "scripts" / "matrix").iterdir():
+    for path in (ROOT / "checks" / "matrix").iterdir():
         if path.is_file():
             assert "://" not in text(path).replace(r"\w+://", "")
 

@@ -1,9 +1,9 @@
 """Expectations of the soak's clients when Zope repeats a request after a failover has lost commits."""
 
-from tests.soak.clients import moved
-from tests.soak.clients import renamed
-from tests.soak.ledger import ABSENT
-from tests.soak.ledger import Version
+from checks.soak.clients import moved
+from checks.soak.clients import renamed
+from checks.soak.ledger import ABSENT
+from checks.soak.ledger import Version
 
 import pytest
 

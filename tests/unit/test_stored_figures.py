@@ -4,11 +4,11 @@ from benchmarks.report import generated
 from benchmarks.report import load
 from benchmarks.report import PLOT
 from benchmarks.report import SITES_PLOT
+from checks.soak import overview
+from checks.soak import report
+from checks.topology import patroni
+from checks.topology import standby
 from pathlib import Path
-from scripts.topology import patroni
-from scripts.topology import standby
-from tests.soak import overview
-from tests.soak import report
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
@@ -19,7 +19,7 @@ import pytest
 
 
 HOW_TO = ROOT / "docs" / "how-to"
-TOPOLOGY = ROOT / "scripts" / "topology" / "results"
+TOPOLOGY = ROOT / "checks" / "topology" / "results"
 
 
 def stored(path: Path) -> Any:

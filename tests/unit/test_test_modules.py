@@ -13,8 +13,9 @@ import re
 
 
 TESTS = ROOT / "tests"
+CHECKS = ROOT / "checks"
 MAKEFILE = text(ROOT / "Makefile")
-MODULES = sorted(TESTS.rglob("*.py"))
+MODULES = sorted((*TESTS.rglob("*.py"), *CHECKS.rglob("*.py")))
 TEST_MODULES = [path for path in MODULES if path.name.startswith("test_")]
 #: Documented import paths that stay, and nothing else.
 OLD_PATHS = {"search"}
@@ -41,7 +42,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def is_test_module(name: str) -> bool:
     return (
-        bool(re.match(r"tests\.(\w+\.)*test_\w+$", name))
+        bool(re.match(r"(tests|checks)\.(\w+\.)*test_\w+$", name))
         and ROOT.joinpath(*name.split(".")).with_suffix(".py").exists()
     )
 
@@ -58,7 +59,7 @@ def private_names(path: Path) -> set[str]:
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
-@pytest.mark.parametrize("folder", ["tests", "benchmarks"])
+@pytest.mark.parametrize("folder", ["tests", "checks", "benchmarks"])
 def test_nothing_imports_from_a_test_module(folder: str) -> None:
     """Code shared by several modules is in a helper module, which has a name and a purpose."""
     found = {
@@ -117,16 +118,16 @@ def recipe(chore: str) -> str:
 def test_each_test_is_run_by_exactly_one_of_two_commands() -> None:
     """They differ only in their treatment of the mark; together they have all folders.
 
-    Except Volto's, which has a command of its own: it needs node, and gigabytes.
+    Except those of Volto, which have a command of their own: they need node, and gigabytes.
     """
     fast, slow = recipe("test"), recipe("test-slow")
     assert '$(PYTEST) -m "not slow"' in fast
     assert fast.replace('-m "not slow"', "-m slow") == slow
     assert re.search(r"^PYTEST := .* \$\(TESTS\)$", MAKEFILE, re.MULTILINE)
     [tests] = re.findall(r"^TESTS \?= .*$", MAKEFILE, re.MULTILINE)
-    folders = {path.relative_to(TESTS).parts[0] for path in TEST_MODULES}
-    assert set(re.findall(r"tests/(\w+)", tests)) == folders - {"volto"}
-    assert "tests/volto" in recipe("test-volto")
+    folders = {"/".join(path.relative_to(ROOT).parts[:2]) for path in TEST_MODULES}
+    assert set(re.findall(r"tests/\w+", tests)) == folders - {"checks/volto"}
+    assert "checks/volto" in recipe("test-volto")
 
 
 def test_arguments_shared_by_chores_have_no_default_that_one_refuses() -> None:
