@@ -27,6 +27,8 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from random import Random
 from rich.console import Console
+from tests.integration.extractions import COUNTING
+from tests.integration.extractions import TWICE
 from typing import Any
 
 import click
@@ -52,14 +54,6 @@ MAX_DOWN = 2.0
 PAUSE = (1.0, 6.0)
 PATIENCE = 600.0
 TIMEOUT = 60
-
-COUNTING = """
-CREATE TABLE soak_extractions (digest bytea);
-CREATE FUNCTION soak_count() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN INSERT INTO soak_extractions VALUES (NEW.digest); RETURN NEW; END $$;
-CREATE TRIGGER soak_count AFTER INSERT OR UPDATE ON pgcatalog_file_texts FOR EACH ROW EXECUTE FUNCTION soak_count();
-"""
-TWICE = "SELECT count(*) FROM (SELECT FROM soak_extractions GROUP BY digest HAVING count(*) > 1) AS twice"
 
 console = Console(stderr=True)
 

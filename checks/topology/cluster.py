@@ -11,9 +11,6 @@ from checks.topology.nodes import ETCD
 from checks.topology.nodes import LIMIT
 from checks.topology.nodes import Member
 from checks.topology.nodes import Node
-from checks.topology.standby import end
-from checks.topology.standby import HAPROXY
-from checks.topology.zope import HOST
 from checks.topology.zope import ROOT
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -25,6 +22,9 @@ from plone.pgcatalog.testing.host import choose_binaries
 from plone.pgcatalog.testing.host import ServerUser
 from psycopg.conninfo import make_conninfo
 from random import Random
+from tests.integration.balancers import end
+from tests.integration.balancers import HAPROXY
+from tests.integration.balancers import HOST
 from typing import Any
 from typing import Self
 

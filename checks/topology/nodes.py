@@ -1,11 +1,11 @@
 """A member of etcd, and a PostgreSQL server under Patroni, each as processes of this machine."""
 
-from checks.topology.standby import end
-from checks.topology.zope import HOST
 from collections.abc import Sequence
 from contextlib import suppress
 from demo.server import free_port
 from pathlib import Path
+from tests.integration.balancers import end
+from tests.integration.balancers import HOST
 from typing import Any
 
 import os

@@ -3,7 +3,6 @@
 from benchmarks.marks import put_between
 from checks.soak.clients import TIMEOUT
 from checks.soak.report import table
-from checks.topology.zope import HOST
 from checks.topology.zope import ROOT
 from checks.topology.zope import started
 from collections.abc import Iterator
@@ -16,22 +15,22 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import with_standby
+from tests.integration.balancers import end
+from tests.integration.balancers import HAPROXY
+from tests.integration.balancers import HOST
+from tests.integration.balancers import wait_until_it_listens
 from tests.integration.statements import statements
 from urllib.request import urlopen
 
 import click
 import json
-import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 
 
 OBJECTS = 200
 DATABASE = "plone"
-HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 CONFIGURATION = ROOT / "docs" / "load-balancing" / "haproxy.cfg"
 #: A host name of this machine for the writer.
 WRITER_HOST = "edit.localhost"
@@ -100,15 +99,6 @@ def balanced(running: Topology) -> Iterator[str]:
             end(process)
 
 
-def wait_until_it_listens(process: subprocess.Popen[str], port: int) -> None:
-    """Wait for *process* to accept connections on *port*.  Raises RuntimeError if it ends."""
-    with socket.socket() as probe:
-        while probe.connect_ex((HOST, port)):
-            if process.poll() is not None:
-                raise RuntimeError(f"{process.args} ended with status {process.returncode}")
-            time.sleep(0.1)
-
-
 def haproxy_configuration(ports: dict[str, int]) -> str:
     """Return the documented configuration with *ports* of this machine, and one reader."""
     lines = CONFIGURATION.read_text().splitlines()
@@ -121,16 +111,6 @@ def haproxy_configuration(ports: dict[str, int]) -> str:
     for place, here in places.items():
         found = [line.replace(place, here) for line in found]
     return "\n".join(found) + "\n"
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """End *process* with SIGTERM, if necessary with SIGKILL."""
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def asked(server: EmbeddedPostgres, site: str) -> list[int]:

@@ -8,6 +8,7 @@ from demo.server import make_http_server
 from demo.server import ZOPE_CONF
 from pathlib import Path
 from plone.pgcatalog.unavailable import unavailable_filter
+from tests.integration.balancers import HOST
 from typing import Any
 
 import json
@@ -19,7 +20,6 @@ import threading
 
 
 ROOT = Path(__file__).parents[2]
-HOST = "127.0.0.1"
 
 
 class Reader(Instance):

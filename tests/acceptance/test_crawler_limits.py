@@ -1,9 +1,5 @@
 """HAProxy and Varnish with the configurations of docs/how-to/crawlers.md, in front of a stub of Zope."""
 
-from checks.topology.standby import end
-from checks.topology.standby import HAPROXY
-from checks.topology.standby import HOST
-from checks.topology.standby import wait_until_it_listens
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +8,10 @@ from demo.server import free_port
 from http.server import BaseHTTPRequestHandler
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from tests.integration.balancers import end
+from tests.integration.balancers import HAPROXY
+from tests.integration.balancers import HOST
+from tests.integration.balancers import wait_until_it_listens
 from tests.integration.waiting import until
 
 import pytest

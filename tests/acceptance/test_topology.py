@@ -2,11 +2,11 @@
 
 from checks.topology.standby import asked
 from checks.topology.standby import balanced
-from checks.topology.standby import HAPROXY
 from checks.topology.standby import PAGES
 from checks.topology.standby import Topology
 from checks.topology.standby import topology
 from collections.abc import Iterator
+from tests.integration.balancers import HAPROXY
 from tests.integration.servers import execute
 from tests.integration.statements import log_of
 from tests.integration.waiting import until

@@ -3,8 +3,6 @@
 A lock of the test stops a step where the server writes, so that the kill certainly happens there.
 """
 
-from checks.soak.files import COUNTING
-from checks.soak.files import TWICE
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +20,8 @@ from plone.pgcatalog.testing.embedded import with_standby
 from tests.acceptance.cli import command
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
+from tests.integration.extractions import COUNTING
+from tests.integration.extractions import TWICE
 from tests.integration.storage import assert_sound
 from tests.integration.uploads import due
 from tests.integration.uploads import queued
