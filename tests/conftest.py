@@ -8,6 +8,8 @@ from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.host import public_tmp
+from plone.pgcatalog.testing.host import ServerUser
 from scripts.topology.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import both  # noqa: F401
@@ -48,6 +50,15 @@ SHARED_MEMORY = Path("/dev/shm")
 NEEDED_BYTES = 1 << 30
 
 _numbers = itertools.count(1)
+
+#: Variables that users set for other work: repositories, servers, options of pytest, and colours of captured output.
+OF_USERS = ("GIT_", "PG", "ZODB_PGJSONB_", "PYTEST_ADDOPTS", "FORCE_COLOR")
+#: Those of them that are for tests.
+OF_TESTS = {"PGCATALOG_PG_BIN", "PGCATALOG_SLOW_QUERY_MS", "PGCATALOG_TEST_DESCENDANTS"}
+for _name in [name for name in os.environ if name.startswith(OF_USERS) and name not in OF_TESTS]:
+    del os.environ[_name]
+# The user's settings of git may sign commits, or run hooks.
+os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 # The recorder of slow queries and the count of words connect when they like, but a database is copied while nobody is connected.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
@@ -143,6 +154,6 @@ def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
 @pytest.fixture
 def open_tmp() -> Iterator[Path]:
     """A temporary folder that everybody may enter (root's tmp_path is closed)."""
-    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-", dir=public_tmp(ServerUser.choose(None))) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -111,7 +111,7 @@ def wait_until_it_listens(process: subprocess.Popen[str], port: int) -> None:
 
 def haproxy_configuration(ports: dict[str, int]) -> str:
     """Return the configuration of the documentation for *ports* of this machine, and one reader."""
-    lines = CONFIGURATION.read_text().splitlines()
+    lines = CONFIGURATION.read_text("utf-8").splitlines()
     places = {
         "bind :80": f"bind {HOST}:{ports['balancer']}",
         "reader1 10.0.0.21:8080": f"reader1 {HOST}:{ports['reader']} port {ports['reader health']}",

@@ -68,9 +68,11 @@ def test_a_failed_test_is_told_before_the_run_ends(tmp_path: Path) -> None:
     os.mkfifo(gate)
     module = tmp_path / "test_some.py"
     module.write_text(f"def test_bad():\n    assert 1 == 2\n\ndef test_end():\n    open({str(gate)!r}).read()\n")
-    # Names of tests count from the root, which pytest would otherwise choose by where the checkout lies.
-    pytest_itself = [sys.executable, "-m", "pytest", "-n1", f"--rootdir={tmp_path}", *TOLD.split(), str(module)]
-    with subprocess.Popen(pytest_itself, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+    # The folder of the configuration is the root, from which names of tests count.
+    configuration = tmp_path / "pytest.ini"
+    configuration.write_text("[pytest]\n")
+    pytest_itself = [sys.executable, "-m", "pytest", "-c", str(configuration), "-n1", "--color=no", *TOLD.split()]
+    with subprocess.Popen([*pytest_itself, str(module)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         limit = Timer(120, run.kill)
         limit.start()
@@ -98,7 +100,7 @@ def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp
     keep("3.14/18", result | {"stages": {"suites": {"status": 2}}})
     assert good("3.14/18", "a") == {"test"}
     assert good("3.14/18", "b") == good("3.13/18", "a") == set()
-    assert "7 passed; suites failed |" in page.read_text()
+    assert "7 passed; suites failed |" in page.read_text("utf-8")
     keep("3.14/18", result | {"commit": "b", "stages": {"suites": {"status": 0}}})
     assert good("3.14/18", "b") == {"suites"}
 
