@@ -88,7 +88,7 @@ test-slow: $(VENV)/.installed-bench  ## the long ones: benchmarks, command line,
 
 test-plone: $(VENV)/.installed-$(if $(filter addons,$(SUITE)),addons,suites)  ## suites of Plone (SUITE=quick, medium, all) and of add-ons (addons), next to ZCatalog's results
 	$(BIN)/python -m checks.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
-		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
+		$(if $(PAGE),--page '$(PAGE)' --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
 
 test-zodb: $(VENV)/.installed-test  ## ZODB's own tests of storages with and without this package, and the table in docs/reference/zodb-suites.md
 	$(BIN)/python -m checks.zodb_suites

@@ -237,7 +237,7 @@ def counts(farm: Farm, pages: list[Page], progress: Progress) -> dict[tuple[str,
     progress("counting messages")
     found = {}
     with ExitStack() as stack:
-        relay = stack.enter_context(Relay(farm.dsn, Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        relay = stack.enter_context(Relay(farm.dsn))
         _, port = stack.enter_context(farm.process(relay.dsn))
         _, other_port = stack.enter_context(farm.process(name="other"))
         client, writer = Client(port), Client(other_port)

@@ -1,6 +1,7 @@
 """Counts the messages between a process and PostgreSQL, with any library: a relay between two sockets."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from threading import Thread
 from typing import Self
@@ -16,15 +17,17 @@ CHUNK = 65_536
 class Relay:
     """Forwards data from its own socket to the server of *dsn*, and counts messages; a context manager."""
 
-    def __init__(self, dsn: str, folder: Path) -> None:
+    def __init__(self, dsn: str) -> None:
         place = psycopg.conninfo.conninfo_to_dict(dsn)
         name = f".s.PGSQL.{place['port']}"
-        self.dsn = psycopg.conninfo.make_conninfo(dsn, host=str(folder))
+        # The length of a socket's path is limited.
+        self._folder = TemporaryDirectory(prefix="pgcatalog-relay-", dir="/tmp")
+        self.dsn = psycopg.conninfo.make_conninfo(dsn, host=self._folder.name)
         #: data that clients have sent before the next response is one message
         self.messages = 0
         self.bytes_received = 0
         self._server = f"{place['host']}/{name}"
-        self._path = folder / name
+        self._path = Path(self._folder.name) / name
         self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
@@ -41,7 +44,7 @@ class Relay:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
-        self._path.unlink(missing_ok=True)
+        self._folder.cleanup()
 
     def counts(self) -> tuple[int, int]:
         """Return the number of messages sent, and of bytes received, until now."""

@@ -8,6 +8,8 @@ from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.host import public_tmp
+from plone.pgcatalog.testing.host import ServerUser
 from tests.integration.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import both  # noqa: F401
@@ -48,6 +50,15 @@ SHARED_MEMORY = Path("/dev/shm")
 NEEDED_BYTES = 1 << 30
 
 _numbers = itertools.count(1)
+
+#: Prefixes of variables that users set for other work: repositories, servers, options of pytest, colours of its output.
+OF_USERS = ("GIT_", "PG", "ZODB_PGJSONB_", "PYTEST_ADDOPTS", "FORCE_COLOR")
+#: Variables with these prefixes that are for tests.
+OF_TESTS = {"PGCATALOG_PG_BIN", "PGCATALOG_SLOW_QUERY_MS", "PGCATALOG_TEST_DESCENDANTS"}
+for _name in [name for name in os.environ if name.startswith(OF_USERS) and name not in OF_TESTS]:
+    del os.environ[_name]
+# The user's settings of git may sign commits, or run hooks.
+os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 # The recorder of slow queries and the count of words connect at any time, but a database can only be copied without
 # connections.
@@ -144,6 +155,6 @@ def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
 @pytest.fixture
 def open_tmp() -> Iterator[Path]:
     """A temporary folder that all users may enter (root's tmp_path is closed)."""
-    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-", dir=public_tmp(ServerUser.choose(None))) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

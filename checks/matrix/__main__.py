@@ -69,7 +69,7 @@ def tried(
         log = logs / f"{name}.log"
         log.unlink(missing_ok=True)
         workshop.run(command, log, 60)
-        found[name] = re.findall(r"^\D*(\d+\.\d+(?:\.\d+)?)", log.read_text(), re.M)[-1]
+        found[name] = re.findall(r"^\D*(\d+\.\d+(?:\.\d+)?)", log.read_text("utf-8"), re.M)[-1]
     found |= {"place": workshop.place.name, "server": "a wheel" if "site-packages" in binaries else "its packages"}
     found |= {"commit": workshop.commit, "date": datetime.date.today().isoformat(), "stages": {}}
     for stage in stages:

@@ -58,7 +58,7 @@ class Walk:
     def put(self, name: str, block: str) -> None:
         """Insert *block*, a database of the page, into the configuration *name*."""
         path = self.conf(name)
-        path.write_text(page.with_block(path.read_text(), self.placed(block)))
+        path.write_text(page.with_block(path.read_text("utf-8"), self.placed(block)), "utf-8")
 
     def configure(self, commands: str, name: str, block: str) -> None:
         """Create the configuration *name*: copied by a block of *commands*, then with another database."""

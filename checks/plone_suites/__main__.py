@@ -65,7 +65,7 @@ def judge(candidate: dict[str, Any], args: argparse.Namespace, control: dict[str
         args.markdown.write_text(report)
     if args.page:
         command = args.command or f"{PROGRAM} {' '.join(sys.argv[1:])}"
-        args.page.write_text(page(comparisons, candidate, command))
+        args.page.write_text(page(comparisons, candidate, command), "utf-8")
     print(report)
     unjudged = sorted(candidate["suites"].keys() - control["suites"].keys())
     for name in unjudged:

@@ -43,7 +43,7 @@ class SuiteComparison:
 
 def load_bound(path: Path = BOUND_FILE) -> dict[re.Pattern[str], str]:
     """Return the tests that require ZCatalog's own classes: pattern of the id -> why."""
-    reasons: dict[str, str] = json.loads(path.read_text())
+    reasons: dict[str, str] = json.loads(path.read_text("utf-8"))
     return {re.compile(pattern): why for pattern, why in reasons.items()}
 
 

@@ -47,7 +47,7 @@ def select(names: list[str]) -> dict[str, dict[str, Any]]:
 
     Raises KeyError for any other name.
     """
-    known = json.loads((HERE / "suites.json").read_text())
+    known = json.loads((HERE / "suites.json").read_text("utf-8"))
     selected: dict[str, dict[str, Any]] = {}
     for name in names:
         if name in TIERS:

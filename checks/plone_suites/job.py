@@ -48,7 +48,7 @@ class Job:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a job written by ``write``."""
-        return cls(**json.loads(path.read_text()))
+        return cls(**json.loads(path.read_text("utf-8")))
 
 
 class Progress:
@@ -70,7 +70,7 @@ class Progress:
     def records(self) -> list[dict[str, Any]]:
         """Return all records; a line that a killed writer left incomplete is skipped."""
         records = []
-        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+        for line in self.path.read_text("utf-8").splitlines() if self.path.exists() else ():
             try:
                 records.append(json.loads(line))
             except ValueError:

@@ -22,7 +22,7 @@ LEFT_OUT_FILE = Path(__file__).with_name("left_out.json")
 
 def load_left_out(path: Path = LEFT_OUT_FILE) -> dict[str, str]:
     """Return omitted tests of Plone -> reason."""
-    reasons: dict[str, str] = json.loads(path.read_text())
+    reasons: dict[str, str] = json.loads(path.read_text("utf-8"))
     return reasons
 
 
@@ -74,12 +74,12 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
 
 def addons(path: Path = ADDONS_FILE) -> list[str]:
     """Return the names and versions of the additional packages of the tier of add-ons."""
-    return [line.replace("==", " ") for line in path.read_text().splitlines() if "==" in line]
+    return [line.replace("==", " ") for line in path.read_text("utf-8").splitlines() if "==" in line]
 
 
 def sdists(path: Path = SDISTS_FILE) -> list[str]:
     """Return the names and installed versions of the packages whose tests are in their source distributions."""
-    names = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    names = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
     return [f"{name} {version(name)}" for name in names]
 
 

@@ -27,7 +27,7 @@ def new(profile: str | None) -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a full or a compact file; return it in the full shape."""
-    result: dict[str, Any] = json.loads(path.read_text())
+    result: dict[str, Any] = json.loads(path.read_text("utf-8"))
     for suite in result["suites"].values():
         for test_id, test in suite["tests"].items():
             if isinstance(test, str):

@@ -57,7 +57,7 @@ def save(path: Path, pages: Iterable[Page]) -> None:
 
 def load(path: Path) -> list[Page]:
     """Read pages written by ``save``."""
-    return [Page(page["uid"], [Version(**v) for v in page["possible"]]) for page in json.loads(path.read_text())]
+    return [Page(page["uid"], [Version(**v) for v in page["possible"]]) for page in json.loads(path.read_text("utf-8"))]
 
 
 def word(title: str) -> str:

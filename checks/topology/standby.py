@@ -101,7 +101,7 @@ def balanced(running: Topology) -> Iterator[str]:
 
 def haproxy_configuration(ports: dict[str, int]) -> str:
     """Return the documented configuration with *ports* of this machine, and one reader."""
-    lines = CONFIGURATION.read_text().splitlines()
+    lines = CONFIGURATION.read_text("utf-8").splitlines()
     places = {
         "bind :80": f"bind {HOST}:{ports['balancer']}",
         "reader1 10.0.0.21:8080": f"reader1 {HOST}:{ports['reader']} port {ports['reader health']}",

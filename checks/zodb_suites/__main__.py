@@ -21,7 +21,7 @@ import tempfile
 with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=TEST_SETTINGS, temp_dir=Path(folder)) as server:
     found = summary(run(server.createdb("zodb_suites")))
 STORED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-PAGE.write_text(page(PAGE.read_text(), found))
+PAGE.write_text(page(PAGE.read_text("utf-8"), found), "utf-8")
 print(table(found))
 if found["fail with only"]:
     print("Only with this package fail:", *found["fail with only"], sep="\n")

@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 
+ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).with_name("results.json")
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "zodb-suites.md"
+PAGE = ROOT / "docs" / "reference" / "zodb-suites.md"
 MARKS = ("<!-- results: make test-zodb -->", "<!-- end of results -->")
 MODES = ("without", "with")
 #: Time limit of all tests, in seconds.
@@ -27,7 +28,7 @@ def run(dsn: str) -> Outcomes:
 
 def run_in(mode: str, dsn: str) -> dict[str, bool]:
     command = [sys.executable, "-m", "checks.zodb_suites.driver", mode, dsn]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS, check=True)
     found: dict[str, bool] = json.loads(process.stdout.splitlines()[-1])
     return found
 

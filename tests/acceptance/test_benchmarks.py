@@ -54,10 +54,10 @@ def measured(results: Path, *arguments: str) -> dict[str, Any]:
     """Run a command with stored results; return them."""
     path = results / f"{arguments[0]}.json"
     printed = benchmark(*arguments, "--output", str(path))
-    data: dict[str, Any] = json.loads(path.read_text())
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
     assert data["command"] == arguments[0]
     assert {"machine", "versions", "date", "command_line"} <= data.keys()
-    assert str(ROOT) not in path.read_text()
+    assert str(ROOT) not in path.read_text("utf-8")
     assert [line for line in printed.splitlines() if line.strip()]
     return data
 
@@ -198,10 +198,10 @@ def test_another_checkout_is_measured_in_alternation(results: Path) -> None:
     assert all(row[-1] != "–" for row in table.rows)
 
 
-def test_relay_counts_the_transferred_bytes(tmp_path: Path) -> None:
+def test_relay_counts_the_transferred_bytes() -> None:
     with (
         EmbeddedPostgres(settings=TEST_SETTINGS) as server,
-        Relay(server.dsn(), tmp_path) as relay,
+        Relay(server.dsn()) as relay,
         psycopg.connect(relay.dsn, autocommit=True) as connection,
     ):
         messages, received = relay.counts()
@@ -341,7 +341,7 @@ def test_search_by_meaning_is_measured_in_a_site_of_any_size(tmp_path: Path) -> 
     sizes = ["--pages", "3", "--chunks", "2000", "--saves", "20", "--output", str(path)]
     done = subprocess.run([*command, *sizes], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    parts = json.loads(path.read_text())
+    parts = json.loads(path.read_text("utf-8"))
     assert parts["fill"]["pages"] >= 3
     site = parts["latency"]["2,000 chunks"]
     assert site["all"]["hits"] > 0

@@ -69,7 +69,7 @@ def with_haproxy(folder: Path, port: int, server_port: int) -> list[str]:
     """Write the configuration of HAProxy into *folder*; return the command that starts it."""
     if HAPROXY is None:
         pytest.skip("haproxy is not installed (Debian: apt-get install haproxy)")
-    text = (CONFIGURATIONS / "crawlers.cfg").read_text().replace("bind :80", f"bind {HOST}:{port}")
+    text = (CONFIGURATIONS / "crawlers.cfg").read_text("utf-8").replace("bind :80", f"bind {HOST}:{port}")
     path = folder / "haproxy.cfg"
     path.write_text(text.replace("10.0.0.11:8080", f"{HOST}:{server_port}"))
     return [HAPROXY, "-db", "-q", "-f", str(path)]
@@ -79,7 +79,7 @@ def with_varnish(folder: Path, port: int, server_port: int) -> list[str]:
     """Write the configuration of Varnish into *folder*; return the command that starts it."""
     if VARNISH is None:
         pytest.skip("varnishd is not installed (Debian: apt-get install varnish-modules)")
-    text = (CONFIGURATIONS / "crawlers.vcl").read_text().replace("10.0.0.11", HOST)
+    text = (CONFIGURATIONS / "crawlers.vcl").read_text("utf-8").replace("10.0.0.11", HOST)
     path = folder / "crawlers.vcl"
     path.write_text(text.replace('"8080"', f'"{server_port}"'))
     options = ["-j", "none", "-n", str(folder / "varnish"), "-s", "malloc,16m"]

@@ -226,7 +226,7 @@ def test_a_running_zope_follows_a_rotated_password_in_a_file(guarded: EmbeddedPo
             connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'plone'")
         assert pages(db) == before
     passwords = tmp_path / ".pgpass"
-    passwords.write_text(passwords.read_text().replace("the new one", "another"))
+    passwords.write_text(passwords.read_text("utf-8").replace("the new one", "another"))
     refused = pgcatalog("status", str(tmp_path / "etc" / "zope.conf"))
     assert refused.returncode == 1
     assert "password authentication failed" in refused.stderr
@@ -246,7 +246,7 @@ def test_password_is_quoted_as_on_the_page(guarded: EmbeddedPostgres, tmp_path: 
         connection.execute(psycopg.sql.SQL("ALTER ROLE plone PASSWORD {}").format(password))
     site = Administrator(tmp_path, guarded._binaries, db=host(guarded))
     conf = Path(write_conf(tmp_path, "DSN"))
-    made = conf.read_text()
+    made = conf.read_text("utf-8")
     for dsn in (
         site.placed(block("quoted")).strip().removeprefix("dsn "),
         f"{address}?host={host(guarded)}".replace("@db/", "@/"),

@@ -58,8 +58,10 @@ def test_five(acceptance):
 
 
 def run(folder: Path, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in *folder*, which is its root, wherever temporary folders are."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args],
+        [sys.executable, "-m", "pytest", "-c", "pytest.ini", "-q", "-p", "no:cacheprovider", "--color=no", *args],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(folder)} | environ,
         capture_output=True,

@@ -203,7 +203,7 @@ def test_each_configuration_changes_only_the_storage(
     walk.configure_back()
     databases, places = set(), []
     for name in ("zope", "new", "back"):
-        text = walk.conf(name).read_text()
+        text = walk.conf(name).read_text("utf-8")
         [database] = configured_databases(str(walk.conf(name)))
         assert database.storage == {"new": "pgjsonb"}.get(name, "relstorage" if kind == "relstorage" else "filestorage")
         assert sources.OUR_SETTING in text
@@ -212,7 +212,7 @@ def test_each_configuration_changes_only_the_storage(
         found = re.findall(r"^ *(?:path|blob-dir) (.+)$", text, re.M)
         assert [path for path in found if not path.startswith(("$INSTANCE/", "/"))] == []
         places += [path.replace("$INSTANCE", str(tmp_path)) for path in found]
-        assert f"{name}.conf\n" in (tmp_path / "etc" / f"{name}.ini").read_text()
+        assert f"{name}.conf\n" in (tmp_path / "etc" / f"{name}.ini").read_text("utf-8")
     assert len(databases) == 3
     assert len(set(places)) == len(places) > 0
 

@@ -26,10 +26,10 @@ def test_new_leader_has_the_saved_objects_and_the_former_one_follows(tmp_path: P
     command += ["--output", str(output), "--page", str(page)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(output.read_text())["runs"]["synchronous"]
+    found = json.loads(output.read_text("utf-8"))["runs"]["synchronous"]
     assert [failure["way"] for failure in found["failures"]] == [cluster.KILLED, cluster.SWITCHED]
     assert [failure["leader"] for failure in found["failures"]] == ["db2", "db1"]
     assert found["lost"] == found["stale"] == 0 < found["acknowledged"]
     assert found["compared"] > 0
-    assert "| synchronous | 2 | 0 of " in page.read_text()
-    assert "| asynchronous | 0 | 2 of 3 |" in page.read_text()
+    assert "| synchronous | 2 | 0 of " in page.read_text("utf-8")
+    assert "| asynchronous | 0 | 2 of 3 |" in page.read_text("utf-8")

@@ -67,5 +67,5 @@ def test_every_bound_test_exists() -> None:
 def test_the_source_distributions_are_pinned_and_those_of_the_suites() -> None:
     names = {entry.split()[0] for entry in sdists()}
     assert names == {spec["sdist"] for spec in select(["addons"]).values() if "sdist" in spec}
-    pinned = set((ROOT / "constraints.txt").read_text().splitlines())
+    pinned = set((ROOT / "constraints.txt").read_text("utf-8").splitlines())
     assert {re.sub(r"[.\s]", "-", entry.split()[0]) + f"=={entry.split()[1]}" for entry in sdists()} <= pinned

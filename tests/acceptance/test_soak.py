@@ -26,8 +26,8 @@ def soak(folder: Path, options: dict[str, int], mark: str, *flags: str) -> tuple
     command += ["--output", str(output), "--page", str(page)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    report: dict[str, Any] = json.loads(output.read_text())
-    return report, page.read_text()
+    report: dict[str, Any] = json.loads(output.read_text("utf-8"))
+    return report, page.read_text("utf-8")
 
 
 @pytest.mark.slow

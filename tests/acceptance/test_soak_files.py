@@ -17,7 +17,7 @@ def test_each_file_is_found_despite_kills(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "checks.soak.files", "--files", "12", "--kills", "3"]
     done = subprocess.run([*command, "--output", str(output)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(output.read_text())
+    report = json.loads(output.read_text("utf-8"))
     assert report["kills"] == {"PostgreSQL": 1, "reading process": 1, "worker": 1}
     assert report["texts"] == report["files"] == 12
     assert report["waiting"] == report["failed"] == report["extracted_twice"] == 0

@@ -194,7 +194,7 @@ def disallows(robots: str, path: str) -> bool:
 def test_documented_robots_txt_closes_searches_and_nothing_else(shared_site: Site, web: Web) -> None:
     with shared_site.inside() as portal:
         before = portal.portal_registry["plone.robots_txt"]
-        portal.portal_registry["plone.robots_txt"] = ROBOTS.read_text()
+        portal.portal_registry["plone.robots_txt"] = ROBOTS.read_text("utf-8")
         transaction.commit()
     try:
         robots = web.get("/plone/robots.txt", None, "text/plain").text

@@ -152,7 +152,7 @@ class TestData:
         with server(data_dir) as postgres:
             pid_file = postgres.data_dir / "postmaster.pid"
             postgres.kill()
-            lines = pid_file.read_text().splitlines()
+            lines = pid_file.read_text("utf-8").splitlines()
             pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
             postgres.restart()
             assert fetch(postgres.dsn(), "SELECT 1") == 1

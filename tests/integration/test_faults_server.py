@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from plone.dexterity.schema import SCHEMA_CACHE
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
@@ -31,6 +32,7 @@ import transaction
 pytestmark = pytest.mark.slow
 
 
+ROOT = Path(__file__).parents[2]
 #: No acknowledged commit may be lost; few connections, so that a test can use them all.
 SETTINGS = TEST_SETTINGS | {
     "fsync": "on",
@@ -285,7 +287,9 @@ def killed(site_with: SiteWith) -> dict[str, str]:
     """Return moment -> DSN of a site whose process was killed at that moment."""
     dsns = {moment: site_with(prepare) for moment in COMMITTED}
     command = [sys.executable, "-W", "ignore", "-m", "tests.integration.dying_process"]
-    done = subprocess.run(command, input=json.dumps(dsns), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, input=json.dumps(dsns), capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(dsns, signal.SIGKILL), done.stderr
     return dsns

@@ -464,7 +464,7 @@ def tika() -> Iterator[Any]:
             self.wfile.write(f"{data.decode()} {self.headers['Content-Type']}".encode())
 
     page = Path(__file__).parents[2] / "docs" / "how-to" / "files.md"
-    [code] = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     assert len(code.splitlines()) <= 33
     names: dict[str, Any] = {"__name__": "tika"}
     exec(code, names)

@@ -68,9 +68,11 @@ def test_failed_test_is_reported_before_the_run_ends(tmp_path: Path) -> None:
     os.mkfifo(gate)
     module = tmp_path / "test_some.py"
     module.write_text(f"def test_bad():\n    assert 1 == 2\n\ndef test_end():\n    open({str(gate)!r}).read()\n")
-    # Names of tests are relative to the root, which pytest would otherwise choose by the location of the checkout.
-    pytest_itself = [sys.executable, "-m", "pytest", "-n1", f"--rootdir={tmp_path}", *TOLD.split(), str(module)]
-    with subprocess.Popen(pytest_itself, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+    # Names of tests are relative to the root: the folder of the configuration.
+    configuration = tmp_path / "pytest.ini"
+    configuration.write_text("[pytest]\n")
+    pytest_itself = [sys.executable, "-m", "pytest", "-c", str(configuration), "-n1", "--color=no", *TOLD.split()]
+    with subprocess.Popen([*pytest_itself, str(module)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         limit = Timer(120, run.kill)
         limit.start()
@@ -98,7 +100,7 @@ def test_results_are_stored_by_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     keep("3.14/18", result | {"stages": {"suites": {"status": 2}}})
     assert good("3.14/18", "a") == {"test"}
     assert good("3.14/18", "b") == good("3.13/18", "a") == set()
-    assert "suites: failed |" in page.read_text()
+    assert "suites: failed |" in page.read_text("utf-8")
     keep("3.14/18", result | {"commit": "b", "stages": {"suites": {"status": 0}}})
     assert good("3.14/18", "b") == {"suites"}
 

@@ -49,7 +49,7 @@ def python_files(*folders):
 
 def imported_modules(path):
     """Yield the names of the modules that a file imports, even inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -76,7 +76,7 @@ def test_plone_is_a_namespace_without_init():
 def test_types_are_shipped():
     """Type checkers read our annotations only with py.typed; it is in the package, since ``plone`` is a namespace."""
     assert PACKAGE / "py.typed" in project_files()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/plone"]
     assert "Typing :: Typed" in project["project"]["classifiers"]
 
@@ -90,7 +90,7 @@ def test_no_module_is_too_long():
     too_long = {
         path.relative_to(ROOT).as_posix(): lines
         for path in python_files(ROOT / "src", ROOT / "tests", ROOT / "checks", ROOT / "benchmarks")
-        if (lines := len(path.read_text().splitlines())) > MAX_LINES
+        if (lines := len(path.read_text("utf-8").splitlines())) > MAX_LINES
     }
     assert not too_long
 
@@ -108,7 +108,7 @@ def test_query_and_indexes_import_no_plone():
 
 
 class TestConstraints:
-    LINES = (ROOT / "constraints.txt").read_text().splitlines()
+    LINES = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
 
     def test_requirements_have_names_and_versions_only(self):
         pattern = re.compile(r"[a-z0-9][a-z0-9.-]*==[0-9][\w.+!]*$")
@@ -118,7 +118,7 @@ class TestConstraints:
         assert [line for line in self.LINES if "pgcatalog" in line] == []
 
     def test_every_direct_requirement_is_pinned(self):
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
         requirements = list(project["project"]["dependencies"])
         for group in project["project"]["optional-dependencies"].values():
             requirements += group
@@ -145,6 +145,21 @@ def test_missing_python_is_reported_with_a_remedy(tmp_path: Path, says: str, hel
     assert (done.returncode, done.stdout) == (1, "")
     assert helps in done.stderr
     assert ("apt install python3 python3-venv;" in done.stderr) == (not says)
+
+
+def test_python_in_a_folder_with_a_blank_is_found(tmp_path: Path) -> None:
+    """Named by PYTHON, or by pyenv."""
+    versions = tmp_path / "a b" / ".pyenv" / "versions" / "3.12.1" / "bin"
+    versions.mkdir(parents=True)
+    python = versions / "python3"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    for environ in ({"PYTHON": str(python)}, {"HOME": str(tmp_path / "a b")}):
+        command = ["/bin/sh", str(ROOT / "scripts" / "find-python")]
+        done = subprocess.run(
+            command, env={"PATH": "/nonexistent"} | environ, capture_output=True, text=True, check=False
+        )
+        assert done.stdout == f"{sys.executable}\n", done.stderr
 
 
 def test_the_chores_work_in_an_unpacked_sdist() -> None:

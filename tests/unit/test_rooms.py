@@ -22,14 +22,14 @@ SERVERS = {"testing/embedded.py", "testing/stack.py"}
 
 def contract() -> list[set[str]]:
     """Return the layers of import-linter's contract, from the top."""
-    configuration = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    configuration = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
     [layers] = [c["layers"] for c in configuration["tool"]["importlinter"]["contracts"] if c["name"] == "layers"]
     return [set(layer.split(" | ")) for layer in layers]
 
 
 def picture() -> list[set[str]]:
     """Return the layers of the picture in architecture.md."""
-    text = (CHECKOUT / "docs/explanation/architecture.md").read_text()
+    text = (CHECKOUT / "docs/explanation/architecture.md").read_text("utf-8")
     block = text.split("```text\n")[1].split("```")[0]
     lines = [re.match(r"  (\w+(?:, \w+)*)", line) for line in block.splitlines()[1:]]
     return [set(line[1].split(", ")) for line in lines if line]
@@ -48,7 +48,7 @@ def calls_of(name: str) -> set[str]:
     """Return the modules that call *name*, such as ``threading.Thread``."""
     found = set()
     for path in SOURCES.rglob("*.py"):
-        source = path.read_text()
+        source = path.read_text("utf-8")
         nodes = ast.walk(ast.parse(source)) if name.rpartition(".")[2] in source else ()
         if any(ast.unparse(node.func) == name for node in nodes if isinstance(node, ast.Call)):
             found.add(path.relative_to(SOURCES).as_posix())
@@ -64,7 +64,11 @@ def test_exclusive_task_is_done_by_one_module(call: str, module: str) -> None:
 
 def test_private_names_of_the_storage_are_in_one_room() -> None:
     private = re.compile(r"\b(?:storage|_normal_storage|_main)\._\w+|\._normal_storage\b")
-    found = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if private.search(path.read_text())}
+    found = {
+        path.relative_to(SOURCES).as_posix()
+        for path in SOURCES.rglob("*.py")
+        if private.search(path.read_text("utf-8"))
+    }
     assert {Path(name).parts[0] for name in found - SERVERS} == {"storage"}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from ZODB.FileStorage import FileStorage
 
 import shutil
@@ -106,17 +107,18 @@ def take_file(folder: Path, layout: str, data: Path, blobs: Path) -> None:
 def zeo_server(folder: Path, layout: str) -> Iterator[str]:
     """Serve the old FileStorage in *folder* by a ZEO server process; yield the storage section of a client."""
     data, blobs = places(folder, layout)
-    # The length of a socket's path is limited.
-    address = str(folder / "zeo.sock")
-    (folder / "etc" / "zeo.conf").write_text(ZEO_SERVER.format(data=data, blobs=blobs, address=address))
     command = [sys.executable, "-W", "ignore", "-m", "ZEO.runzeo", "-C", str(folder / "etc" / "zeo.conf")]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(address, server)
-        yield ZEO_CLIENT.format(folder=folder, address=address)
-    finally:
-        server.terminate()
-        server.wait()
+    # The length of a socket's path is limited.
+    with TemporaryDirectory(prefix="pgcatalog-zeo-", dir="/tmp") as short:
+        address = f"{short}/zeo.sock"
+        (folder / "etc" / "zeo.conf").write_text(ZEO_SERVER.format(data=data, blobs=blobs, address=address))
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(address, server)
+            yield ZEO_CLIENT.format(folder=folder, address=address)
+        finally:
+            server.terminate()
+            server.wait()
 
 
 def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:

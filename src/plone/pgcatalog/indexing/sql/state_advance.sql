@@ -1,3 +1,4 @@
+-- Advances the generation of a catalog, and returns its state; {unsaved} selects lists that are not saved.
 UPDATE pgcatalog_state SET generation = generation + %(changes)s::bigint,
     tid = (SELECT max(tid) FROM transaction_log),
     complete_at = generation + %(changes)s::bigint,

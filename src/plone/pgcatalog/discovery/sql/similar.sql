@@ -1,3 +1,5 @@
+-- The rows whose texts have the characteristic words of the text of one row, and their scores.
+-- Values besides those of {relation}, {itself} and {where}: catalog and text column, twice; the maximum number of rows.
 WITH found AS (SELECT rid, {column} AS vector FROM {relation} WHERE {itself} ORDER BY rid LIMIT 1),
 frequent AS (
     SELECT lexeme, coalesce(cardinality(positions), 1) AS often FROM found, unnest(vector) AS word

@@ -1,3 +1,5 @@
+-- The words of a text index that match patterns: counted words ({words}), and the words of rows written since.
+-- Values: catalog, text column, relation, patterns, patterns for LIKE, text query; then those of {words}.
 WITH counted AS MATERIALIZED (
     -- Only if the words were counted in this relation.  A copy of the database has transaction numbers of another server,
     -- but no row that was written by the transaction of the count.

@@ -1,3 +1,5 @@
+-- The number of rows that match {where}, at most {bound} + 1, and the rids of the newest {size} of them.
+-- If more than {bound} rows match: of the newest {walked} of them, if these are among the newest {rows} rows.
 WITH hits AS MATERIALIZED (SELECT rid FROM {relation} WHERE {where}),
 few AS MATERIALIZED (SELECT rid FROM hits LIMIT {more_than_bound:d}),
 counting AS MATERIALIZED (SELECT count(*) AS counted FROM few),

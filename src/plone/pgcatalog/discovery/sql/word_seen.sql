@@ -1,3 +1,5 @@
+-- Condition: the word of the row candidate is in a row of {relation} that matches {where}.
+-- Values: catalog and text column, then the values of {relation} and {where}, twice.
 (
     candidate.documents > (
         SELECT documents / {frequent} FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s

@@ -1,3 +1,4 @@
+-- Adds tasks with the paths of the live relation that a rebuild has not visited, {slice} paths each.
 INSERT INTO pgcatalog_rebuild_task (catalog, task)
 SELECT %(catalog)s, json_build_array(NULL, json_agg(path))::text
 FROM (

@@ -1,3 +1,5 @@
+-- Those of some words that the user may see ({seen}), and the similar words of the others ({near}).
+-- Values besides those of {seen} and {near}: the words, catalog, text column.
 WITH these AS MATERIALIZED (
     SELECT word, documents, {seen} AS is_seen FROM (
         SELECT asked.word, coalesce(w.documents, 0) FROM unnest(%s::text[]) AS asked (word)

@@ -1,3 +1,4 @@
+-- Saves the state of a catalog with a new relation.
 INSERT INTO pgcatalog_state
     (catalog, version, relation, columns, generation, tid, complete_at, complete, interned, collected)
 VALUES (%(catalog)s, %(version)s, %(relation)s, %(columns)s, %(generation)s, (SELECT max(tid) FROM transaction_log),
