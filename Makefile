@@ -87,14 +87,14 @@ test-slow: $(VENV)/.installed-bench  ## the long ones: benchmarks, command line,
 	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 test-plone: $(VENV)/.installed-$(if $(filter addons,$(SUITE)),addons,suites)  ## suites of Plone (SUITE=quick, medium, all) and of add-ons (addons), next to ZCatalog's results
-	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
-		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
+	$(BIN)/python -m checks.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
+		$(if $(PAGE),--page '$(PAGE)' --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
 
 test-zodb: $(VENV)/.installed-test  ## ZODB's own tests of storages with and without this package, and the table in docs/reference/zodb-suites.md
-	$(BIN)/python -m tests.acceptance.zodb_suites
+	$(BIN)/python -m checks.zodb_suites
 
 differential: $(VENV)/.installed-test  ## random queries (N=1000) and write sequences, next to a real ZCatalog
-	$(BIN)/python -m tests.property.differential --queries $(N) --sequences $(SEQUENCES) $(DIFF_ARGS)
+	$(BIN)/python -m checks.differential --queries $(N) --sequences $(SEQUENCES) $(DIFF_ARGS)
 
 bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=...)
 	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)
@@ -109,29 +109,30 @@ bench-meaning: $(VENV)/.installed-bench  ## how many questions find their page b
 	$(BIN)/python -m benchmarks.meaning --output benchmarks/results/meaning.json $(MEANING_ARGS)
 
 test-volto: $(VENV)/.installed-bench  ## the add-on for Volto, and a browser that visits Volto on both catalogs; needs node and npm (PYTEST_ARGS=...)
-	$(BIN)/python -m pytest tests/volto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest checks/volto $(PYTEST_ARGS)
 
 test-pooler: $(VENV)/.installed-bench  ## the integration tests through PgBouncer, and the table in docs/how-to/pgbouncer.md (POOLER_ARGS=...)
-	$(BIN)/python -m tests.integration.through_pooler $(POOLER_ARGS)
+	$(BIN)/python -m checks.through_pooler $(POOLER_ARGS)
 
 topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover, patroni)
-	$(BIN)/python -m scripts.topology $(T) $(TOPOLOGY_ARGS)
+	$(BIN)/python -m checks.topology $(T) $(TOPOLOGY_ARGS)
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
-	$(BIN)/python -m tests.soak $(SOAK_ARGS)
+	$(BIN)/python -m checks.soak $(SOAK_ARGS)
 
 matrix: $(VENV)/.installed-bench  ## Python 3.12 to 3.14 with PostgreSQL 15 to 18, in Debian roots of their own (MATRIX_ARGS=...)
-	$(BIN)/python -m scripts.matrix $(MATRIX_ARGS)
+	$(BIN)/python -m checks.matrix $(MATRIX_ARGS)
 
 soak-files: $(VENV)/.installed-bench  ## uploads while PostgreSQL, a worker and what reads files are killed (SOAK_ARGS=...)
-	$(BIN)/python -m tests.soak.files $(SOAK_ARGS)
+	$(BIN)/python -m checks.soak.files $(SOAK_ARGS)
 
-lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
+lint: $(VENV)/.installed-lint  ## style, language, types, imports between the rooms
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/zpretty --check src
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.language
 
 format: $(VENV)/.installed-lint  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix
@@ -145,7 +146,7 @@ clean:  ## remove what the chores made (the demo's data stay)
 	rm -rf .venv .venv-addons .tools .cache .matrix build dist docs/_build
 	rm -rf $(addprefix frontend/,node_modules build cache public theme)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .tox
-	find src tests benchmarks demo -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests checks benchmarks demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(UV):
 	python=$$(scripts/find-python) && "$$python" -m venv --clear .tools
@@ -154,8 +155,8 @@ $(UV):
 $(BIN)/python: | $(UV)
 	python=$$(scripts/find-python) && $(UV) venv --quiet --clear --python "$$python" $(VENV)
 
-ADDONS := tests/acceptance/plone_suites/addons.txt
-SDISTS := tests/acceptance/plone_suites/sdists.txt
+ADDONS := checks/plone_suites/addons.txt
+SDISTS := checks/plone_suites/sdists.txt
 $(VENV)/.installed-addons: $(ADDONS) $(SDISTS) constraints.txt | $(VENV)/.installed-suites
 	$(UV) pip install --python $(BIN)/python --no-deps --requirement $(ADDONS)
 	rm -rf $(VENV)/sdists

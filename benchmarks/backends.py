@@ -1,4 +1,4 @@
-"""What is compared: a storage, and the catalog of a site on it."""
+"""The compared backends: a storage, and the catalog of a site on it."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ class Store(Protocol):
     label: str
 
     def storage(self, dsn: str, folder: Path) -> Any:
-        """Return an opened ZODB storage on the database *dsn*; *folder* takes its blobs, or its file."""
+        """Return an opened ZODB storage on the database *dsn*; its blobs, or its file, are in *folder*."""
 
 
 class Backend(Store, Protocol):
@@ -32,10 +32,10 @@ class Backend(Store, Protocol):
         """Prepare the ZODB.DB *db* for the catalog, as Zope does at its start."""
 
     def install(self, site: Any) -> None:
-        """Put the catalog into a new Plone site; does not commit."""
+        """Install the catalog in a new Plone site; does not commit."""
 
     def forget_results(self) -> None:
-        """Empty what keeps results between requests, so that the next search is a search."""
+        """Empty caches of results that outlive a request, so that the next search runs completely."""
 
 
 class ZCatalogBackend:
@@ -47,13 +47,13 @@ class ZCatalogBackend:
         return CatalogTool()
 
     def register(self, db: Any) -> None:
-        """Nothing to do."""
+        """Do nothing: ZCatalog needs no preparation."""
 
     def install(self, site: Any) -> None:
-        """It is there."""
+        """Do nothing: a new site has this catalog."""
 
     def forget_results(self) -> None:
-        """ZCatalog keeps results with the request only."""
+        """Do nothing: ZCatalog caches results for a request only."""
 
 
 class RelStorageZCatalog(ZCatalogBackend):
@@ -80,7 +80,7 @@ class RelStorageZCatalog(ZCatalogBackend):
 
 
 class PGJsonbZCatalog(ZCatalogBackend):
-    """zodb-pgjsonb, still with Plone's own catalog."""
+    """zodb-pgjsonb with Plone's own catalog."""
 
     name = "pgjsonb-zcatalog"
     label = "zodb-pgjsonb + ZCatalog"
@@ -117,14 +117,14 @@ class PGCatalog(PGJsonbZCatalog):
         from plone.pgcatalog.results.cache import result_cache
         from plone.pgcatalog.results.cache import ROWS
 
-        # Rows outlive what a commit makes of answers.
+        # Rows stay in the cache when a commit invalidates answers.
         for kind in KINDS:
             if kind != ROWS:
                 result_cache().clear(kind)
 
 
 class FileStorageZCatalog(ZCatalogBackend):
-    """The storage in a file, without a database."""
+    """A storage in a file, without a database."""
 
     name = "filestorage-zcatalog"
     label = "FileStorage + ZCatalog"
@@ -139,13 +139,13 @@ class FileStorageZCatalog(ZCatalogBackend):
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (RelStorageZCatalog(), PGJsonbZCatalog(), PGCatalog())
 }
-#: What others are compared with, and what is judged.
+#: The backend that is the reference, and the backend that is rated.
 REFERENCE = RelStorageZCatalog.name
 OURS = PGCatalog.name
-#: Ours, by the code of another checkout.
+#: The rated backend with the code of another checkout.
 OTHER = "other"
 
-#: The storages alone, as the storage's tables compare them.
+#: The storages without a catalog, for the comparisons of storages.
 STORES: dict[str, Store] = {
     "relstorage": RelStorageZCatalog(),
     "pgjsonb": PGJsonbZCatalog(),
@@ -175,13 +175,13 @@ def open_db(backend: Backend, dsn: str, folder: Path, cache_size: int) -> Any:
 
 
 def close_db(db: Any) -> None:
-    """Close *db* and everything it kept: the next opening finds nothing."""
+    """Close *db* and discard its caches: the next opening starts empty."""
     db.close()
     gc.collect()
 
 
 def vacuum(dsn: str) -> None:
-    """Give the planner its statistics, as autovacuum would have done after a while."""
+    """Collect the planner's statistics, as autovacuum would after a while."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
 

@@ -1,4 +1,4 @@
-"""The floor: the scenarios as SQL written by hand for a narrow typed table, prepared, without any catalog."""
+"""The lower bound: the scenarios as prepared SQL, written by hand for a narrow typed table, without a catalog."""
 
 from benchmarks import queries
 from benchmarks.documents import Document
@@ -22,7 +22,7 @@ import orjson
 import psycopg
 
 
-#: Sets of roles are numbers: the states of the documents.
+#: Workflow state -> number that replaces a set of roles.
 ACL = {state: number for number, state in enumerate(STATES, 1)}
 TABLE = """
 CREATE TABLE doc (
@@ -52,7 +52,7 @@ BATCH = 1000
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the records of the scenarios, and the bare round trip, in the form of the other workers."""
+    """Return the records of the scenarios, and of an empty round trip, in the format of the other workers."""
     count, iterations, warmup = options["rows"], options["iterations"], options["warmup"]
     place = Place(ROOT, folders(count), [])
     with psycopg.connect(options["dsn"], autocommit=True) as connection:
@@ -66,7 +66,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         for scenario in chosen(options["scenarios"]):
             for values, states in queries.STATES.items():
                 for state in states:
-                    # As many turns as the catalogs have.
+                    # As many turns as the catalogs take.
                     progress(f"{scenario.name}, {values}, {state}")
             records += measure(connection, scenario, place, iterations, warmup)
         [(size,)] = connection.execute("SELECT pg_database_size(current_database())")
@@ -78,7 +78,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def make_table(connection: Any, count: int, progress: Progress) -> None:
-    """Make the table, its indexes and statistics."""
+    """Create the table, its indexes and statistics."""
     connection.execute(TABLE)
     for name in MAIN:
         connection.execute(f"ALTER TABLE doc ALTER {name} SET STORAGE MAIN")
@@ -123,7 +123,7 @@ def measure(
 
 
 def statement(scenario: Scenario, place: Place, n: int, touch: str) -> tuple[str, list[Any]]:
-    """Return SQL and parameters of the n-th variant of *scenario*; *touch* ``all`` counts beyond the limit."""
+    """Return SQL and parameters of the n-th variant of *scenario*; the *touch* ``all`` also counts rows beyond the limit."""
     query = scenario.query(place, n)
     conditions: list[str] = []
     parameters: list[Any] = []
@@ -144,7 +144,7 @@ def statement(scenario: Scenario, place: Place, n: int, touch: str) -> tuple[str
     direction = " DESC" if query.get("sort_order") == "reverse" else ""
     order = f"{order}{direction}, rid" if order else "rid"
     if "SearchableText" in query:
-        # Without a rank: what the table can do at best.
+        # Without a rank: the best possible time for the table.
         order = "1"
     limit = min(PAGE, query.get("sort_limit", PAGE))
     page = f" LIMIT {limit} OFFSET {query.get('b_start', 0)}"

@@ -1,4 +1,4 @@
-"""Worker of ``rebuild``: ``pgcatalog rebuild`` beside the live catalog of a site that is searched meanwhile."""
+"""Worker of ``rebuild``: runs ``pgcatalog rebuild`` beside the live catalog of a site, with searches at the same time."""
 
 from benchmarks.backends import vacuum
 from benchmarks.content import filled_site
@@ -21,7 +21,7 @@ import time
 
 #: Seconds between two searches.
 PAUSE = 0.05
-#: Searches before a rebuild, to compare with.
+#: Number of searches before a rebuild, for comparison.
 BEFORE = 40
 
 
@@ -39,16 +39,16 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def zope_conf(instance: Path, dsn: str) -> Path:
-    """Write the configuration by which the command finds the site; return its path."""
+    """Write the configuration with which the command finds the site; return its path."""
     from demo.server import Instance
 
     return Instance(instance, dsn).write()
 
 
 def rebuild(place: PloneSite, conf: Path, workers: int) -> dict[str, Any]:
-    """Run the command with so many *workers*, and search meanwhile; return the figures.
+    """Run the command with *workers* processes, and search meanwhile; return the figures.
 
-    Raises CalledProcessError when it fails.
+    Raises CalledProcessError if the command fails.
     """
     arguments = ["rebuild", str(conf), "--site", SITE, "--workers", str(workers), "--json"]
     command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *arguments]
@@ -70,7 +70,7 @@ def rebuild(place: PloneSite, conf: Path, workers: int) -> dict[str, Any]:
 
 
 def search(place: PloneSite, number: int) -> float:
-    """Return the seconds of an uncached page in a request of its own."""
+    """Return the seconds for an uncached page in a separate request."""
     catalog = place.request()
     place.forget_results()
     return timed(lambda: touch_page(catalog(**by_date(place.place, number))))

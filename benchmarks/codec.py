@@ -28,9 +28,9 @@ import zodb_json_codec
 #: Calls per sample: a single call is shorter than the clock can resolve.
 LOOPS = 20
 PROTOCOL = 3
-#: Documents of the Plone site that ``--with-site`` makes.
+#: Number of documents in the Plone site of ``--with-site``.
 DOCUMENTS = 100
-#: What each side does with a record: (read, write).
+#: The functions of a side: (read a record, write one).
 Side = tuple[Callable[[bytes], Any], Callable[[Any], bytes]]
 
 
@@ -65,12 +65,12 @@ def records() -> dict[str, tuple[type, Any]]:
 
 
 def reference(oid: Any) -> Any:
-    """Return a reference as it is."""
+    """Return a reference unchanged."""
     return oid
 
 
 def unpickle(record: bytes) -> tuple[Any, Any]:
-    """Return class and state of *record*: two pickles, one behind the other."""
+    """Return class and state of *record*: two pickles in sequence."""
     unpickler = pickle.Unpickler(io.BytesIO(record))
     unpickler.persistent_load = reference
     return unpickler.load(), unpickler.load()
@@ -89,7 +89,7 @@ SIDES: dict[str, Side] = {
 
 
 def size(side: str, record: bytes) -> int:
-    """Return the bytes of *record*: as a pickle, or as JSON."""
+    """Return the bytes of *record* as a pickle or as JSON."""
     if side == "pickle":
         return len(record)
     decoded = zodb_json_codec.decode_zodb_record(record)
@@ -135,7 +135,7 @@ def looped(action: Callable[[], Any]) -> None:
 def scanned(path: str) -> dict[str, dict[str, Any]]:
     """Return side -> figures of all records of the FileStorage *path*.
 
-    A record counts if both sides read and write it; the number of other records is a figure as well.
+    A record counts if both sides can read and write it; the number of other records is a figure as well.
     """
     totals = {side: {"decode": 0.0, "encode": 0.0, "size": 0} for side in SIDES}
     count = unreadable = 0
@@ -165,15 +165,15 @@ def scanned(path: str) -> dict[str, dict[str, Any]]:
 
 
 def seconds(side: str, data: bytes) -> tuple[float, float]:
-    """Return the seconds of reading and of writing the record *data* once."""
+    """Return the seconds for reading and for writing the record *data* once."""
     read, write = SIDES[side]
     decoded: list[Any] = []
     return timed(lambda: decoded.append(read(data))), timed(lambda: write(decoded[0]))
 
 
 def site_in_file(folder: Path) -> str:
-    """Make a Plone site with documents in a FileStorage below *folder*; return the path of its file."""
-    # Plone is loaded for this only.
+    """Create a Plone site with documents in a FileStorage below *folder*; return the path of its file."""
+    # Plone is loaded only for this.
     from benchmarks.backends import FileStorageZCatalog
     from benchmarks.content import Author
     from benchmarks.content import make_folders

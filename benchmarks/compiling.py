@@ -1,6 +1,6 @@
-"""Measure how long a search for new words is compiled, with a memory for the parts of some of its indexes.
+"""Measures the compilation time of a search for new words, with a cache for the parts of some of its indexes.
 
-``python -m benchmarks.compiling`` prints the processor's time in µs, and the ratio to no memory of the same round.
+``python -m benchmarks.compiling`` prints the processor time in µs, and the ratio to an uncached run of the same round.
 """
 
 from collections.abc import Collection
@@ -29,7 +29,7 @@ INDEXES: dict[str, IndexTranslator] = {
     "allowedRolesAndUsers": KeywordIndexTranslator(KeywordIndex("allowedRolesAndUsers"), "allowed"),
     "effectiveRange": DateRangeIndexTranslator(DateRangeIndex("effectiveRange", "effective", "expires"), "effective"),
 }
-#: The rest of a search in a section, by a member.
+#: The other conditions of a member's search in a section.
 FILTERS: dict[str, Any] = {
     "allowedRolesAndUsers": ["Anonymous", "Authenticated", "Member", "user:AuthenticatedUsers", "user:mara"],
     "effectiveRange": DateTime("2026/11/27 12:00 UTC"),
@@ -41,7 +41,7 @@ numbers = count()
 
 
 def compiling(remembered: Collection[str]) -> float:
-    """Return the µs that compiling one of SEARCHES takes, with a memory for the parts of the indexes *remembered*."""
+    """Return the µs for compiling one of SEARCHES, with a cache for the parts of the indexes *remembered*."""
     memory = CompiledQueries(INDEXES, {TEXT: INDEXES[TEXT].index.getLexicon()})
     memory._own &= set(remembered)
     texts = [f"word{number}* AND annual{number}*" for number, _ in zip(numbers, range(SEARCHES), strict=False)]

@@ -1,4 +1,4 @@
-"""Connections to the database of a backend, as requests have them."""
+"""Connections to the database of a backend, as in requests."""
 
 from benchmarks.backends import Backend
 from benchmarks.backends import close_db
@@ -12,7 +12,7 @@ from typing import Any
 class Requests:
     """Requests to a catalog in the database of *backend*: one connection at a time in each thread.
 
-    Subclasses say how a request begins and ends, and how somebody else writes.
+    Subclasses implement the begin and the end of a request, and a concurrent write.
     """
 
     place: Place
@@ -24,12 +24,12 @@ class Requests:
         self.cache_size = cache_size
         self.app: Any = None
         self._writes = 0
-        #: a thread of its own stands for somebody else
+        #: a separate thread for concurrent writes
         self._writer = ThreadPoolExecutor(1)
         self.open()
 
     def open(self) -> None:
-        """Open the database: nothing of it is in memory then."""
+        """Open the database, with empty caches."""
         self.db = open_db(self.backend, self.dsn, self.folder, self.cache_size)
 
     def use_cache(self, size: int) -> None:
@@ -44,19 +44,19 @@ class Requests:
         close_db(self.db)
 
     def enter(self, anonymous: bool = False) -> Any:
-        """Begin a request by that user; its application is ``app``."""
+        """Begin a request by that user and set ``app`` to its application; return the application, or its site."""
         raise NotImplementedError
 
     def leave(self) -> None:
-        """End the running request, if there is one."""
+        """End the current request, if there is one."""
         raise NotImplementedError
 
     def same(self, anonymous: bool) -> Any:
-        """Return the catalog of the running request, ready to be searched by that user."""
+        """Return the catalog of the current request, ready for a search by that user."""
         raise NotImplementedError
 
     def _write(self) -> None:
-        """Change a document in a connection of its own, and commit."""
+        """Change a document in a separate connection, and commit."""
         raise NotImplementedError
 
     def request(self, anonymous: bool = False) -> Any:
@@ -66,14 +66,14 @@ class Requests:
         return self.same(anonymous)
 
     def after_write(self, anonymous: bool) -> Any:
-        """Return the catalog in a new request, after a write by somebody else."""
+        """Return the catalog in a new request, after a concurrent write."""
         self.leave()
         self._writes += 1
         self._writer.submit(self._write).result()
         return self.request(anonymous)
 
     def cold(self, anonymous: bool) -> Any:
-        """Return the catalog in a database that was just opened."""
+        """Return the catalog in a newly opened database."""
         self.close()
         self.open()
         return self.request(anonymous)

@@ -1,4 +1,4 @@
-"""Documents in a Plone site: made one by one as an editor does, or filled in."""
+"""Documents in a Plone site: created one by one like an editor does, or filled in."""
 
 from benchmarks.documents import Document
 from benchmarks.documents import documents
@@ -27,12 +27,12 @@ import transaction
 BATCH = 250
 TRANSITIONS = {"published": "publish", "pending": "submit"}
 WORKFLOW = "simple_publication_workflow"
-#: While a site is filled its cache is large, or ZCatalog would load its trees again for each batch.
+#: While a site is filled its cache is large, because otherwise ZCatalog would load its trees again for each batch.
 FILL_CACHE = 30_000
 
 
 def filled_site[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
-    """Return a new site with all of its documents filled in, as the *options* of a worker say."""
+    """Return a new site with all of its documents filled in, according to the *options* of a worker."""
     place, count = opened(options, progress, kind), options["docs"]
     make_site(place)
     make_folders(place, folders(count))
@@ -42,7 +42,7 @@ def filled_site[Site: PloneSite](options: dict[str, Any], progress: Progress, ki
 
 
 def make_folders(place: PloneSite, count: int) -> None:
-    """Create the folders and set the workflow, in a commit of its own."""
+    """Create the folders and set the workflow, in a separate commit."""
     site = place.enter()
     site.portal_workflow.setDefaultChain(WORKFLOW)
     for number in range(count):
@@ -52,14 +52,14 @@ def make_folders(place: PloneSite, count: int) -> None:
 
 
 class Author:
-    """Makes documents through Plone, each in a request and a commit of its own, and keeps the times."""
+    """Creates documents through Plone, each in a separate request and commit, and records the times."""
 
     def __init__(self, place: PloneSite, catalogued: bool = True) -> None:
         self.place = place
         self.catalogued = catalogued
         self.seconds: list[float] = []
         self.commits: list[float] = []
-        #: whether it was the first one of its folder, and how many objects were stored
+        #: (whether it was the first one of its folder, number of stored objects) of each document
         self.stores: list[tuple[bool, int]] = []
 
     def create(self, document: Document) -> None:
@@ -78,22 +78,22 @@ class Author:
         self.stores.append((first, len(stores)))
 
     def measures(self) -> dict[str, Any]:
-        """Return the figures of all documents made."""
+        """Return the figures of all created documents."""
         self.place.leave()
         share = sum(self.commits) / sum(self.seconds)
-        # The first document of a folder makes what a folder needs for documents, too.
+        # The first document of a folder also creates the objects that a folder needs for documents.
         stores = [count for first, count in self.stores if not first] or [count for _, count in self.stores]
         return {
             "creation of a document": summary(self.seconds),
             "commit's share of creation": value(share * 100, "%"),
-            # The median: now and then a folder's own tree splits, whatever catalogs it.
+            # The median: sometimes a folder's own tree splits, with any catalog.
             "store() calls per document": value(median(stores), ""),
         }
 
 
 @contextmanager
 def counted_stores(site: Any) -> Iterator[list[bytes]]:
-    """Yield a list that grows by the oid of each object that is stored."""
+    """Yield a list to which the oid of each stored object is appended."""
     storage = site._p_jar._normal_storage
     stored: list[bytes] = []
     original = storage.store
@@ -111,7 +111,7 @@ def counted_stores(site: Any) -> Iterator[list[bytes]]:
 
 @contextmanager
 def switched(catalogued: bool) -> Iterator[None]:
-    """Let no change reach a catalog inside the block, unless *catalogued*."""
+    """Disable cataloguing inside the block, unless *catalogued*."""
     from Products.CMFCore.indexing import PortalCatalogProcessor
     from Products.CMFCore.interfaces import IPortalCatalogQueueProcessor
     from zope.component import getGlobalSiteManager
@@ -154,9 +154,9 @@ def modify(site: Any, document: Document) -> None:
 
 
 def fill(place: PloneSite, wanted: Iterable[Document], count: int, progress: Progress) -> None:
-    """Put *wanted* into the site without its events: real documents, catalogued by ``catalog_object``, in batches.
+    """Add *wanted* to the site without its events: real documents, catalogued by ``catalog_object``, in batches.
 
-    They have what creation through Plone would give them (UUID, workflow state, permissions), but no versions and
+    They have the same UUID, workflow state and permissions as documents created through Plone, but no versions and
     no relations.
     """
     site = place.enter()
@@ -175,7 +175,7 @@ def fill(place: PloneSite, wanted: Iterable[Document], count: int, progress: Pro
 
 
 def add(site: Any, document: Document) -> Any:
-    """Add one document without events; return it wrapped."""
+    """Add one document without events; return it in its acquisition context."""
     from plone.dexterity.utils import createContent
     from plone.uuid.interfaces import ATTRIBUTE_NAME
 
@@ -198,7 +198,7 @@ def add(site: Any, document: Document) -> Any:
 
 
 def rich_text(document: Document) -> dict[str, Any]:
-    """Return the text of *document* as the field of a document has it; nothing for none."""
+    """Return the text of *document* as the field of a document; an empty dict if there is no text."""
     from plone.app.textfield.value import RichTextValue
 
     if not document.text:
@@ -207,7 +207,7 @@ def rich_text(document: Document) -> dict[str, Any]:
 
 
 def set_state(workflows: Any, content: Any, document: Document) -> None:
-    """Give *content* its workflow state and the permissions of it."""
+    """Set the workflow state of *content* and the permissions of that state."""
     if document.state == "published":
         content.effective_date = DateTime(document.created)
     status = {

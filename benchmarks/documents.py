@@ -1,4 +1,4 @@
-"""The documents of the benchmark, as pure data: the same seed gives the same ones for every backend."""
+"""The documents of the benchmark, as pure data: the same seed creates the same documents for every backend."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from random import Random
 
 SEED = 4711
 TAGS = [f"tag{number}" for number in range(15)]
-#: Drawn with the frequencies of real texts: the n-th word comes 1/n as often as the first one.
+#: Drawn with the frequencies of real texts: the n-th word occurs 1/n as often as the first one.
 WORDS = [f"word{number}" for number in range(2000)]
 WEIGHTS = list(accumulate(1 / number for number in range(1, len(WORDS) + 1)))
 STATES = {"published": 70, "private": 20, "pending": 10}
 CREATORS = [f"author{number}" for number in range(20)]
-#: Documents in a folder, when there are more than ten folders' worth.
+#: Documents in a folder, if there are enough for more than ten folders.
 FOLDER_SIZE = 100
 FIRST_DAY = datetime(2016, 1, 1)
 DAYS = 3600
@@ -23,7 +23,7 @@ DAYS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What one document holds."""
+    """The values of one document."""
 
     number: int
     folder: str
@@ -42,12 +42,12 @@ class Document:
 
 
 def folders(count: int) -> int:
-    """Return into how many folders *count* documents go."""
+    """Return the number of folders for *count* documents."""
     return max(10, count // FOLDER_SIZE)
 
 
 def documents(count: int, site: int | None = None) -> Iterator[Document]:
-    """Yield *count* documents, in the folders of a site that has *site* ones (*count*, unless it is given)."""
+    """Yield *count* documents, in the folders of a site with *site* documents (by default *count*)."""
     rng = Random(SEED)
     number_of_folders = folders(count if site is None else site)
     states, shares = list(STATES), list(STATES.values())

@@ -1,6 +1,6 @@
-"""Worker of ``files``: a PDF is saved, renamed, copied, and found; many are, and some while visitors search.
+"""Worker of ``files``: saves, renames, copies and finds a PDF; then uploads many, some of them during searches.
 
-Of Plone's own catalog it needs ``pdftotext`` (poppler-utils), which converts a PDF inside of the save.
+For Plone's own catalog it requires ``pdftotext`` (poppler-utils), which converts a PDF during the save.
 """
 
 from benchmarks.backends import BACKENDS
@@ -43,25 +43,25 @@ import threading
 import transaction
 
 
-#: Lines of a page, and words of a line.
+#: Lines on a page, and words in a line.
 LINES, WORDS_OF_A_LINE = 30, 9
-#: Bytes and pages of the file that is saved, renamed and copied; pages of those that are many.
+#: Bytes and pages of the file that is saved, renamed and copied; pages of the other files.
 LARGE, PAGES, FEW_PAGES = 5 << 20, 200, 20
-#: Threads that save at once, and those that search meanwhile.
+#: Number of threads that save at the same time, and that search meanwhile.
 SAVERS, VISITORS = 4, 2
-#: Times that Zope tries a request that conflicts: then it gives up.
+#: Attempts of Zope for a conflicting request.
 TRIES = 4
-#: Seconds after which a worker sleeps that finds nothing to do.
+#: Seconds after which an idle worker sleeps.
 IDLE = 1.0
-#: Seconds until a word has to be found.
+#: Seconds until a word must be found.
 TIMEOUT = 120.0
-#: How many jobs are to be done, and all that there are.
+#: The number of waiting jobs, and the list of all jobs.
 WAITING = "SELECT count(*) FROM pgcatalog_queue WHERE due < 'infinity'"
 QUEUED = "SELECT kind, zoid, attempts, due::text, reason FROM pgcatalog_queue ORDER BY due"
 
 
 def document(number: int, pages: int, size: int = 0) -> bytes:
-    """Return the PDF *number*, with a word that no other has, and *size* bytes of what is no text."""
+    """Return the PDF *number*, with a unique word, and *size* bytes that are not text."""
     random = Random(number)
     texts = ["\n".join(text(random, WORDS_OF_A_LINE) for _ in range(LINES)) for _ in range(pages)]
     texts[-1] += f"\n{word(number)}"
@@ -69,12 +69,12 @@ def document(number: int, pages: int, size: int = 0) -> bytes:
 
 
 def word(number: int) -> str:
-    """Return the word of the PDF *number*."""
+    """Return the unique word of the PDF *number*."""
     return f"zq{number}qz"
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return what is measured of one backend.  Raises RuntimeError without pdftotext."""
+    """Return the measures of one backend.  Raises RuntimeError without pdftotext."""
     if shutil.which("pdftotext") is None:
         raise RuntimeError("stock converts PDFs by pdftotext: install poppler-utils")
     place = opened(options, progress, PloneSite)
@@ -108,7 +108,7 @@ class Files:
         self.measures: dict[str, Any] = {}
 
     def single(self) -> None:
-        """One large PDF: saved, then renamed, then copied; no worker is at work meanwhile."""
+        """Measure one large PDF: saved, then renamed, then copied, while no worker runs."""
         times: dict[str, list[float]] = {"save": [], "rename": [], "copy": []}
         for n in range(self.options["iterations"] + 1):
             self.progress(f"a file of 5 MB: {n}")
@@ -128,7 +128,7 @@ class Files:
             self.measures[f"{name} a PDF of 5 MB, 200 pages"] = summary(seconds_of)
 
     def until_found(self, worker: "Beside") -> None:
-        """Seconds from the end of a save until its word is found, with a worker that sleeps; and what the worker takes."""
+        """Measure the seconds from the end of a save until its word is found, with an idle worker; and its memory."""
         before = psutil.Process().memory_info().rss
         times = []
         worker.start()
@@ -148,7 +148,7 @@ class Files:
         )
 
     def many(self) -> None:
-        """Files a second with one worker and with two; how many are extracted once more by a rebuild."""
+        """Measure files per second with one worker and with two, and how many files a rebuild extracts again."""
         first = 10_000
         for workers in (1, 2):
             self.progress(f"many files, {workers} workers")
@@ -170,7 +170,7 @@ class Files:
         self.measures["extracted once more after a rebuild"] = value(len(self.extracted() - before), "files")
 
     def while_visitors_search(self, case: str, first: int, visitors: "Beside", worker: "Beside | None" = None) -> None:
-        """Searches of *visitors*, before and while files are uploaded at once; conflicts, and what is lost."""
+        """Measure searches of *visitors* before and during simultaneous uploads; conflicts, and losses."""
         count = self.options["uploads"]
         self.progress(case)
         documents = {n: document(n, FEW_PAGES) for n in range(first, first + count)}
@@ -205,7 +205,7 @@ class Files:
     # -- parts
 
     def change(self, what: Callable[[Any], Any]) -> None:
-        """Do *what* with the site, and commit."""
+        """Call *what* with the site, and commit."""
         app, site = begin(self.place.db)
         try:
             login(app)
@@ -215,7 +215,7 @@ class Files:
             end(app)
 
     def upload(self, number: int, data: bytes) -> int:
-        """Save the PDF *number*; return how many conflicts there were: of TRIES the file is given up."""
+        """Save the PDF *number*; return the number of conflicts: with TRIES conflicts the file is not saved."""
         for conflicts in range(TRIES):
             try:
                 self.change(lambda site: add(site, f"upload-{number}", data))
@@ -226,7 +226,7 @@ class Files:
         return TRIES
 
     def hits(self, number: int) -> int:
-        """Return how many objects have the word of the PDF *number*."""
+        """Return the number of objects with the word of the PDF *number*."""
         app, site = begin(self.place.db)
         try:
             return len(site.portal_catalog.unrestrictedSearchResults(SearchableText=word(number)))
@@ -246,13 +246,13 @@ class Files:
             sleep(0.02)
 
     def drain(self) -> int:
-        """Do what a save has left, as a worker does."""
+        """Do all waiting jobs, as a worker does."""
         from plone.pgcatalog.queue.worker import Worker
 
         return Worker(self.place.db, self.options["dsn"]).run_until_empty()
 
     def work(self) -> None:
-        """Do what saves have left, jobs included that a conflict has put off."""
+        """Do all waiting jobs, including jobs that were postponed by a conflict."""
         if not self.is_ours:
             return
         deadline = monotonic() + TIMEOUT
@@ -265,7 +265,7 @@ class Files:
                 sleep(IDLE)
 
     def queued(self) -> str:
-        """Return what waits in the queue, or has failed."""
+        """Return a description of the waiting and failed jobs in the queue."""
         if not self.is_ours:
             return "stock has no queue"
         with psycopg.connect(self.options["dsn"]) as connection:
@@ -273,27 +273,27 @@ class Files:
         return f"the queue has {len(rows)} jobs (kind, object, attempts, due, reason): {rows[:20]}"
 
     def extracted(self) -> set[Any]:
-        """Return (digest, when) of each text."""
+        """Return (digest, time of extraction) of each text."""
         with psycopg.connect(self.options["dsn"]) as connection:
             return set(connection.execute("SELECT digest, extracted_at FROM pgcatalog_file_texts").fetchall())
 
 
-#: What is done with a database, of a DSN, until a function says that it is over: returns the seconds of each search.
+#: Runs with (function that returns True at the end, database, its DSN); returns the seconds of each search.
 type Does = Callable[[Callable[[], bool], Any, str], list[float]]
 
 
 class Beside(Protocol):
-    """What is done beside the uploads."""
+    """An activity beside the uploads."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start it."""
 
     def stop(self) -> list[float]:
-        """End; return the seconds of each search since the start."""
+        """End it; return the seconds of each search since the start."""
 
 
 class InThread:
-    """It is done in threads of the Zope that takes the uploads."""
+    """An activity in threads of the Zope that receives the uploads."""
 
     def __init__(self, db: Any, options: dict[str, Any], does: Does) -> None:
         self.pool = ThreadPoolExecutor(1)
@@ -310,7 +310,7 @@ class InThread:
 
 
 class InProcess:
-    """It is done in another Zope."""
+    """An activity in another Zope."""
 
     def __init__(self, options: dict[str, Any], does: Does) -> None:
         context = get_context("spawn")
@@ -327,7 +327,7 @@ class InProcess:
 
 
 def other_zope(options: dict[str, Any], does: Does, pipe: Any) -> None:
-    """Do it with the database of the *options*, in a Zope of its own, from each message of *pipe* until the next one."""
+    """Run *does* in a separate Zope, on the database of the *options*, from each message of *pipe* until the next one."""
     from Zope2.App.ClassFactory import ClassFactory
 
     folder = Path(options["folder"]) / does.__name__
@@ -342,7 +342,7 @@ def other_zope(options: dict[str, Any], does: Does, pipe: Any) -> None:
 
 
 def works_until(is_over: Callable[[], bool], db: Any, dsn: str) -> list[float]:
-    """Have a worker thread, as a Zope has one."""
+    """Run a worker thread, as in a Zope."""
     from plone.pgcatalog.queue.worker import Worker
 
     worker = Worker(db, dsn)
@@ -356,7 +356,7 @@ def works_until(is_over: Callable[[], bool], db: Any, dsn: str) -> list[float]:
 
 
 def searches_until(is_over: Callable[[], bool], db: Any, dsn: str) -> list[float]:
-    """Have visitors search *db*, each in a thread, without a pause; return the seconds of each search."""
+    """Let visitors search *db*, each in a thread, without a pause; return the seconds of each search."""
 
     def visit(seed: int) -> list[float]:
         random = Random(seed)
@@ -370,7 +370,7 @@ def searches_until(is_over: Callable[[], bool], db: Any, dsn: str) -> list[float
 
 
 def search(db: Any, words: str) -> None:
-    """Search as a visitor does."""
+    """Search like a visitor."""
     app, site = begin(db)
     try:
         login(app, anonymous=True)
@@ -381,7 +381,7 @@ def search(db: Any, words: str) -> None:
 
 
 def p95(seconds: list[float]) -> float:
-    """Return the seconds that one of twenty searches exceeds."""
+    """Return the 95th percentile of *seconds*."""
     return quantiles(seconds, n=20, method="inclusive")[-1]
 
 

@@ -1,4 +1,4 @@
-"""Clients of a site over HTTP, and what their requests cost."""
+"""HTTP clients of a site, and the cost of their requests."""
 
 from base64 import b64encode
 from benchmarks.page_kinds import Page
@@ -20,7 +20,7 @@ TIMEOUT = 120
 
 
 class RequestFailed(RuntimeError):
-    """A page did not come."""
+    """A failed request for a page."""
 
 
 class Client:
@@ -30,7 +30,7 @@ class Client:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
 
     def get(self, page: Page, site: Visited, n: int) -> float:
-        """Ask for the n-th *page*; return the seconds.  Raises RequestFailed."""
+        """Request the n-th *page*; return the seconds.  Raises RequestFailed."""
         return self._ask("GET", page.path(site, n), page.headers | credentials(page.login))
 
     def save(self, site: Visited, n: int, login: str) -> None:
@@ -47,7 +47,7 @@ class Client:
         response = self._connection.getresponse()
         text = response.read()
         seconds = perf_counter() - started
-        # Plone's vocabularies refuse with 200 and an error.
+        # Plone's vocabularies return errors with status 200.
         if response.status not in (200, 204) or (method == "GET" and not text) or text.startswith(b'{"error"'):
             raise RequestFailed(f"{method} {path}: {response.status} {text[:500]!r}")
         return seconds
@@ -76,26 +76,26 @@ class Meter:
 
 
 def cpu(process: psutil.Process, ended: bool = False) -> float:
-    """Return the seconds of *process*; with those of its *ended* children, too."""
+    """Return the processor seconds of *process*; if *ended*, including those of its ended children."""
     times = process.cpu_times()
     return float(sum(times[:4] if ended else times[:2]))
 
 
 def server_cpu(postmaster: int) -> float:
-    """Return the seconds of a PostgreSQL server, of all of its processes until now."""
+    """Return the processor seconds of a PostgreSQL server, of all its processes until now."""
     process = psutil.Process(postmaster)
     total = cpu(process, ended=True)
     for child in process.children():
         try:
             total += cpu(child)
-        except psutil.NoSuchProcess:  # it is one of the ended ones now
+        except psutil.NoSuchProcess:  # it has ended meanwhile, and counts among the ended ones
             continue
     return total
 
 
 @dataclass
 class Sample:
-    """What was measured of one kind of page: the seconds of each request, and of processors."""
+    """The measurements of one kind of page: seconds of each request, and processor time."""
 
     meter: Meter
     seconds: list[float] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Sample:
 
 
 class Load:
-    """Several clients that ask at the same time, each for pages of *pages* by their weight."""
+    """Several simultaneous clients, each of which requests pages of *pages* according to their weight."""
 
     def __init__(self, site: Visited, pages: Sequence[Page], ports: Sequence[int], clients: int) -> None:
         self._site, self._pages = site, pages
@@ -118,7 +118,7 @@ class Load:
         self._pool = ThreadPoolExecutor(clients)
 
     def run(self, sample: Sample, duration: float) -> None:
-        """Ask for *duration* seconds, and add to *sample*."""
+        """Send requests for *duration* seconds, and add the results to *sample*."""
         started = perf_counter()
         with sample.meter:
             for seconds in self._pool.map(

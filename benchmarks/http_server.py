@@ -55,7 +55,7 @@ debug-mode off
   mount-point /
 </zodb_db>
 """
-# Plone finds add-ons by itself: a site that does not use ours must not load it.
+# Plone loads installed add-ons by itself: a site that does not use ours must not load it.
 SITE_ZCML = """\
 <configure
     xmlns="http://namespaces.zope.org/zope"
@@ -73,7 +73,7 @@ SITE_ZCML = """\
 </configure>
 """
 ADD_ONS = {REFERENCE: "", OURS: '<include package="plone.pgcatalog" />'}
-#: Connections besides those of the threads.
+#: Connections in addition to those of the threads.
 SPARE = 4
 
 
@@ -98,7 +98,7 @@ def start(conf: Path) -> Any:
     from Zope2.Startup.run import configure_wsgi
 
     starter = configure_wsgi(str(conf))
-    # Not starter.prepare(): it sets the locale of the environment, which need not be there.
+    # Not starter.prepare(): it sets the locale of the environment, which may not be installed.
     starter.setupPublisher()
     starter.startZope()
     from zope.event import notify
@@ -112,7 +112,7 @@ def start(conf: Path) -> Any:
 
 def main() -> None:
     backend, dsn, folder, threads = sys.argv[1:]
-    # What Plone prints must not come before the port.
+    # Plone's output must not come before the port.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     application = start(configure(Path(folder), backend, dsn, int(threads)))

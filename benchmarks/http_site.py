@@ -1,4 +1,4 @@
-"""The site of the benchmark ``pages``: made and filled in this process, served by others."""
+"""The site of the benchmark ``pages``: created and filled in this process, served by others."""
 
 from benchmarks.content import fill
 from benchmarks.content import FILL_CACHE
@@ -19,17 +19,17 @@ from typing import Any
 import transaction
 
 
-#: Up to so many documents navigation has as many levels as in a new site: it shows all of them.  Nobody leaves it so
-#: with more.
+#: Up to this number of documents, navigation has as many levels as in a new site, which shows all of them.  With more,
+#: administrators reduce the levels.
 ALL_IN_NAVIGATION = 1_000
-#: Each of so many folders gives the reader a local role.
+#: One folder in this many gives the reader a local role.
 SHARED = 4
-#: Documents that are visited.
+#: Number of visited documents.
 VISITED = 200
 
 
 def make(options: dict[str, Any], progress: Progress) -> Visited:
-    """Make the site as the *options* of a worker say; return what to visit there."""
+    """Create the site according to the *options* of a worker; return the addresses to visit."""
     place, count = opened({"cache_size": FILL_CACHE, **options}, progress, PloneSite), options["docs"]
     make_site(place)
     make_folders(place, folders(count))

@@ -1,7 +1,7 @@
-"""Pages, and questions whose page is known: what a search by meaning is measured with.
+"""Pages, and questions with a known page: the data for measuring search by meaning.
 
-The written ones are in ``benchmarks/meaning_set``: of an intranet in English, of a town hall in German.  Those of the demo's
-generators stand between them, as on a real site.
+The written pages are in ``benchmarks/meaning_set``: of an intranet in English, of a town hall in German.  Pages of the
+demo's generators are mixed with them, as on a real site.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ import snowballstemmer
 FOLDER = Path(__file__).parent / "meaning_set"
 #: File -> the language of its pages.
 FILES = {"intranet.txt": "en", "town.txt": "de"}
-#: Pages of the demo's generators, and words of each.
+#: Number of pages of the demo's generators, and of words in each.
 GENERATED, GENERATED_WORDS = 240, 120
 SEED = 31
-#: What says nothing about a page.
+#: Words without information about a page.
 STOP_WORDS = frozenset(
     """
     a about above after again all also am an and any anyone anybody are as at away back be been before behind below between but by
@@ -49,7 +49,7 @@ _STEMMERS = [snowballstemmer.stemmer(name) for name in ("english", "german")]
 
 @dataclass(frozen=True)
 class Page:
-    """A page with its *words*, a question in its own ones; "" for one of the generators."""
+    """A page with its *words*, a question in words of the page; "" for a page of the generators."""
 
     id: str
     language: str
@@ -60,7 +60,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and the id of its page; *in_own_words* are words of the page, others share none with it."""
+    """A question, and the id of its page; with *in_own_words* it has words of the page, otherwise none."""
 
     text: str
     language: str
@@ -104,7 +104,7 @@ def generated() -> Iterator[Page]:
 
 
 def unanswered() -> tuple[list[str], list[str]]:
-    """Return questions without an answer: about other things than the pages, and about the same things."""
+    """Return questions without an answer: (about other subjects than the pages, about their subjects)."""
     _, strange, _, near = (FOLDER / "unanswered.txt").read_text("utf-8").split("\n\n")
     return strange.split("\n"), near.strip().split("\n")
 
@@ -116,7 +116,7 @@ def labelled() -> tuple[list[Page], list[Question]]:
 
 
 def stems(text: str) -> frozenset[str]:
-    """Return the stems of the content words of *text*, those of both languages: some words are in both."""
+    """Return the stems of the content words of *text* in both languages, because some words exist in both."""
     words = {word.lower() for word in _WORD.findall(text)}
     words = {word for word in words if word not in STOP_WORDS and len(word) > 1}
     return frozenset(stemmer.stemWord(word) for stemmer in _STEMMERS for word in words)

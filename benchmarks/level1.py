@@ -1,4 +1,4 @@
-"""Worker of ``level1``: the query layer without Plone, on catalog rows only."""
+"""Worker of ``level1``: the query layer without Plone, with catalog rows only."""
 
 from benchmarks import queries
 from benchmarks.backends import BACKENDS
@@ -21,7 +21,7 @@ UIDS = 200
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the measures and the records of the queries of one backend."""
+    """Return the measures and the query records of one backend."""
     count = options["rows"]
     rows = Rows(BACKENDS[options["backend"]], options["dsn"], Path(options["folder"]), options["cache_size"], count)
     rows.make()

@@ -31,21 +31,21 @@ import os
 import transaction
 
 
-#: Documents that are made through Plone, one commit each; more are filled in.
+#: Number of documents that are created through Plone, one commit each; further ones are filled in.
 REAL = 500
-#: So many of them in one turn.
+#: Number of them in one turn.
 BATCH = 20
-#: Documents that are modified.
+#: Number of modified documents.
 CHANGES = 100
-#: Documents that are made with the catalog switched off, to see what it costs.
+#: Number of documents created with the catalog switched off, to measure its cost.
 UNCATALOGUED = 30
 UIDS = 200
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the measures, and the records of the queries, of one backend."""
+    """Return the measures and the query records of one backend."""
     if options.get("profile"):
-        # The thread that records slow queries would be seen in the profile.
+        # Otherwise the thread that records slow queries would be in the profile.
         os.environ["PGCATALOG_SLOW_QUERY_MS"] = "1000000"
     sizes = options.get("cache_sizes") or [options["cache_size"]]
     place = opened({"cache_size": sizes[0], **options}, progress, PloneSite)
@@ -84,7 +84,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
-    """Fill the site with *count* documents; return what the last ones cost, and changing some."""
+    """Fill the site with *count* documents; return the costs of the last ones, and of modifications."""
     make_folders(place, folders(count))
     filled = max(0, count - REAL)
     if filled:
@@ -109,14 +109,14 @@ def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
 
 
 def modify_once(place: PloneSite, document: Any) -> float:
-    """Return the seconds of changing one document in a request of its own, commit included."""
+    """Return the seconds for changing one document in a separate request, commit included."""
     place.leave()
     site = place.enter()
     return timed(modify, site, document)
 
 
 def modify_at(count: int) -> Any:
-    """Return what changes the n-th of *count* documents."""
+    """Return a function that changes the n-th of *count* documents."""
     known = list(islice(documents(count), 100))
     return lambda site, n: modify(site, known[n % len(known)])
 
@@ -147,7 +147,7 @@ def objects_and_values(place: PloneSite, iterations: int, progress: Progress) ->
 
 
 def catalog_query(place: PloneSite, iterations: int) -> dict[str, Any]:
-    """Return the one query of the storage's table."""
+    """Return the figures of the one query in the storage's table."""
     catalog = place.request()
     times = repeated(lambda n: len(catalog(portal_type="Document")), iterations, 1)
     return {"catalog query": summary(times, "us")}
@@ -171,7 +171,7 @@ def rebuild_once(catalog: Any) -> None:
 
 
 def uncatalogued(place: PloneSite, count: int) -> dict[str, Any]:
-    """Return creation on the same storage with no catalog at all."""
+    """Return the figures of creating documents on the same storage without a catalog."""
     author = Author(place, catalogued=False)
     for document in islice(documents(count + UNCATALOGUED, count), count, None):
         author.create(document)

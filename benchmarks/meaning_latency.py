@@ -1,7 +1,7 @@
-"""How long a search by meaning takes in a site of 20,000 and of 200,000 chunks, and what of the nearest ones HNSW finds.
+"""The time of a search by meaning in a site of 20,000 and of 200,000 chunks, and the recall of HNSW.
 
-The rows are those of ``benchmarks.scale``, each with CHUNKS chunks whose vectors are in clusters; some rows have a type, a role
-and a path that a share of all rows has.  The embedder knows the clusters: a text's is chosen by its checksum.
+The rows are those of ``benchmarks.scale``, each with CHUNKS chunks whose vectors form clusters; some rows have a type, a
+role and a path that a given share of all rows has.  The embedder selects the cluster of a text by its checksum.
 """
 
 from benchmarks import scale
@@ -54,11 +54,11 @@ MODEL = "clusters"
 DIMENSION = 384
 #: Chunks of a row.
 CHUNKS = 2
-#: Rows of a cluster, and how far from each other clusters and the chunks of one are: as in multilingual-e5-small's vectors of the
-#: labelled pages, two of different clusters are about 0.8 similar, and two of one about 0.9.
+#: Rows of a cluster, and the weights that determine the distances.  As with multilingual-e5-small's vectors of the labelled
+#: pages, the similarity of two vectors is about 0.8 in different clusters, and about 0.9 in one.
 ROWS_OF_A_CLUSTER = 50
 COMMON, TOPIC, NOISE = 0.9, 0.3, 0.3
-#: Percent of the rows that a filter leaves -> each how manieth row that is.
+#: Percent of the rows that a filter leaves -> interval of these rows.
 SHARES = {10: 10, 1: 100, 0.1: 1000}
 QUESTIONS, ROUNDS, TOP = 60, 3, 10
 PAGE = 25
@@ -66,7 +66,7 @@ COPY = "COPY {chunks} (zoid, chunk, start, stop, digest, embedding) FROM STDIN"
 
 
 class SharedRows(SiteRows):
-    """Rows, some of which have the type, the reader and the path of a share."""
+    """Rows of which some have the type, the reader and the path of a share."""
 
     def _entry(self, rng: Any, number: int, zoid: int, kind: str, state: str, path: str) -> Entry:
         share = next((share for share, every in reversed(SHARES.items()) if number % every == 1), None)
@@ -103,7 +103,7 @@ class Clusters:
         self.centres = topics + COMMON * common / numpy.linalg.norm(common)
 
     def some(self, size: int) -> Any:
-        """Return *size* vectors of clusters taken by chance."""
+        """Return *size* vectors of randomly chosen clusters."""
         return self.around(self.centres[self.random.integers(len(self.centres), size=size)])
 
     def around(self, centres: Any) -> Any:
@@ -111,7 +111,7 @@ class Clusters:
         return found / numpy.linalg.norm(found, axis=1, keepdims=True)
 
     def embed(self, request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        """Answer as an embedder: a text is in the cluster of its checksum."""
+        """Answer like an embedder: the checksum of a text determines its cluster."""
         numbers = [crc32(text.encode()) % len(self.centres) for text in request["input"]]
         found = self.around(self.centres[numbers])
         data = [{"index": number, "embedding": vector.tolist()} for number, vector in enumerate(found)]
@@ -119,7 +119,7 @@ class Clusters:
 
 
 def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
-    """Return the figures of each size in *options* ``chunks``, of each in a process of its own."""
+    """Return the figures of each size in *options* ``chunks``, each measured in a separate process."""
     found = {}
     for count in options.chunks:
         with TemporaryDirectory() as folder, ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -130,7 +130,7 @@ def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
 
 
 def of_size(dsn: str, count: int, folder: Path) -> dict[str, Any]:
-    """Fill the database *dsn* with *count* chunks; return what searches of them take."""
+    """Fill the database *dsn* with *count* chunks; return the times of searches."""
     options = {"dsn": dsn, "rows": count // CHUNKS, "folder": folder, "cache_size": 30_000}
     scale.fill(options, SharedRows)
     place = PloneSite(BACKENDS[OURS], dsn, folder, 30_000)
@@ -144,19 +144,19 @@ def of_size(dsn: str, count: int, folder: Path) -> dict[str, Any]:
 
 
 def use(place: PloneSite, url: str) -> None:
-    """Have the site ask the embedder at *url*; none for an empty one."""
+    """Set the embedder of the site to *url*; "" for none."""
     place.leave()
     place.enter()
     registry = getUtility(IRegistry)
     registry["plone.pgcatalog.embedder_url"], registry["plone.pgcatalog.embedder_model"] = url, MODEL
-    # The chunks are made by SQL, and no worker calibrates them.
+    # The chunks are created by SQL, without a calibration by a worker.
     registry["plone.pgcatalog.meaning_threshold"] = 0.8
     transaction.commit()
     place.leave()
 
 
 def make_table(connection: Any, core: Any) -> tuple[Vectors, str]:
-    """Make an empty table of chunks for the catalog *core*, as the queue does; return it, and the catalog's relation."""
+    """Create an empty table of chunks for the catalog *core*, as the queue does; return it, and the catalog's relation."""
     relation, embedder = relation_of(connection, core.zoid), table.embedder_of(core.tool)
     assert relation is not None
     assert embedder is not None
@@ -166,11 +166,11 @@ def make_table(connection: Any, core: Any) -> tuple[Vectors, str]:
 
 
 def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
-    """Fill a table of chunks; return what it weighs, and what its index takes."""
+    """Fill a table of chunks; return its size, and the cost of its index."""
     core = place.enter().portal_catalog._core
     with psycopg.connect(dsn, autocommit=True) as connection:
         vectors, relation = make_table(connection, core)
-        # No transaction is idle while the table is filled.
+        # There must be no idle transaction while the table is filled.
         catalog = core.zoid
         place.leave()
         zoids = [zoid for (zoid,) in connection.execute(f"SELECT zoid FROM {relation} ORDER BY rid").fetchall()]
@@ -182,7 +182,7 @@ def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
         connection.execute("DELETE FROM pgcatalog_queue")
         connection.execute(f"VACUUM (ANALYZE) {vectors.name}")
         connection.execute(f"VACUUM (ANALYZE) {relation}")
-        # As autovacuum does on a site: without statistics the counts of two words of a question take 5 ms.
+        # Like autovacuum on a site: without statistics the counts of two words of a question take 5 ms.
         connection.execute("VACUUM (ANALYZE) pgcatalog_words")
         [vectors] = table.read(connection, catalog)
         [(bytes_of_table,)] = connection.execute("SELECT pg_total_relation_size(%s)", (vectors.name,)).fetchall()
@@ -195,7 +195,7 @@ def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
 
 
 def searched(place: PloneSite, dsn: str) -> dict[str, Any]:
-    """Return what pages take, and which share of the nearest rows HNSW finds, if there is one."""
+    """Return the times of pages, and the recall of HNSW, if there is an index."""
     texts = [f"{word(USUAL, n)} {word(USUAL, 7 * n + 3)}" for n in range(QUESTIONS)]
     vectors = table.vectors_of(place.request()._core)
     assert vectors is not None
@@ -210,7 +210,7 @@ def searched(place: PloneSite, dsn: str) -> dict[str, Any]:
 
 
 def page_figures(place: PloneSite, dsn: str, texts: list[str], query: dict[str, Any]) -> dict[str, Any]:
-    """Return the times of a page of a hybrid search: of its statement in the server, and in the process."""
+    """Return the times of a page of a hybrid search: of its statement in the server, and of the page in the process."""
     in_process, in_server, recalls, hits = [], [], [], []
     with psycopg.connect(dsn, autocommit=True) as connection:
         for text in texts * ROUNDS:
@@ -236,7 +236,7 @@ def times(seconds: list[float]) -> dict[str, float]:
 
 
 def shown(catalog: Any, text: str, query: dict[str, Any]) -> int:
-    """Show a page of the hits, and return how many there are."""
+    """Render a page of the hits, and return the number of hits."""
     results = catalog.unrestrictedSearchResults(SearchableText=text, rank="hybrid", b_size=PAGE, **query)
     for brain in results[:PAGE]:
         brain.getURL(), brain.Title, brain.Description
@@ -244,13 +244,13 @@ def shown(catalog: Any, text: str, query: dict[str, Any]) -> int:
 
 
 def server_seconds(connection: Any, statement: Statement) -> float:
-    """Return the time that planning and running *statement* takes in the server."""
+    """Return the time for planning and running *statement* in the server."""
     [([found],)] = plan.explain_rows(connection, statement, "ANALYZE, TIMING OFF, FORMAT JSON")
     return float(found["Planning Time"] + found["Execution Time"]) / 1000
 
 
 def recall(catalog: Any, text: str, query: dict[str, Any]) -> float:
-    """Return the share of the nearest ten rows that are found, of those that comparing all finds."""
+    """Return the share of the nearest ten rows, by a full comparison, that a search finds."""
     results = catalog.unrestrictedSearchResults(SearchableText=text, rank="hybrid", **query)
     near = near_in(results.condition)
     assert near is not None, "the embedder has not answered in time"

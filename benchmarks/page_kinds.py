@@ -1,4 +1,4 @@
-"""The pages that the benchmark ``pages`` asks for, and who asks."""
+"""The pages that the benchmark ``pages`` requests, and their users."""
 
 from benchmarks.documents import CREATORS
 from benchmarks.texts import FREQUENT
@@ -18,13 +18,13 @@ EDITOR = f"editor:{PASSWORD}"
 READER = f"reader:{PASSWORD}"
 HTML, DATA, VOLTO = "HTML", "REST, JSON, live search", "Volto"
 GROUPS = (HTML, DATA, VOLTO)
-#: The folder of the pages that Volto shows, their number, the page with relations, and how many it has.
+#: The folder of Volto's pages, and their number; the page with relations, and the number of relations.
 VOLTO_FOLDER, VOLTO_PAGES = "volto", 10
 RELATED, RELATIONS = "related", 50
-#: What Volto 18 expands in each page; plone.restapi refuses the last two to visitors.
+#: The expansions of Volto 18 in each page; plone.restapi refuses the last two to visitors.
 EXPANSIONS = ("actions", "breadcrumbs", "contextnavigation", "navigation", "navroot", "types", "workflow")
 FOR_MEMBERS = ("types", "workflow")
-#: Of the contents of a folder.
+#: Columns of the contents of a folder.
 COLUMNS = ["ModificationDate", "EffectiveDate", "review_state", "is_folderish", "Title", "id", "portal_type", "getURL"]
 
 
@@ -45,7 +45,7 @@ class Visited:
 
 @dataclass(frozen=True)
 class Page:
-    """A kind of page: ``path(site, n)`` is what the n-th request asks for; *weight* is its share of the mix."""
+    """A kind of page: ``path(site, n)`` is the path of the n-th request; *weight* is its share of the mix."""
 
     name: str
     group: str
@@ -74,12 +74,12 @@ def searched(words: Callable[[int], str]) -> Callable[[Visited, int], str]:
 
 
 def live(site: Visited, n: int) -> str:
-    """Return what the search box asks while somebody types: words, the last of which it takes for a beginning."""
+    """Return the path of a live search: words, the last of which is incomplete."""
     return asked(f"{site.path}/@@ajax-search", SearchableText=two_words(n)[:-1], perPage="10", page="1")
 
 
 def contents(site: Visited, n: int) -> str:
-    """Return what the contents of a folder ask for."""
+    """Return the path of the contents of a folder."""
     folder = site.folder(n)
     criteria = [
         {
@@ -99,7 +99,7 @@ def contents(site: Visited, n: int) -> str:
 
 
 def expanded(path: str, login: str | None = None) -> str:
-    """Return the address of the content at *path* as Volto asks for it."""
+    """Return the address with which Volto requests the content at *path*."""
     names = [name for name in EXPANSIONS if login or name not in FOR_MEMBERS]
     return asked(path, expand=",".join(names), **{"expand.navigation.depth": "1"})
 
@@ -110,7 +110,7 @@ def volto_page(site: Visited, n: int) -> str:
 
 
 def search_block(site: Visited, n: int) -> str:
-    """Return what a search block with facets asks for when somebody has typed two words."""
+    """Return the path for a search block with facets and two typed words."""
     operation = "plone.app.querystring.operation"
     criteria = [
         {"i": "portal_type", "o": f"{operation}.selection.any", "v": ["Document"]},
@@ -126,7 +126,7 @@ def search_block(site: Visited, n: int) -> str:
 
 
 def relations(site: Visited, n: int) -> str:
-    """Return what asks for the relations of a page."""
+    """Return the path for the relations of a page."""
     return asked(f"{site.path}/@relations", source=f"/{VOLTO_FOLDER}/{RELATED}")
 
 
@@ -168,7 +168,7 @@ PAGES = (
 BY_NAME = {page.name: page for page in PAGES}
 #: The first requests of a process, in this order.
 FIRST = ("front page", "document", "live search", "Volto page", "front page of Volto", f"relations of {RELATIONS}")
-#: The pages that are asked for after a save of another page.
+#: The pages that are requested after a save of another page.
 AFTER_SAVE = (
     *("front page", "document", "listing", "live search", "@navigation"),
     *(page.name for page in PAGES if page.group == VOLTO),

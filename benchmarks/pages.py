@@ -1,4 +1,4 @@
-"""Worker of ``pages``: whole pages of a Plone site over HTTP, served by Zope processes of their own."""
+"""Worker of ``pages``: whole pages of a Plone site over HTTP, served by separate Zope processes."""
 
 from benchmarks import http_site
 from benchmarks.backends import vacuum
@@ -44,11 +44,11 @@ import tempfile
 
 #: Threads of a Zope process.
 THREADS = 2
-#: Of each page, in each turn: requests that do not count, and how many do at least.
+#: For each page and turn: number of ignored requests, and minimum number of measured ones.
 WARMUP, LEAST = 1, 2
-#: Requests of each page whose messages are counted.
+#: Number of requests of each page whose messages are counted.
 COUNTED = 4
-#: (clients, processes) that ask for the mix.
+#: (clients, processes) of each measurement of the mix.
 MIXES = ((1, 1), (4, 1), (4, 2))
 #: Seconds between two saves of the writer.
 PAUSE = 0.5
@@ -56,14 +56,14 @@ PAUSE = 0.5
 
 @dataclass
 class Farm:
-    """The site of one backend, and what starts its processes."""
+    """The site of one backend, and the starter of its processes."""
 
     backend: str
     dsn: str
     folder: Path
     site: Visited
     postmaster: int = field(init=False)
-    #: gives each request and each save a number of its own
+    #: unique numbers for requests and saves
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ def record(page: str, state: str, sample: Sample, clients: int = 1, processes: i
 def single(
     farm: Farm, pages: list[Page], pid: int, port: int, rounds: int, seconds: float, progress: Progress
 ) -> Iterator[dict[str, Any]]:
-    """Yield a record for each of *pages*, asked for by one client."""
+    """Yield a record for each of *pages*, requested by one client."""
     client = Client(port)
     samples = {page.name: Sample(farm.meter(pid)) for page in pages}
     for _ in range(rounds):
@@ -156,7 +156,7 @@ def after_saves(
     seconds: float,
     progress: Progress,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a record for each of *pages* that is asked for after a save, by way of another process, each time."""
+    """Yield a record for each of *pages*, each request preceded by a save in another process."""
     client, writer = Client(reader[1]), Client(writer_port)
     samples = {page.name: Sample(farm.meter(reader[0])) for page in pages if page.name in AFTER_SAVE}
     for _ in range(rounds):
@@ -175,7 +175,7 @@ def after_saves(
 
 
 def warm_up(farm: Farm, port: int, progress: Progress) -> None:
-    """Ask for each kind of page once: nothing else has been asked of this process."""
+    """Request each kind of page once, in a new process."""
     progress("warming up")
     client = Client(port)
     for page in PAGES:
@@ -192,7 +192,7 @@ def mix(
     seconds: float,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Return the record of the mix of pages, asked for by so many *clients* of the processes *used*."""
+    """Return the record of the mix of pages, requested by *clients* clients from the processes *used*."""
     ports = [port for _, port in used]
     sample = Sample(farm.meter(*(pid for pid, _ in used)))
     load = Load(farm.site, PAGES, ports, clients)
@@ -201,7 +201,7 @@ def mix(
         with ExitStack() as stack:
             if state == WITH_WRITER:
                 stack.enter_context(writing(farm, ports[-1]))
-            # In the first round connections are opened, and their caches filled.
+            # In the first round connections are opened, and caches filled.
             load.run(sample if number else Sample(farm.meter()), seconds * 2)
     load.close()
     return record(MIX, state, sample, clients, len(used)) | {"per_second": len(sample.seconds) / sample.elapsed}
@@ -209,7 +209,7 @@ def mix(
 
 @contextmanager
 def writing(farm: Farm, port: int) -> Iterator[None]:
-    """Let somebody save documents meanwhile."""
+    """Save documents in another thread inside the block."""
     client, ended = Client(port), Event()
     failed: list[Exception] = []
 
@@ -217,7 +217,7 @@ def writing(farm: Farm, port: int) -> Iterator[None]:
         try:
             while not ended.wait(PAUSE):
                 client.save(farm.site, next(farm.numbers), EDITOR)
-        except Exception as error:  # noqa: BLE001  said by the thread that waits
+        except Exception as error:  # noqa: BLE001  raised by the waiting thread
             failed.append(error)
 
     thread = Thread(target=write)
@@ -233,17 +233,17 @@ def writing(farm: Farm, port: int) -> Iterator[None]:
 
 
 def counts(farm: Farm, pages: list[Page], progress: Progress) -> dict[tuple[str, str], dict[str, float]]:
-    """Return by (page, state) how many messages a page sends to PostgreSQL, and the KB that come back."""
+    """Return (page, state) -> number of messages to PostgreSQL, and KB received."""
     progress("counting messages")
     found = {}
     with ExitStack() as stack:
-        relay = stack.enter_context(Relay(farm.dsn, Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        relay = stack.enter_context(Relay(farm.dsn))
         _, port = stack.enter_context(farm.process(relay.dsn))
         _, other_port = stack.enter_context(farm.process(name="other"))
         client, writer = Client(port), Client(other_port)
         for page in pages:
             progress(f"counting messages, {page.name}")
-            # Until the threads' connections have what they keep.
+            # Until the connections of the threads have filled their caches.
             for _ in range(THREADS * 2):
                 client.get(page, farm.site, next(farm.numbers))
             found[page.name, READ_ONLY] = sent(relay, farm, client, page, lambda: None)
@@ -256,7 +256,7 @@ def counts(farm: Farm, pages: list[Page], progress: Progress) -> dict[tuple[str,
 
 
 def sent(relay: Relay, farm: Farm, client: Client, page: Page, before: Callable[[], None]) -> dict[str, float]:
-    """Return messages and KB of *page*, each time after *before*."""
+    """Return messages and KB of *page*, each time after calling *before*."""
     messages = received = 0
     for _ in range(COUNTED):
         before()
@@ -269,7 +269,7 @@ def sent(relay: Relay, farm: Farm, client: Client, page: Page, before: Callable[
 
 
 def first_requests(farm: Farm, starts: int, progress: Progress) -> tuple[list[float], list[dict[str, Any]]]:
-    """Return the seconds of so many *starts* of a process, and the records of its first requests."""
+    """Return the seconds of *starts* starts of a process, and the records of its first requests."""
     started: list[float] = []
     samples: dict[str, list[float]] = {name: [] for name in FIRST}
     for _ in range(starts):

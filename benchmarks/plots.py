@@ -24,17 +24,17 @@ from typing import Any
 import matplotlib
 
 
-# The same results give the same file.
+# The same results create the same file.
 matplotlib.rcParams |= {"svg.hashsalt": "plone.pgcatalog", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
 COLORS = {"relstorage-zcatalog": "#b45309", "pgcatalog": "#0369a1", "bare-sql": "#15803d"}
 
 
-#: Of a backend, size -> milliseconds.
+#: Size -> milliseconds, of one backend.
 Line = Mapping[int, float]
 
 
 def growth(stored: Sequence[Record], path: Path) -> None:
-    """Plot how new searches get slower with the size of the catalog: the geometric mean of all kinds."""
+    """Plot the time of new searches by the size of the catalog: the geometric mean of all kinds."""
 
     def line(touch: str, name: str) -> Line:
         records = {size_of(data): records_of(data, name, "varying", "request", touch) for data in stored}
@@ -44,7 +44,7 @@ def growth(stored: Sequence[Record], path: Path) -> None:
 
 
 def sites(stored: Sequence[Record], path: Path) -> None:
-    """Plot what a visitor waits for as the site grows: the median of the kinds of HTML page, of Volto's, and of searches."""
+    """Plot a visitor's waiting time by the size of the site: the median of kinds of HTML page, Volto page, and search."""
     panels: dict[str, Callable[[Record], bool]] = {
         "HTML pages": lambda page: page["group"] == HTML,
         "pages of Volto": lambda page: page["group"] == VOLTO,
@@ -72,9 +72,9 @@ def _save(
     path: Path,
     sizes: Sequence[int] = (),
 ) -> None:
-    """Save the lines of all backends in *stored*, a panel for each title in *panels*, whose value *line* takes.
+    """Save the lines of all backends in *stored*: a panel for each title in *panels*, whose value is the argument of *line*.
 
-    With *sizes* these are named on the axis, and more milliseconds than the powers of ten.
+    With *sizes*, the axis has labels for these, and more labels for milliseconds than the powers of ten.
     """
     figure = Figure(figsize=(8, 3.2))
     for axes, (title, kind) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
@@ -95,5 +95,5 @@ def _save(
     figure.legend(*first.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.01), ncols=3)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
-    # Without trailing blanks, which matplotlib leaves in paths.
+    # Without trailing blanks, which matplotlib writes into paths.
     path.write_text("".join(f"{line.rstrip()}\n" for line in path.read_text("utf-8").splitlines()), "utf-8")

@@ -1,4 +1,4 @@
-"""Measures the scenarios: which values, how touched, in which state of the caches."""
+"""Measures the scenarios: by values, by use of the result, and by state of the caches."""
 
 from benchmarks.connections import Requests
 from benchmarks.scenarios import Scenario
@@ -14,17 +14,17 @@ from time import perf_counter
 from typing import Any
 
 
-#: Which values are asked in which state.  ``warm``: again in the same transaction.  ``request``: each in a connection
-#: from the pool, in a transaction of its own.  ``after write``: as request, after somebody else has changed a
-#: document.  ``cold``: in a connection of a newly opened database, nothing of which is in memory.
+#: Values -> states of the caches.  ``warm``: again in the same transaction.  ``request``: each in a connection
+#: from the pool, in a separate transaction.  ``after write``: like request, after another user has changed a
+#: document.  ``cold``: in a connection of a newly opened database, with empty caches.
 STATES = {"repeating": ("warm", "request", "after write", "cold"), "varying": ("warm", "request")}
-#: Those that a larger ZODB cache makes another thing of.
+#: The states that a larger ZODB cache affects.
 IN_MEMORY = {"repeating": ("request", "after write"), "varying": ("request",)}
-#: From so many objects on a ZODB cache holds what a site's catalog consists of, once it has been read.
+#: From this number of objects on, a ZODB cache holds all objects of a site's catalog, once they have been read.
 LARGE_CACHE = 10_000
 #: The slow states are measured less often.
 SHARE = {"after write": 0.4, "cold": 0.2}
-#: A cell that takes longer than these seconds has fewer repetitions, but at least so many.
+#: A measurement that takes longer than these seconds has fewer repetitions, but at least LEAST.
 PATIENCE = 30.0
 LEAST = 3
 #: Runs ``action(*arguments)``, and returns its seconds.
@@ -40,7 +40,7 @@ def measure(
     states: Mapping[str, Sequence[str]] = STATES,
     call: Call = timed,
 ) -> list[dict[str, Any]]:
-    """Return one record per scenario, touch, values and state; times in milliseconds, taken by *call*."""
+    """Return one record per scenario, touch, values and state; times in milliseconds, measured by *call*."""
     records = []
     size = requests.cache_size
     for scenario in scenarios:
@@ -75,7 +75,7 @@ def run(
     warmup: int,
     call: Call = timed,
 ) -> list[float]:
-    """Return the seconds of each search, touching included."""
+    """Return the seconds of each search, including the use of the result."""
     use = TOUCHES[touch]
     enter = entrance(requests, state)
     times: list[float] = []
@@ -96,7 +96,7 @@ def run(
 
 
 def entrance(requests: Requests, state: str) -> Callable[[bool], Any]:
-    """Return the method that makes the catalog be in *state*."""
+    """Return the method that returns the catalog in *state*."""
     entrances = {
         "warm": requests.same,
         "request": requests.request,
@@ -107,5 +107,5 @@ def entrance(requests: Requests, state: str) -> Callable[[bool], Any]:
 
 
 def search(catalog: Any, query: dict[str, Any], use: Callable[[Any], Any]) -> Any:
-    """Ask and touch: what is timed."""
+    """Search and use the result: the measured action."""
     return use(catalog(**query))

@@ -1,9 +1,10 @@
-"""Is what comes first what ZCatalog's Okapi puts first?  ``python -m benchmarks.ranking``.
+"""Compares the first hits with those of ZCatalog's Okapi: ``python -m benchmarks.ranking``.
 
-Texts in three languages, their words as frequent as in real ones (Zipf), are catalogued by a Plone site's catalog and by a
-real ``ZCTextIndex`` with an OkapiIndex and the same lexicon.  For queries of one to three words it prints how much of
-the first ten of both is the same, apart for queries that find so much that only candidates are ranked, and how long our page
-takes against the same page ranked by ``ts_rank_cd``, in turns.
+Texts in three languages, with word frequencies of real texts (Zipf), are catalogued by a Plone site's catalog and by a
+real ``ZCTextIndex`` with an OkapiIndex and the same lexicon.  For queries of one to three words it prints
+
+- the share of common rows among the first ten, separately for queries with so many hits that only candidates are ranked;
+- the time of our page compared with the same page ranked by ``ts_rank_cd``, measured in turns.
 """
 
 from benchmarks.machine import header
@@ -44,7 +45,7 @@ import transaction
 
 SEED = 2026
 TOP = 10
-#: Answers of a query, so that ten of them are a choice.
+#: Minimum number of hits of a query, so that the first ten are a selection.
 LEAST = 2 * TOP
 BATCH = 500
 OPERATORS = ("and", "or", "not")
@@ -60,7 +61,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Page:
-    """A text that both catalogs index; no object of the ZODB."""
+    """A text that both catalogs index; it is not in the ZODB."""
 
     id: str
     language: str
@@ -98,7 +99,7 @@ def pages(count: int, seed: int = SEED) -> Iterator[Page]:
 
 
 class Okapi:
-    """ZCTextIndex as the oracle."""
+    """A ZCTextIndex as the oracle."""
 
     def __init__(self, lexicon: Any) -> None:
         caller = SimpleNamespace(lexicon=PLexicon("lexicon", "", *lexicon._pipeline))
@@ -110,7 +111,7 @@ class Okapi:
         self.index.index_object(len(self.ids) - 1, page)
 
     def ranked(self, query: str) -> list[str]:
-        """Return the ids of what *query* finds, the best first; of equals the last indexed one first, as ZCatalog."""
+        """Return the ids of the hits of *query*, the best first; of equal ones the last indexed first, as in ZCatalog."""
         scores, _ = self.index._apply_index({INDEX: query})
         return [self.ids[rid] for _, rid in sorted(((score, rid) for rid, score in scores.items()), reverse=True)]
 
@@ -131,7 +132,7 @@ def fill(site: Any, oracle: Okapi, content: list[Page]) -> None:
 
 
 def queries(oracle: Okapi, lexicon: Any, content: list[Page], count: int) -> list[str]:
-    """Return *count* searches for one to three words of a text, each of which finds enough to choose from."""
+    """Return *count* searches for one to three words of a text, each with at least LEAST hits."""
     chance = Random(SEED)
     found: dict[str, None] = {}
     while len(found) < count:
@@ -144,7 +145,7 @@ def queries(oracle: Okapi, lexicon: Any, content: list[Page], count: int) -> lis
 
 
 def use(catalog: Any, settings: Mapping[str, Any]) -> None:
-    """Let the site of *catalog* have *settings*."""
+    """Apply *settings* to the site of *catalog*."""
     setattr(catalog, ATTRIBUTE, getattr(catalog, ATTRIBUTE, {}) | dict.fromkeys(NEUTRAL) | settings)
 
 
@@ -154,22 +155,22 @@ def ours(catalog: Any, query: str) -> list[str]:
 
 
 def overlaps(catalog: Any, oracle: Okapi, asked: list[str], settings: Mapping[str, Any]) -> list[float]:
-    """Return for each query the part of Okapi's first ten that is among our first ten."""
+    """Return for each query the share of Okapi's first ten that is among our first ten."""
     use(catalog, settings)
     return [len(set(ours(catalog, query)) & set(oracle.ranked(query)[:TOP])) / TOP for query in asked]
 
 
 def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: int) -> tuple[float, float]:
-    """Return how long our pages take for each second of those ranked by ``ts_rank_cd``: all together, and the median.
+    """Return the ratio of the times of our pages and of pages ranked by ``ts_rank_cd``: of the sums, and the median.
 
-    Both are measured in turns, and the fastest of *rounds* counts: what else the machine does makes it only slower.
+    Both are measured in turns, and the fastest of *rounds* counts, because other load of the machine only adds time.
     """
     use(catalog, settings)
     view, translator = catalog._core.view(), catalog._core.translator(INDEX)
     pairs: list[list[float]] = []
     for query in asked:
         own = catalog.unrestrictedSearchResults({INDEX: query}).query
-        # The tsquery that the rows are found by: other forms of words have to be ranked, too.
+        # The tsquery that finds the rows: other forms of words must be ranked, too.
         related = translator.stemming.related if translator.stemming else None
         clause = compile_text(translator.index.getLexicon(), query, translator.column, related=related)
         rank = Fragment(f"ts_rank_cd({translator.column.quoted}, %s::tsquery, 1)", (clause.tsquery,))
@@ -218,7 +219,7 @@ def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]
 
 
 def of_group(overlaps: list[float], much: list[bool], wanted: bool) -> float | None:
-    """Return the mean of *overlaps* of the queries that find *much*, or of the others; None without such queries."""
+    """Return the mean of *overlaps* of the queries whose entry in *much* is *wanted*; None if there are none."""
     values = [overlap for overlap, is_much in zip(overlaps, much, strict=True) if is_much is wanted]
     return round(fmean(values), 3) if values else None
 

@@ -1,18 +1,17 @@
-"""The documentation's figures: every one comes from the stored results, none is typed in."""
+"""Writes the figures of the documentation from the stored results; none is typed in."""
 
 from benchmarks import meaning_tables
 from benchmarks.marks import put_between
-from benchmarks.page_kinds import DATA
-from benchmarks.page_kinds import HTML
+from benchmarks.page_kinds import GROUPS
 from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
-from benchmarks.page_kinds import VOLTO
 from benchmarks.page_kinds import WITH_WRITER
 from benchmarks.tables import measures_table
 from benchmarks.tables import number
 from benchmarks.tables import page_means
 from benchmarks.tables import page_pairs
 from benchmarks.tables import PAIRS
+from benchmarks.tables import ratio
 from benchmarks.tables import Record
 from benchmarks.tables import records_of
 from benchmarks.tables import size_of
@@ -21,7 +20,6 @@ from benchmarks.tables import tables
 from benchmarks.tables import title
 from benchmarks.timing import mean_ratio
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,15 +35,15 @@ PERFORMANCE, SCALE, README = EXPLANATION / "performance.md", EXPLANATION / "scal
 STORAGE = EXPLANATION / "storage.md"
 MEANING = ROOT / "docs" / "how-to" / "search-by-meaning.md"
 FILES = ROOT / "docs" / "how-to" / "files.md"
-#: Made when the documentation is built.
+#: Created when the documentation is built.
 ALL_RESULTS = ROOT / "docs" / "reference" / "benchmark-results.md"
 PLOT = EXPLANATION / "performance-plots" / "growth.svg"
 SITES_PLOT = EXPLANATION / "performance-plots" / "sites.svg"
-#: Ours / theirs from which on something counts as slower: two runs differ by as much.
+#: The ratio ours / theirs from which on a measurement counts as slower: two runs differ by as much.
 SLOWER = 1.05
-#: What a search is used for: as the result files and as the pages call it.
+#: Use of a search's result: name in the result files -> name in the pages.
 TOUCHES = {"page": "page", "len": "count", "page with count": "page with count"}
-#: State of the caches, the word of ``TOUCHES`` taking the place of ``{}``: (values, state, ZODB cache) in the result files.
+#: State of the caches, with ``{}`` for the word of ``TOUCHES`` -> (values, state, ZODB cache) in the result files.
 STATES = {
     "the same {} again": ("repeating", "request", None),
     "a new {}": ("varying", "request", None),
@@ -83,7 +81,7 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """What takes how long with ZCatalog, and with ours."""
+    """The times of one measurement with ZCatalog, and with our catalog."""
 
     what: str
     documents: int
@@ -101,22 +99,22 @@ class Pair:
 
 
 def load(results: Path = RESULTS) -> list[Record]:
-    """Return the results of the benchmark in a file or folder, the smallest ones of a command first."""
+    """Return the results of the benchmark in a file or folder, ordered by size within each command."""
     files = sorted(results.glob("*.json")) if results.is_dir() else [results]
     stored = [json.loads(path.read_text("utf-8")) for path in files]
-    # Other benchmarks keep their results in the same folder.
+    # Other benchmarks write their results to the same folder.
     stored = [data for data in stored if isinstance(data, dict) and data.get("command") in PAIRS]
     return sorted(stored, key=size_of)
 
 
 def compared(stored: Sequence[Record], command: str) -> list[Record]:
-    """Return those results of *command* that have both sides."""
+    """Return the results of *command* that contain both sides."""
     return [data for data in stored if data["command"] == command and set(PAIRS[command]) <= set(data["results"])]
 
 
 def write_pages(stored: Sequence[Record]) -> None:
-    """Renew the figures of the pages that people write, and the plots."""
-    from benchmarks import plots  # it takes a while to import matplotlib
+    """Update the figures of hand-written pages, and the plots."""
+    from benchmarks import plots  # importing matplotlib takes a while
 
     for page, texts in generated(stored).items():
         for name, text in texts.items():
@@ -126,7 +124,7 @@ def write_pages(stored: Sequence[Record]) -> None:
 
 
 def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
-    """Return page -> mark -> what is there."""
+    """Return page -> mark -> the text at that mark."""
     return {
         README: {"results": headline(stored)},
         PERFORMANCE: {
@@ -162,7 +160,7 @@ def typical(data: Record) -> list[Pair]:
 
 
 def measures(data: Record) -> list[Pair]:
-    """Return what else a site measures: saves, sizes."""
+    """Return the other measures of a site: saves, sizes."""
     ours, theirs = (data["results"][name]["measures"] for name in PAIRS[data["command"]])
     return [
         Pair(f"{name} ({ours[name]['unit']})", size_of(data), theirs[name]["median"], ours[name]["median"])
@@ -182,7 +180,7 @@ def scripts(data: Record) -> list[Pair]:
 
 
 def files_costs(data: Record) -> str:
-    """Return the table of what files cost, with Plone's own conversion and with ours."""
+    """Return the table of the costs of files, with Plone's own conversion and with ours."""
     ours, theirs = (data["results"][name]["measures"] for name in PAIRS[data["command"]])
     rows = [
         [f"{name} ({unit})" if (unit := (ours | theirs)[name]["unit"]) else name]
@@ -226,24 +224,20 @@ def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
 
 
 def headline(stored: Sequence[Record]) -> str:
-    """Return the sentence about whole pages with Plone's default cache: of the largest site first, then of the smallest."""
+    """Return the sentences about whole pages with Plone's default cache: the means of all sites, and the range of kinds."""
     sites = compared(stored, "pages")
-    largest, smallest = (sentence_of(page_means(data)) for data in (sites[-1], sites[0]))
+    ratios = [
+        [quotient for group in GROUPS for sides in page_pairs(data, READ_ONLY, group) if (quotient := ratio(*sides))]
+        for data in sites
+    ]
+    means = [number(mean) for site in ratios if (mean := mean_ratio(site))]
     text = (
-        "**With Plone's default cache.** ZCatalog's time is 1, over HTTP, all kinds of page in turns:"
-        f" with {size_of(sites[-1]):,} documents {largest}; with {size_of(sites[0]):,} documents {smallest}."
+        "**With Plone's default cache.** A page over HTTP takes"
+        f" {means[0]} of ZCatalog's time on average with {size_of(sites[0]):,} documents, and {means[-1]} with"
+        f" {size_of(sites[-1]):,}. Kinds of pages range from {number(min(map(min, ratios)))} to"
+        f" {number(max(map(max, ratios)))} over {len(sites)} sizes of sites."
     )
     return fill(text, 118, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
-
-
-def sentence_of(means: Mapping[str, tuple[float, float]]) -> str:
-    """Return what is said of the *means*, group of pages -> (mean, worst)."""
-    parts = {HTML: "an HTML page", DATA: "a REST answer or live search", VOLTO: "a page of Volto"}
-    return ", ".join(
-        f"{name} {number(means[group][0])} (the worst {number(means[group][1])})"
-        for group, name in parts.items()
-        if group in means
-    )
 
 
 def pages(stored: Sequence[Record]) -> Table:
@@ -260,7 +254,7 @@ def pages(stored: Sequence[Record]) -> Table:
 
 
 def slower(stored: Sequence[Record]) -> Table:
-    """Return all that takes longer than with ZCatalog."""
+    """Return all measurements that take longer than with ZCatalog."""
     rows = [
         [pair.what, f"{pair.documents:,}", number(pair.theirs), number(pair.ours), number(pair.ratio)]
         for pair in candidates(stored)
@@ -270,7 +264,7 @@ def slower(stored: Sequence[Record]) -> Table:
 
 
 def candidates(stored: Sequence[Record]) -> Iterator[Pair]:
-    """Yield what may be slower: the states of a site, each kind of search for words, each kind of page."""
+    """Yield all measurements to compare: the states of a site, each kind of search for words, each kind of page."""
     for data in compared(stored, "level2"):
         yield from typical(data)
         yield from (pair for pair in measures(data) if pair.what.startswith("uniqueValuesFor"))
@@ -292,7 +286,7 @@ def candidates(stored: Sequence[Record]) -> Iterator[Pair]:
 
 
 def largest(data: Record) -> str:
-    """Return what a catalog costs, and what its searches read: pages of 8 kB."""
+    """Return the costs of a catalog, and the pages of 8 kB that its searches read."""
     result = data["results"][PAIRS["scale"][0]]
     where = f"{size_of(data):,} rows; `{data['command_line']}`, {data['date']}. {data.get('note', '')}".strip()
     searches: dict[str, dict[str, Record]] = {}

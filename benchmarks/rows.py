@@ -1,4 +1,4 @@
-"""A catalog without Plone: the tool alone in an application, filled with objects that only carry values."""
+"""A catalog without Plone: only the tool in an application, filled with objects that only have values."""
 
 from benchmarks.backends import Backend
 from benchmarks.connections import Requests
@@ -49,7 +49,7 @@ METADATA = (
 
 
 class Row:
-    """What is catalogued of a document: the values that a page in Plone has."""
+    """The catalogued values of a document: those of a page in Plone."""
 
     portal_type = "Document"
     expires = NEVER
@@ -73,7 +73,7 @@ class Row:
 
 
 def add_indexes(tool: Any) -> None:
-    """Give *tool*, in its place, the indexes and columns that Plone uses most."""
+    """Add Plone's most frequently used indexes and columns to *tool*, in its place."""
     tool._setObject("lexicon", PLexicon("lexicon", "", Splitter(), CaseNormalizer()))
     text = SimpleNamespace(lexicon_id="lexicon", index_type="Okapi BM25 Rank", doc_attr="SearchableText")
     indexes = [
@@ -97,11 +97,11 @@ class Rows(Requests):
     def __init__(self, backend: Backend, dsn: str, folder: Path, cache_size: int, count: int) -> None:
         super().__init__(backend, dsn, folder, cache_size)
         self.place = Place(ROOT, folders(count), [])
-        #: the documents that somebody else changes
+        #: the documents that concurrent writes change
         self.changed: list[Document] = []
 
     def make(self) -> None:
-        """Make the application and the catalog; commits."""
+        """Create the application and the catalog; commits."""
         from OFS.Application import Application
 
         connection = self.db.open()
@@ -145,7 +145,7 @@ class Rows(Requests):
             self.app = None
 
     def same(self, anonymous: bool) -> Any:
-        """Return what searches as Plone does for that user."""
+        """Return an object that searches like Plone does for that user."""
         roles = {"allowedRolesAndUsers": EVERYBODY if anonymous else MANAGER}
         if anonymous:
             roles["effectiveRange"] = DateTime()

@@ -1,7 +1,7 @@
 """The benchmark: the catalogs, and the storages below them, side by side on one PostgreSQL server.
 
-Each backend runs in a process of its own, on a fresh database of one embedded server, with the same seeded data.  Where
-catalogs are compared, the backends take turns, so that they meet the same machine.
+Each backend runs in a separate process, on a fresh database of one embedded server, with the same seeded data.  If
+catalogs are compared, the backends take turns, so that they run under the same conditions.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 import sys
 
 
-# As a script: imports come from the checkout's folder; this one would hide modules with the same names.
+# As a script: import from the checkout's folder; this folder would hide modules with the same names.
 if sys.path[0] == str(Path(__file__).resolve().parent):
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
@@ -77,7 +77,7 @@ def kept(command: Any) -> Any:
 
 
 def compared(*default: str, others: Sequence[str] = ()) -> Callable[[Any], Any]:
-    """Return the option that names what is compared, by *default* these: backends, and *others*."""
+    """Return the option that selects the compared backends, by *default* these, and *others*."""
     choice = click.Choice([*others, *BACKENDS])
     return click.option(
         "--backend", "chosen", multiple=True, default=default, show_default=True, type=choice, help="What to compare."
@@ -85,7 +85,7 @@ def compared(*default: str, others: Sequence[str] = ()) -> Callable[[Any], Any]:
 
 
 def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
-    """Return a decorator with the options of commands that repeat what they measure."""
+    """Return a decorator with the options of commands that repeat measurements."""
 
     def decorate(command: Any) -> Any:
         for option in (
@@ -100,13 +100,13 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
     return decorate
 
 
-#: Commands whose backends are measured in turn: scenario by scenario, size by size.
+#: Commands whose backends are measured in turns: scenario by scenario, size by size.
 IN_TURN = ("files", "level1", "level2", "search", "scripts", "pages", "plone", "storage", "zodb", "zodbbench")
 
 
 def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool, shown: str) -> None:
-    """Run *jobs*; keep the results in *output*, and print them as *shown*: table, json, both."""
-    # As JSON will give them back; results without a profile do not mention it.
+    """Run *jobs*; write the results to *output*, and print them in the format *shown*: table, json, both."""
+    # As they will be loaded from JSON; results without a profile do not mention it.
     options = {
         name: list(given) if isinstance(given, tuple) else given
         for name, given in options.items()
@@ -124,7 +124,7 @@ def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | N
 
 
 def jobs_of(module: str, chosen: Sequence[str], other: Path | None, options: dict[str, Any]) -> list[Job]:
-    """Return a job for each backend that was *chosen*, and one for OURS in the checkout *other*."""
+    """Return a job for each of the *chosen* backends, and one for OURS in the checkout *other*."""
     jobs = [Job(module, name, options) for name in chosen]
     return [*jobs, Job(module, OTHER, options, checkout=other)] if other else jobs
 
@@ -262,7 +262,7 @@ def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str,
 @kept
 @AGAIN
 def rebuild(output: Path | None, again: bool, shown: str, **options: Any) -> None:
-    """The catalog made anew beside the live one, which is searched meanwhile."""
+    """A rebuild beside the live catalog, with searches at the same time."""
     run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again, shown)
 
 
@@ -301,7 +301,7 @@ def storages(table: str, options: dict[str, Any], output: Path | None, again: bo
 @kept
 @AGAIN
 def pack(sizes: str, output: Path | None, again: bool, shown: str) -> None:
-    """PGJsonbStorage against RelStorage: packing, half of the objects being garbage."""
+    """PGJsonbStorage against RelStorage: packing, with half of the objects being garbage."""
     jobs = [
         Job("benchmarks.storage", name, {"table": "pack", "size": int(size)})
         for size in sizes.split(",")
@@ -326,11 +326,11 @@ def codec(
     shown: str,
     **options: Any,
 ) -> None:
-    """Pickle against zodb-json-codec: ten kinds of record (synthetic), those of a Data.fs (filestorage), or all."""
+    """Pickle against zodb-json-codec: ten kinds of record (synthetic), the records of a Data.fs (filestorage), or all."""
     path = data_fs or filestorage
     if what == "filestorage" and not (path or with_site):
         raise click.UsageError("Name a Data.fs, or add --with-site.")
-    # A result file has the name of the Data.fs, and no path of a machine.
+        # A result file contains the name of the Data.fs, but no path of a machine.
     named = {"what": what, **options, "filestorage": path.name if path else False, "with_site": with_site}
     settings = {**named, "filestorage": str(path.resolve()) if path else None}
     run("codec", named, [Job("benchmarks.codec", "codec", settings, several=True)], output, again, shown)
@@ -349,7 +349,7 @@ def zodbbench(output: Path | None, again: bool, shown: str, **options: Any) -> N
     run("zodbbench", options, jobs, output, again, shown)
 
 
-#: What the documentation shows: the name of a file, and what measures it.
+#: The figures of the documentation: name of a file -> its measurement.
 PLAN = {
     "codec": "codec all --with-site",
     "zodbbench": "zodbbench",
@@ -388,7 +388,7 @@ PLAN = {
 def everything(
     results: Path, only_list: bool, only: tuple[str, ...], filestorage: Path | None, output: Path | None, shown: str
 ) -> None:
-    """Everything the documentation shows, one file for each command and size; an interrupted run goes on."""
+    """Everything the documentation shows, one file for each command and size; an interrupted run continues."""
     chosen = {name: PLAN[name] for name in only or PLAN}
     for name, words in chosen.items():
         line = [*words.split(), "--output", f"{(results / name).as_posix()}.json"]

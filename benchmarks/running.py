@@ -1,4 +1,4 @@
-"""Runs the workers of a command, and keeps what they found in a file."""
+"""Runs the workers of a command, and writes their results to a file."""
 
 from benchmarks.backends import OURS
 from benchmarks.machine import header
@@ -30,25 +30,25 @@ import shlex
 import tempfile
 
 
-#: A server as in production: a commit is on the disk.
+#: Settings of a production server: a commit is on the disk.
 SETTINGS = {
     **DEMO_SETTINGS,
     "synchronous_commit": "on",
     "shared_buffers": "512MB",
     "max_wal_size": "4GB",
-    # RelStorage locks each object that a commit changes: thousands, when a site is filled.
+    # RelStorage locks each object that a commit changes: thousands, while a site is filled.
     "max_locks_per_transaction": "1024",
 }
 
 
-#: Steps of workers whose processor times are measures.
+#: Steps of workers whose processor times are recorded.
 STEPS = ("creating documents", "modifying documents")
-#: Options that a command line gives without their names.
+#: Options that a command line has as arguments, without their names.
 ARGUMENTS = ("what",)
 
 
 class OtherOptions(ValueError):
-    """This file holds a run with other options: name another one, or add --again."""
+    """This file contains a run with other options: name another file, or add --again."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path}: {self.__doc__}")
@@ -56,16 +56,16 @@ class OtherOptions(ValueError):
 
 @dataclass(frozen=True)
 class Job:
-    """One process: ``run`` of *module* with *options*; what it returns belongs to *backend*.
+    """One process: ``run`` of *module* with *options*; its result belongs to *backend*.
 
-    *checkout* is the folder of another version of the project that is run as OURS; None: this one.
+    *checkout* is the folder of another version of the project that runs as OURS; None: this one.
     """
 
     module: str
     backend: str
     options: dict[str, Any] = field(default_factory=dict)
     checkout: Path | None = None
-    #: the worker returns the results of several backends, by their names
+    #: whether the worker returns the results of several backends, by their names
     several: bool = False
 
     @property
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass
 class ResultFile:
-    """The results of one command; *path* None: they are not kept."""
+    """The results of one command; they are not written if *path* is None."""
 
     command: str
     options: dict[str, Any]
@@ -84,7 +84,7 @@ class ResultFile:
     data: dict[str, Any] = field(default_factory=dict)
 
     def load(self, again: bool) -> None:
-        """Take up what the file has; raises OtherOptions."""
+        """Load the results in the file.  Raises OtherOptions."""
         if self.path is None or again or not self.path.exists():
             return
         data = json.loads(self.path.read_text("utf-8"))
@@ -99,7 +99,7 @@ class ResultFile:
             self.data |= {"done": [], "results": {}}
 
     def command_line(self) -> str:
-        """Return the command that measures this."""
+        """Return the command line of this measurement."""
         words = ["python", "benchmarks/run_benchmarks.py", self.command]
         for name, setting in self.options.items():
             if name in ARGUMENTS:
@@ -114,7 +114,7 @@ class ResultFile:
         return shlex.join(words)
 
     def add(self, job: Job, result: dict[str, Any]) -> None:
-        """Add what *job* found, and write the file."""
+        """Add the result of *job*, and write the file."""
         for backend, found in result.items() if job.several else [(job.backend, result)]:
             mine = self.data["results"].setdefault(backend, {})
             found["measures"] = mine.get("measures", {}) | found["measures"]
@@ -132,9 +132,9 @@ def compact(data: Any) -> str:
 
 
 def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn: bool = False) -> dict[str, Any]:
-    """Run those of *jobs* that *file* does not have yet, each on a fresh database; return its data.
+    """Run the *jobs* that *file* does not contain yet, each on a fresh database; return its data.
 
-    One after the other, or all of them *in_turn*: see ``take_turns``.  Raises OtherOptions, WorkerFailed.
+    They run one after the other, or *in_turn*: see ``take_turns``.  Raises OtherOptions, WorkerFailed.
     """
     file.load(again)
     open_jobs = [job for job in jobs if job.id not in file.data.get("done", ())]
@@ -150,7 +150,7 @@ def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn
 
 
 def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, progress: Progress) -> None:
-    """Run *jobs* in turn, and add what they find to *file*."""
+    """Run *jobs* in turns, and add their results to *file*."""
     with ExitStack() as stack:
         running = [(job, stack.enter_context(started(server, job, file.command, progress))) for job in jobs]
         take_turns([worker for _, worker in running])
@@ -165,7 +165,7 @@ def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, p
 
 
 def step_costs(worker: Worker) -> dict[str, Any]:
-    """Return the measures of those of STEPS that *worker* has done."""
+    """Return the measures of the STEPS that *worker* has done."""
     return {
         f"{step}: processor time of {process}": summary(seconds)
         for step in STEPS

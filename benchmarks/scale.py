@@ -1,7 +1,7 @@
-"""Worker of ``scale``: a catalog as large as a site may get, filled as a rebuild fills it; what it answers, and costs.
+"""Worker of ``scale``: the catalog of a large site, filled like a rebuild does; measures its searches and costs.
 
-Entries are made without objects: what the indexers say of one object of each type, varied.  Texts are taken from a pool that
-the real text indexes have extracted; each row adds a word of its own, as ids and names do.
+Entries are generated without objects: the indexed values of one object of each type, varied.  Texts are taken from a pool
+that the real text indexes have extracted; each row adds a unique word, as ids and names do.
 """
 
 from benchmarks import queries
@@ -68,15 +68,15 @@ import transaction
 
 
 SEED = 1507
-#: Texts that the real indexes take apart; rows share them, if there are more.
+#: Number of texts that the real indexes extract; with more rows, rows share them.
 TEXTS = 4_000
 TEXT_INDEXES = ("Title", "Description", "SearchableText")
 TYPES = {"Document": 60, "Image": 15, "File": 10, "News Item": 9, "Event": 4, "Link": 2}
 #: Sections of the site; the n-th of the other folders is in the one with a tenth of its number.
 SECTIONS = 30
-#: Who writes, and what about: the n-th comes 1/n as often as the first one.
+#: Numbers of creators and keywords: the n-th occurs 1/n as often as the first one.
 CREATORS, TAGS, MOST_TAGS = 200, 1_000, 4
-#: Interfaces that some objects (MARKED of 1) have besides those of their type.
+#: Interfaces that a share of the objects (MARKED) has besides those of their type.
 MARKERS, MARKED = 8, 0.2
 #: Rows in one transaction of the rebuild.
 BATCH = 1000
@@ -91,7 +91,7 @@ RELATION = "SELECT relation FROM pgcatalog_state"
 Measures = dict[str, Any]
 UIDS = 200
 FACETS = ("portal_type", "review_state", "Creator", "Subject", "is_folderish")
-#: Those of ``level1``; its words are others.
+#: The scenarios of ``level1`` without words, because the words here differ.
 PLAIN = tuple(scenario for scenario in SCENARIOS if not scenario.name.startswith(("full text", "text ")))
 
 
@@ -125,12 +125,12 @@ class Tree(Place):
 
 
 def folders(rows: int) -> int:
-    """Return how many of so many *rows* are folders."""
+    """Return the number of folders among *rows* rows."""
     return max(SECTIONS, rows // FOLDER_SIZE)
 
 
 def own_word(number: int) -> str:
-    """Return the word that only the row with that *number* has: four syllables."""
+    """Return the unique word of the row with that *number*: four syllables."""
     base = len(SYLLABLES)
     # A prime, so that no two numbers below 60⁴ share a word.
     number = number * 7_368_787 % base**4
@@ -163,7 +163,7 @@ class SiteRows:
         self.by_creator, self.by_tag = weights[:CREATORS], weights
 
     def entries(self, first_zoid: int) -> Iterator[Entry]:
-        """Yield the entries, of objects from *first_zoid* on; the same ones each time."""
+        """Yield the entries, for objects from *first_zoid* on; the same ones each time."""
         rng = Random(SEED)
         kinds, shares = list(TYPES), list(TYPES.values())
         states, state_shares = list(STATES), list(STATES.values())
@@ -188,7 +188,7 @@ class SiteRows:
             provides = sorted([*provides, f"site.policy.interfaces.IMarker{int(MARKERS * rng.random() ** 2)}"])
         roles = ["Anonymous"]
         if state != "published":
-            # Each section has readers of its own.
+            # Each section has its own readers.
             section = path.removeprefix(self.tree.path).split("/")[1]
             roles = sorted([*example.columns["allowed_roles"], f"user:{creator}", f"user:readers-{section}"])
         parent, id = path.rsplit("/", 1)
@@ -244,12 +244,12 @@ class SiteRows:
 
 @cache
 def day(date: Any) -> Any:
-    """Return *date* as metadata; the time of day is left out, which is much work for nothing."""
+    """Return *date* as metadata, without the time of day, which would be slow to generate."""
     return encode(DateTime(date.isoformat()))
 
 
 class MadeRows(Worker):
-    """Brings *entries* into the relation, with an object each, and then what is really in the site."""
+    """Writes *entries* into the relation, with an object for each, and then the real objects of the site."""
 
     def __init__(self, catalog: Any, connection: Any, entries: Iterator[Entry]) -> None:
         super().__init__(catalog, connection)
@@ -263,7 +263,7 @@ class MadeRows(Worker):
             target = relation.read(cursor, self.zoid, "FOR KEY SHARE")
             assert target is not None
             self.manager.begin()
-            # An object for each, as saving it would have stored.
+            # An object for each row, as a save would store it.
             cursor.execute("SELECT max(tid) FROM transaction_log")
             [(tid,)] = cursor.fetchall()
             with cursor.copy(COPY) as copy:
@@ -279,7 +279,7 @@ class MadeRows(Worker):
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the records of the searches, and the measures."""
     progress("filling")
-    # In a process of its own: this one has the memory of who searches.
+    # In a separate process, so that the memory of this one is that of the searches.
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         measures = pool.submit(fill, options).result()
     progress("starting Zope")
@@ -288,7 +288,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     place.place = Tree(f"/{SITE}", folders(options["rows"]), uids)
     iterations, warmup = options["iterations"], options["warmup"]
     with psycopg.connect(options["dsn"], autocommit=True) as connection:
-        # As for a search in a large catalog.
+        # A suitable setting for searches in a large catalog.
         connection.execute("SET work_mem = '64MB'")
         measures |= sizes(connection, options["rows"])
         place.enter()
@@ -316,7 +316,7 @@ def opened(options: dict[str, Any], name: str) -> PloneSite:
 
 
 def fill(options: dict[str, Any], rows_class: type[SiteRows] = SiteRows) -> Measures:
-    """Make a site with *options* ``rows`` of *rows_class* in its catalog, by a real rebuild; return what that took."""
+    """Create a site with *options* ``rows`` of *rows_class* in its catalog, by a real rebuild; return its costs."""
     place, count = opened(options, "filling"), options["rows"]
     make_application(place.db)
     make_site(place)
@@ -350,7 +350,7 @@ def fill(options: dict[str, Any], rows_class: type[SiteRows] = SiteRows) -> Meas
 
 
 def measured(place: PloneSite, connection: Any, scenario: Scenario, iterations: int, warmup: int) -> Iterator[Any]:
-    """Yield a record for each touch: other values each time, each in a request of its own, no answer kept."""
+    """Yield a record for each touch: with other values each time, in separate requests, uncached."""
     found = place.request(scenario.anonymous)(**scenario.query(place.place, 0)).actual_result_count
     for touch, use in TOUCHES.items():
         times = queries.run(place, scenario, touch, "varying", "request", iterations, warmup)
@@ -364,7 +364,7 @@ def measured(place: PloneSite, connection: Any, scenario: Scenario, iterations: 
 
 @contextmanager
 def noted() -> Iterator[list[Statement]]:
-    """Yield a list that grows by each statement that a search sends."""
+    """Yield a list to which each statement of a search is appended."""
     from plone.pgcatalog.database.session import Session
 
     sent: list[Statement] = []
@@ -382,7 +382,7 @@ def noted() -> Iterator[list[Statement]]:
 
 
 def effort(connection: Any, action: Callable[[], object]) -> int:
-    """Return how many pages of 8 kB PostgreSQL reads for the statements of *action*."""
+    """Return the number of 8 kB pages that PostgreSQL reads for the statements of *action*."""
     with noted() as sent:
         action()
     plans = [plan.explain_json(connection, statement)["Plan"] for statement in sent]
@@ -390,14 +390,14 @@ def effort(connection: Any, action: Callable[[], object]) -> int:
 
 
 def pages_of_a_count(place: PloneSite, connection: Any) -> int:
-    """Return the pages that the count of all that is published reads, as anonymous."""
+    """Return the number of pages that a count of all published rows reads, as anonymous."""
     catalog = place.request(anonymous=True)
     place.forget_results()
     return effort(connection, lambda: touch_len(catalog(review_state="published")))
 
 
 def extras(place: PloneSite, connection: Any, iterations: int) -> Measures:
-    """Return what is no search: facets, suggestions, keywords."""
+    """Return the measures other than searches: facets, suggestions, keywords."""
 
     def misspelled(number: int) -> str:
         return f"{own_word(number)[:4]}x{own_word(number)[5:]}"
@@ -426,7 +426,7 @@ def extras(place: PloneSite, connection: Any, iterations: int) -> Measures:
 
 
 def sizes(connection: Any, rows: int) -> Measures:
-    """Return the sizes of the catalog's table, of each of its indexes, and of what else grows with the site."""
+    """Return the sizes of the catalog's table, of each of its indexes, and of other parts that grow with the site."""
     [(table,)] = connection.execute(RELATION).fetchall()
     megabytes = {name: size / 2**20 for name, size in connection.execute(SIZES)}
     parts = {
@@ -448,7 +448,7 @@ def sizes(connection: Any, rows: int) -> Measures:
 
 
 def vacuumed(place: PloneSite, connection: Any) -> Measures:
-    """Change a third of the rows; return what VACUUM takes, and the pages that a count reads before and after."""
+    """Change a third of the rows; return the cost of VACUUM, and the pages that a count reads before and after."""
     [(table,)] = connection.execute(RELATION).fetchall()
     connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     measures = {"pages read by a count, all visible": value(pages_of_a_count(place, connection), "pages")}

@@ -1,4 +1,4 @@
-"""The searches: the six of the seeds and eight more, with values that repeat or vary."""
+"""The searches: the six of the first benchmark and eight more, with repeating or varying values."""
 
 from benchmarks.documents import DAYS
 from benchmarks.documents import FIRST_DAY
@@ -15,13 +15,13 @@ from typing import Any
 
 
 PAGE = 25
-#: How long a varying search for dates is.
+#: Length in days of the range of a varying search for dates.
 RANGE_DAYS = 180
 
 
 @dataclass(frozen=True)
 class Place:
-    """What the queries name: the path of the folders, how many there are, some UIDs."""
+    """The names in the queries: the path of the folders, their number, some UIDs."""
 
     path: str
     folders: int
@@ -33,12 +33,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A search: ``query(place, n)`` gives its n-th variant; 0 is the one that repeats."""
+    """A search: ``query(place, n)`` returns its n-th variant; 0 is the repeated one."""
 
     name: str
     query: Callable[[Place, int], dict[str, Any]]
     anonymous: bool = False
-    #: The result is limited by the query: its cost should not grow with the catalog.
+    #: Whether the query limits the result: its cost should not grow with the catalog.
     limited: bool = False
 
 
@@ -95,22 +95,22 @@ SCENARIOS = (
 
 
 def chosen(names: Sequence[str]) -> tuple[Scenario, ...]:
-    """Return the scenarios *names*, all for none."""
+    """Return the scenarios *names*; all if there are no names."""
     return tuple(scenario for scenario in SCENARIOS if not names or scenario.name in names)
 
 
 def touch_len(results: Any) -> int:
-    """Use a result as a number."""
+    """Use the number of results."""
     return len(results)
 
 
 def touch_page(results: Any) -> list[Any]:
-    """Use a result as a listing does: 25 rows with what it shows of each."""
+    """Use a result like a listing: 25 rows with the displayed values of each."""
     return shown(results[:PAGE])
 
 
 def shown(brains: Iterable[Any]) -> list[Any]:
-    """Return what a listing shows of *brains*."""
+    """Return the values of *brains* that a listing displays."""
     return [
         (brain.getURL(), brain.Title, brain.Description, brain.portal_type, brain.review_state, brain.modified)
         for brain in brains
@@ -118,7 +118,7 @@ def shown(brains: Iterable[Any]) -> list[Any]:
 
 
 def touch_batch(results: Any) -> list[Any]:
-    """Use a result as Plone's batch does: the number of results, and the first page."""
+    """Use a result like Plone's batch: the number of results, and the first page."""
     return shown(Batch(results, PAGE))
 
 

@@ -1,4 +1,4 @@
-"""Worker of ``scripts``: what scripts change in one transaction, such as many moves with searches in between."""
+"""Worker of ``scripts``: many changes in one transaction, such as moves with searches in between."""
 
 from benchmarks.backends import vacuum
 from benchmarks.content import filled_site
@@ -23,21 +23,21 @@ import psycopg
 import transaction
 
 
-#: Documents in the tree, or in all of the site if these are fewer.
+#: Number of documents in the tree; all of the site if it has fewer.
 TREE_SIZE = 500
 MOVES = 300
 COPIES = 150
-#: Documents that a clipboard of Zope has room for.
+#: Number of documents that fit into Zope's clipboard.
 CLIPBOARD = 20
 TREE, TARGET = "tree", "target"
 READER = "somebody"
-#: Changes of the workflow that take turns.
+#: Workflow state -> transition that is executed.
 CHANGES = {"published": "retract", "private": "publish", "pending": "publish"}
 
 
 @dataclass(frozen=True)
 class Script:
-    """``run(site)`` changes content, its transaction is committed; ``undo(site)`` makes it ready for the next round."""
+    """``run(site)`` changes content, and its transaction is committed; ``undo(site)`` prepares the next round."""
 
     name: str
     run: Callable[[Any], object]
@@ -59,7 +59,7 @@ def move(site: Any) -> None:
 
 
 def move_back(site: Any) -> None:
-    """Move what is in the target into the tree."""
+    """Move the content of the target into the tree."""
     first = site[TREE].objectValues()[0]
     for ids in batched(site[TARGET].objectIds(), CLIPBOARD):
         first.manage_pasteObjects(site[TARGET].manage_cutObjects(ids))
@@ -79,7 +79,7 @@ def change_states(site: Any) -> None:
 
 
 def share(site: Any) -> None:
-    """Give somebody a local role on the tree, or take it away."""
+    """Add a local role on the tree for a user, or remove it."""
     tree = site[TREE]
     if READER in dict(tree.get_local_roles()):
         tree.manage_delLocalRoles([READER])
@@ -148,7 +148,7 @@ def costs(
     postmaster: int,
     call: Callable[..., Any] = lambda action, *arguments: action(*arguments),
 ) -> tuple[float, float, float]:
-    """Return the seconds of *action* in a request of its own, commit included, and the processor times of both processes."""
+    """Return the seconds of *action* in a separate request, commit included, and the processor times of both processes."""
     site = place.enter()
     own = psutil.Process()
     started = perf_counter(), cpu(own), server_cpu(postmaster)

@@ -1,4 +1,4 @@
-"""Workers of ``storage``, ``zodb`` and ``pack``: storages alone, without Plone."""
+"""Workers of ``storage``, ``zodb`` and ``pack``: only storages, without Plone."""
 
 from benchmarks.backends import close_db
 from benchmarks.backends import STORES
@@ -22,7 +22,7 @@ KILOBYTE = "x" * 1000
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the measures of the table *options* names, for one storage."""
+    """Return the measures of the table that *options* name, for one storage."""
     storage = STORES[options["backend"]].storage(options["dsn"], Path(options["folder"]))
     table = {"storage": storage_api, "zodb": through_zodb, "pack": packing}[options["table"]]
     return {"measures": table(storage, options, progress)}
@@ -119,7 +119,7 @@ def through_zodb(storage: Any, options: dict[str, Any], progress: Progress) -> d
 
 
 def packing(storage: Any, options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the figure of packing *size* objects, half of which nothing refers to any more."""
+    """Return the figure of packing *size* objects, half of them unreachable."""
     size = options["size"]
     progress(f"pack {size}")
     db = DB(storage)

@@ -1,4 +1,4 @@
-"""Result files to tables, for the screen and for the documentation."""
+"""Converts result files to tables, for the screen and for the documentation."""
 
 from benchmarks.backends import LABELS
 from benchmarks.backends import OTHER
@@ -17,7 +17,7 @@ from typing import Any
 
 CATALOGS = (OURS, REFERENCE)
 STORAGES = ("pgjsonb", "relstorage")
-#: (what is judged, what it is compared with) by command.
+#: Command -> (rated backend, reference).
 PAIRS = {
     **dict.fromkeys(("files", "level1", "level2", "search", "scripts", "pages", "rebuild", "scale"), CATALOGS),
     "plone": ("pgjsonb-zcatalog", REFERENCE),
@@ -25,7 +25,7 @@ PAIRS = {
     "codec": ("codec", "pickle"),
 }
 ORDER = list(LABELS)
-#: What the benchmark ``pages`` measures of a kind of page.
+#: The measures of a kind of page in the benchmark ``pages``.
 PAGE_COLUMNS = {
     "median": "ms",
     "p95": "p95, ms",
@@ -89,7 +89,7 @@ def ratio(ours: Record | None, theirs: Record | None) -> float | None:
 
 
 def pair(data: Record) -> tuple[str, str]:
-    """Return what is judged in a result, and what it is compared with: with another version of it, if there is one."""
+    """Return the rated backend of a result, and its reference: another version of it, if there is one."""
     return (OURS, OTHER) if OTHER in data["results"] else PAIRS[data["command"]]
 
 
@@ -99,7 +99,7 @@ def backends(data: Record) -> list[str]:
 
 
 def size_of(data: Record) -> int:
-    """Return how many documents or rows the result is about."""
+    """Return the number of documents or rows in the result."""
     options = data["options"]
     return int(options.get("docs") or options.get("rows") or options.get("count") or 0)
 
@@ -117,7 +117,7 @@ def tables(data: Record) -> Iterator[Table]:
 
 
 def measures_table(data: Record) -> Table:
-    """Return the measures that are no queries."""
+    """Return the measures other than queries."""
     names = backends(data)
     ours, theirs = pair(data)
     measures = {name: data["results"][name]["measures"] for name in names}
@@ -184,7 +184,7 @@ def page_pairs(data: Record, state: str, group: str | None = None) -> list[tuple
 
 
 def page_means(data: Record) -> dict[str, tuple[float, float]]:
-    """Return group of pages -> (geometric mean, worst) of ours / theirs, read by one client."""
+    """Return group of pages -> (geometric mean, worst) of ours / theirs, with one client that reads."""
     quotients = {
         group: [quotient for sides in page_pairs(data, READ_ONLY, group) if (quotient := ratio(*sides)) is not None]
         for group in GROUPS

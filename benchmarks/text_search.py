@@ -1,4 +1,4 @@
-"""Worker of ``search``: searches for words by a member with local roles, in a Plone site; what ours has besides."""
+"""Worker of ``search``: searches for words by a member with local roles, in a Plone site; our catalog's own features."""
 
 from AccessControl.SecurityManagement import newSecurityManager
 from benchmarks import queries
@@ -25,7 +25,7 @@ import transaction
 
 
 READER = "reader"
-#: Each of so many folders gives the reader a local role.
+#: One folder in this many gives the reader a local role.
 SHARED = 4
 FACETS = ("portal_type", "review_state", "Creator", "Subject")
 
@@ -35,16 +35,16 @@ def words(*texts: str) -> Callable[[Place, int], dict[str, Any]]:
     return lambda place, n: {"SearchableText": texts[n % len(texts)]}
 
 
-#: Plone's search page asks for these, too.
+#: The types in the query of Plone's search page.
 TYPES = ["Collection", "Document", "Event", "File", "Folder", "Image", "Link", "News Item"]
 
 
 def on_the_search_page(*texts: str) -> Callable[[Place, int], dict[str, Any]]:
-    """Return the query for the n-th of *texts* as Plone's search page has it."""
+    """Return the query of Plone's search page for the n-th of *texts*."""
     return lambda place, n: {"SearchableText": texts[n % len(texts)], "portal_type": TYPES}
 
 
-#: The word with the number n stands in about 1/n as many documents as the first one.
+#: The word with the number n occurs in about 1/n as many documents as the first one.
 SCENARIOS = (
     Scenario("a word of all documents", words("document")),
     Scenario("a frequent word", words("word0", "word1", "word2")),
@@ -61,7 +61,7 @@ SCENARIOS = (
 
 
 class ReaderSite(PloneSite):
-    """A site whose requests are the reader's, as soon as there is one."""
+    """A site with requests by the reader, as soon as the reader exists."""
 
     def enter(self, anonymous: bool = False) -> Any:
         context = super().enter(anonymous)
@@ -72,7 +72,7 @@ class ReaderSite(PloneSite):
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the records of the searches of one backend; of ours what goes with them, too."""
+    """Return the search records of one backend; for our catalog also those of its additional features."""
     place = filled_site(options, progress, ReaderSite)
     is_ours = options["backend"] == OURS
     share(place)
@@ -91,7 +91,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def share(place: PloneSite) -> None:
-    """Make the reader, a member who may also see what is not published in some of the folders."""
+    """Create the reader, a member who may also see private content in some of the folders."""
     site = place.enter()
     for number, folder in enumerate(site.objectValues("Dexterity Container")):
         if number % SHARED == 0:
@@ -104,7 +104,7 @@ def share(place: PloneSite) -> None:
 
 
 def count_the_words(place: PloneSite) -> None:
-    """Count the words of our catalog, as a process does by itself some time after the first search."""
+    """Count the words of our catalog, as a process does automatically some time after the first search."""
     from plone.pgcatalog.fulltext.term_statistics import count_words
 
     catalog = place.request()._core.zoid
@@ -115,7 +115,7 @@ def count_the_words(place: PloneSite) -> None:
 
 
 def records(place: PloneSite, scenario: Scenario, iterations: int, warmup: int) -> Any:
-    """Yield a record for each touch: other words each time, each in a request of its own, no answer kept."""
+    """Yield a record for each touch: with other words each time, in separate requests, uncached."""
     found = place.request()(**scenario.query(place.place, 0)).actual_result_count
     for touch in TOUCHES:
         times = queries.run(place, scenario, touch, "varying", "request", iterations, warmup)
@@ -124,10 +124,10 @@ def records(place: PloneSite, scenario: Scenario, iterations: int, warmup: int) 
 
 
 def extras(place: PloneSite, iterations: int) -> dict[str, Any]:
-    """Return what facets and snippets cost beside the page they belong to, and suggestions."""
+    """Return the costs of facets and snippets in addition to their page, and of suggestions."""
     plain, full = [], []
     for n in range(iterations):
-        # In turns, so that a busy machine slows both.
+        # In turns, so that other load of the machine affects both.
         plain.append(timed(page, uncached(place), n))
         full.append(timed(full_page, uncached(place), n))
     return {
@@ -145,7 +145,7 @@ def extras(place: PloneSite, iterations: int) -> dict[str, Any]:
 
 
 def uncached(place: PloneSite) -> Any:
-    """Return the catalog in a new request, no answer kept; what a request begins with is done."""
+    """Return the catalog in a new request, with empty caches and after the request's initial work."""
     catalog = place.request()
     len(catalog(getId="folder0"))
     place.forget_results()
@@ -153,7 +153,7 @@ def uncached(place: PloneSite) -> Any:
 
 
 def page(catalog: Any, n: int) -> Any:
-    """Return the results for a frequent word, after using their first page as a listing does."""
+    """Return the results for a frequent word, after using their first page like a listing."""
     results = catalog(SearchableText=f"word{n % 3}", b_start=0, b_size=PAGE)
     touch_page(results)
     assert results.actual_result_count
@@ -161,7 +161,7 @@ def page(catalog: Any, n: int) -> Any:
 
 
 def full_page(catalog: Any, n: int) -> None:
-    """The same with facets and snippets."""
+    """Use such a page with facets and snippets."""
     results = page(catalog, n)
     results.facets(FACETS)
     results.snippets(results[:PAGE])

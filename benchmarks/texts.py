@@ -1,4 +1,4 @@
-"""Documents with texts: their words are as frequent as in real ones, and look like words."""
+"""Documents with texts: their words have the frequencies of real texts, and look like words."""
 
 from benchmarks.documents import Document
 from benchmarks.documents import documents
@@ -10,9 +10,9 @@ from random import Random
 
 SEED = 815
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
-#: The words of a language in use; the one with the number n comes 1/n as often as the first one (Zipf).
+#: Number of words in the vocabulary; the word with the number n occurs 1/n as often as the first one (Zipf).
 VOCABULARY = 20_000
-#: Numbers of words, by how many of the texts have them: a third and more, a few in a hundred, one or two in a thousand.
+#: Numbers of words, by the share of texts that contain them: at least a third, a few in a hundred, one or two in a thousand.
 FREQUENT = range(5, 25)
 USUAL = range(300, 1_200)
 RARE = range(8_000, 12_000)
@@ -22,8 +22,8 @@ SHORTEST, LONGEST = 10, 1_500
 
 
 def word(number: int) -> str:
-    """Return the word with that *number*: three syllables or more, and no two the same."""
-    # 74,507 and 60 ** 3 have no common divisor. Neighbours in frequency do not begin with the same letters.
+    """Return the word with that *number*: three syllables or more, different for each number."""
+    # 74,507 and 60 ** 3 have no common divisor. Words with similar frequencies begin with different letters.
     number = (number * 74_507 + 12_345) % len(SYLLABLES) ** 3
     parts = []
     for _ in range(3):

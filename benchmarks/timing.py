@@ -1,4 +1,4 @@
-"""Taking times, and what is kept of them."""
+"""Measures times, and summarises them."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ import io
 import pstats
 
 
-#: Seconds to the units of the tables.
+#: Unit of the tables -> factor for seconds.
 FACTORS = {"s": 1.0, "ms": 1e3, "us": 1e6}
-#: Functions in the report of a profile.
+#: Number of functions in the report of a profile.
 PROFILED = 40
 
 
 def timed(action: Callable[..., Any], *arguments: Any) -> float:
-    """Return how many seconds ``action(*arguments)`` took."""
+    """Return the seconds that ``action(*arguments)`` takes."""
     started = perf_counter()
     action(*arguments)
     return perf_counter() - started
@@ -32,13 +32,13 @@ def timed(action: Callable[..., Any], *arguments: Any) -> float:
 def profiled(wanted: bool) -> Iterator[tuple[Callable[..., Any], Callable[[], str | None]]]:
     """Yield ``call(action, *arguments)``, and a function that returns cProfile's report of all calls.
 
-    Without *wanted* the calls are plain, and the report is None.
+    Unless *wanted*, calls are not profiled, and the report is None.
     """
     text = io.StringIO()
     stats = pstats.Stats(stream=text)
 
     def call(action: Callable[..., Any], *arguments: Any) -> Any:
-        # One for each call: a profiler sees other threads as well (Python 3.12), and their calls stay on its stack.
+        # One profiler for each call: it sees other threads as well (Python 3.12), and their calls stay on its stack.
         profiler = cProfile.Profile()
         try:
             return profiler.runcall(action, *arguments)
@@ -53,7 +53,7 @@ def profiled(wanted: bool) -> Iterator[tuple[Callable[..., Any], Callable[[], st
 
 
 def repeated(action: Callable[[int], Any], iterations: int, warmup: int = 0) -> list[float]:
-    """Return the seconds of *iterations* calls of ``action(n)``, after *warmup* ones that do not count."""
+    """Return the seconds of *iterations* calls of ``action(n)``, after *warmup* calls that are ignored."""
     times = [timed(action, number) for number in range(warmup + iterations)]
     return times[warmup:]
 
@@ -72,10 +72,10 @@ def summary(seconds: Sequence[float], unit: str = "ms") -> dict[str, Any]:
 
 
 def value(number: float, unit: str) -> dict[str, Any]:
-    """Return a figure that was taken once, or is no time, in the form of ``summary``."""
+    """Return a figure that was measured once, or is not a time, in the format of ``summary``."""
     return {"median": number, "p95": None, "min": None, "n": 1, "unit": unit}
 
 
 def mean_ratio(ratios: Sequence[float]) -> float | None:
-    """Return the geometric mean of *ratios*; None when there are none."""
+    """Return the geometric mean of *ratios*; None if there are none."""
     return geometric_mean(ratios) if ratios else None

@@ -1,4 +1,4 @@
-"""Pages with blocks in the site of the benchmark ``pages``, as Volto's editors make them."""
+"""Pages with blocks in the site of the benchmark ``pages``, like those of Volto's editors."""
 
 from benchmarks.page_kinds import RELATED
 from benchmarks.page_kinds import RELATIONS
@@ -19,7 +19,7 @@ from tests.integration.volto_pages import teaser_block
 from typing import Any
 
 
-#: The type of these pages: documents have no blocks, so that the other kinds of page stay as they are.
+#: The type of these pages: documents have no blocks, so that the other kinds of page are not affected.
 TYPE = "volto_page"
 
 

@@ -1,6 +1,7 @@
-"""Counts what goes between a process and PostgreSQL, whatever library it uses: a relay between two sockets."""
+"""Counts the messages between a process and PostgreSQL, with any library: a relay between two sockets."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from threading import Thread
 from typing import Self
@@ -14,17 +15,19 @@ CHUNK = 65_536
 
 
 class Relay:
-    """Passes on what comes to a socket of its own to the server of *dsn*, and counts; a context manager."""
+    """Forwards data from its own socket to the server of *dsn*, and counts messages; a context manager."""
 
-    def __init__(self, dsn: str, folder: Path) -> None:
+    def __init__(self, dsn: str) -> None:
         place = psycopg.conninfo.conninfo_to_dict(dsn)
         name = f".s.PGSQL.{place['port']}"
-        self.dsn = psycopg.conninfo.make_conninfo(dsn, host=str(folder))
-        #: what clients have sent before they got an answer is one message
+        # The length of a socket's path is limited.
+        self._folder = TemporaryDirectory(prefix="pgcatalog-relay-", dir="/tmp")
+        self.dsn = psycopg.conninfo.make_conninfo(dsn, host=self._folder.name)
+        #: data that clients have sent before the next response is one message
         self.messages = 0
         self.bytes_received = 0
         self._server = f"{place['host']}/{name}"
-        self._path = folder / name
+        self._path = Path(self._folder.name) / name
         self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
@@ -37,14 +40,14 @@ class Relay:
 
     def __exit__(self, *exc_info: object) -> None:
         for each in (self._listener, *self._sockets):
-            # A thread that waits for it goes on.
+            # This wakes a waiting thread.
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
-        self._path.unlink(missing_ok=True)
+        self._folder.cleanup()
 
     def counts(self) -> tuple[int, int]:
-        """Return how many messages were sent, and bytes received, until now."""
+        """Return the number of messages sent, and of bytes received, until now."""
         with self._lock:
             return self.messages, self.bytes_received
 
@@ -55,7 +58,7 @@ class Relay:
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(self._server)
                 self._sockets += [client, server]
-                # Whether the server has spoken last; both threads of a connection use it.
+                # Whether the server was the last sender; shared by both threads of a connection.
                 spoken = [True]
                 Thread(target=self._pass, args=(client, server, spoken, True), daemon=True).start()
                 Thread(target=self._pass, args=(server, client, spoken, False), daemon=True).start()

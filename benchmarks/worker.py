@@ -1,8 +1,8 @@
-"""One backend in one process: how the command and its workers talk.
+"""One backend in one process: the protocol between the command and its workers.
 
 A worker is ``python -m benchmarks.worker <module> <options as JSON>``: it calls ``run(options, progress)`` of the
-module, and writes one JSON object per line, ``{"progress": text}`` and at last ``{"result": ...}``.  Behind each
-progress it waits for a line: only one worker of a command is at work.
+module, and writes one JSON object per line, ``{"progress": text}`` and finally ``{"result": ...}``.  After each
+progress it waits for a line, so that only one worker of a command runs at a time.
 """
 
 from benchmarks.http_load import cpu
@@ -23,21 +23,21 @@ import tempfile
 
 
 ROOT = Path(__file__).parents[1]
-#: Says what comes next, and returns when it is the caller's turn.
+#: Announces the next step, and returns when it is the caller's turn.
 Progress = Callable[[str], None]
 
 
 class WorkerFailed(RuntimeError):
-    """The process of a backend ended with an error; its last words follow."""
+    """The process of a backend ended with an error; the end of its log follows."""
 
     def __init__(self, module: str, log: str) -> None:
         super().__init__(f"{module}: {self.__doc__}\n{log}")
 
 
 class Worker:
-    """The process that runs *module* with *options*; *progress* is told what comes next.
+    """The process that runs *module* with *options*; *progress* is called with each next step.
 
-    *checkout*, if given, is the folder of another version of this project, whose code and Python (``.venv``) are run.
+    *checkout*, if given, is the folder of another version of this project, whose code and Python (``.venv``) run.
     *postmaster* is the process of the PostgreSQL server.
     """
 
@@ -50,14 +50,14 @@ class Worker:
         checkout: Path | None = None,
     ) -> None:
         self.turns = 0
-        #: step, by its progress -> seconds of processors each time: of the process, and of PostgreSQL meanwhile
+        #: step, by its progress -> processor seconds of each execution: of the process, and of PostgreSQL meanwhile
         self.costs: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self._step = ""
         self._postmaster = postmaster
         self.result: Any = None
         self._module = module
         self._progress = progress
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  as long as the process
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  it lives as long as the process
         python = checkout / ".venv" / "bin" / "python" if checkout else sys.executable
         command = [python, "-W", "ignore", "-m", "benchmarks.worker", module, json.dumps(options)]
         pipe = subprocess.PIPE
@@ -66,7 +66,7 @@ class Worker:
         )
 
     def go_on(self) -> bool:
-        """Let it work up to its next progress; return False when it has come to its end.  Raises WorkerFailed."""
+        """Let it work up to its next progress; return False if it has ended.  Raises WorkerFailed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.turns += 1
@@ -75,7 +75,7 @@ class Worker:
             self._process.stdin.write("\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has failed, and its log says why
+            pass  # it has failed, and its log has the reason
         for line in self._process.stdout:
             message = json.loads(line)
             if "progress" in message:
@@ -103,9 +103,9 @@ class Worker:
 
 
 def take_turns(workers: Sequence[Worker]) -> None:
-    """Run *workers* to their ends, in turn from one progress to the next; raises WorkerFailed.
+    """Run *workers* to their ends, in turns from one progress to the next.  Raises WorkerFailed.
 
-    A machine's speed changes from minute to minute, and what is compared should be measured at the same time.
+    The speed of a machine changes from minute to minute, so compared measurements must be made at the same time.
     """
     working = list(workers)
     while working:
@@ -116,7 +116,7 @@ def take_turns(workers: Sequence[Worker]) -> None:
 
 def main() -> None:
     module, options = sys.argv[1:]
-    # What Plone prints must not come between the lines of JSON.
+    # Plone's output must not come between the lines of JSON.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,4 +1,4 @@
-"""Worker of ``zodbbench``: objects of a kilobyte in an OOBTree: inserts as it grows, look-ups, PostgreSQL's own rate."""
+"""Worker of ``zodbbench``: objects of a kilobyte in a growing OOBTree: inserts, look-ups, and PostgreSQL's own rate."""
 
 from benchmarks.backends import close_db
 from benchmarks.backends import PLAIN
@@ -25,7 +25,7 @@ import transaction
 
 LOOKUPS = 200
 KILOBYTE = "x" * 1000
-#: (insert the items with these numbers in one transaction, look these up)
+#: (insert the items with these numbers in one transaction, look up these numbers)
 Tree = tuple[Callable[[Sequence[int]], None], Callable[[Sequence[int]], None]]
 
 
@@ -38,7 +38,7 @@ class Item(Persistent):
 
 
 def sizes(count: int) -> Iterator[int]:
-    """Yield the sizes at which a figure is taken: 1, 2, 5 times each power of ten from 100 on, up to *count*."""
+    """Yield the sizes at which a figure is recorded: 1, 2, 5 times each power of ten from 100 on, up to *count*."""
     power = 100
     while power <= count:
         yield from (power * factor for factor in (1, 2, 5) if power * factor <= count)
@@ -46,7 +46,7 @@ def sizes(count: int) -> Iterator[int]:
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Return the figures at each size: inserts in a second since the size before, milliseconds for a look-up."""
+    """Return the figures at each size: inserts per second since the previous size, milliseconds for a look-up."""
     rng, measures, done = Random(4711), {}, 0
     opened = plain_table if options["backend"] == PLAIN else tree_in_storage
     with opened(options) as (insert, lookup), profiled(options["profile"]) as (call, report):
@@ -67,13 +67,13 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def key(number: int) -> str:
-    """Return keys whose order is not that of the inserts."""
+    """Return a key for *number*; keys are not in the order of the inserts."""
     return f"{number * 7919 % 1_000_003:07}-{number}"
 
 
 @contextmanager
 def tree_in_storage(options: dict[str, Any]) -> Iterator[Tree]:
-    """Yield what works on a new OOBTree in the storage that *options* name."""
+    """Yield functions for a new OOBTree in the storage that *options* name."""
     storage = STORES[options["backend"]].storage(options["dsn"], Path(options["folder"]))
     db = DB(storage, cache_size=options["cache_size"])
     connection = db.open()
@@ -88,7 +88,7 @@ def tree_in_storage(options: dict[str, Any]) -> Iterator[Tree]:
         connection.cacheGC()
 
     def lookup(numbers: Sequence[int]) -> None:
-        # Objects in memory would not show the time of a look-up.
+        # Cached objects would hide the time of a look-up.
         connection.cacheMinimize()
         tree = connection.root()["tree"]
         for number in numbers:
@@ -102,7 +102,7 @@ def tree_in_storage(options: dict[str, Any]) -> Iterator[Tree]:
 
 @contextmanager
 def plain_table(options: dict[str, Any]) -> Iterator[Tree]:
-    """Yield what works on a table of PostgreSQL, without a storage."""
+    """Yield functions for a table of PostgreSQL, without a storage."""
     with psycopg.connect(options["dsn"]) as connection:
         connection.execute("CREATE TABLE item (key text PRIMARY KEY, text text)")
         connection.commit()

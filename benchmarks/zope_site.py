@@ -36,7 +36,7 @@ class PloneSite(Requests):
     # -- requests
 
     def enter(self, anonymous: bool = False) -> Any:
-        """Begin a request; return the site, or the application when there is no site yet."""
+        """Begin a request; return the site, or the application if there is no site yet."""
         app, context = begin(self.db)
         self.app = app
         login(app, anonymous)
@@ -61,7 +61,7 @@ class PloneSite(Requests):
 
 
 def opened[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
-    """Start Zope, and return what makes requests to a new database without a site, as the *options* of a worker say."""
+    """Start Zope; return an object that makes requests to a new database without a site, from the *options* of a worker."""
     folder = Path(options["folder"])
     progress("starting Zope")
     load_zope(folder)
@@ -72,7 +72,7 @@ def opened[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: t
 
 
 def begin(db: Any) -> tuple[Any, Any]:
-    """Open a connection as a request does; return the application and the site (or the application again)."""
+    """Open a connection like a request; return the application and the site (or the application again)."""
     transaction.begin()
     app = with_request(db.open().root()["Application"])
     setRequest(app.REQUEST)
@@ -82,7 +82,7 @@ def begin(db: Any) -> tuple[Any, Any]:
 
 
 def end(app: Any) -> None:
-    """Give the connection back, as the end of a request does."""
+    """Close the connection, like the end of a request."""
     transaction.abort()
     noSecurityManager()
     setSite(None)
@@ -92,7 +92,7 @@ def end(app: Any) -> None:
 
 
 def login(app: Any, anonymous: bool = False) -> None:
-    """Act as the manager of the server, or as nobody."""
+    """Act as the manager of the server, or as anonymous."""
     if anonymous:
         noSecurityManager()
     elif (user := app.acl_users.getUser(ADMIN)) is not None:
@@ -100,7 +100,7 @@ def login(app: Any, anonymous: bool = False) -> None:
 
 
 def make_application(db: Any) -> None:
-    """Put an empty Zope application with a manager into a new database; commits."""
+    """Create an empty Zope application with a manager in a new database; commits."""
     from OFS.Application import AppInitializer
     from OFS.Application import Application
 

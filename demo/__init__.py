@@ -1,4 +1,4 @@
-"""The demo: one command to a Plone site whose catalog is PostgreSQL.
+"""The demo: one command for a Plone site with its catalog in PostgreSQL.
 
-``python -m demo --help`` tells the options.  ``words`` and ``plan`` are pure data, the same for the same seed.
+``python -m demo --help`` lists the options.  ``words`` and ``plan`` are pure data, the same for the same seed.
 """

@@ -1,4 +1,4 @@
-"""``python -m demo``: the command line and the order of things."""
+"""``python -m demo``: the command line and the sequence of steps."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ console = Console()
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a progress bar; yield what moves it on by one."""
+    """Show a progress bar; yield a function that advances it by one."""
     columns = (TextColumn("{task.description:28}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as bars:
         task = bars.add_task(title, total=total)
@@ -49,7 +49,7 @@ def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def timed(title: str) -> Iterator[None]:
-    """Say what goes on, and how long it took."""
+    """Print *title*, and the duration of the block."""
     start = time.monotonic()
     with console.status(title):
         yield
@@ -57,7 +57,7 @@ def timed(title: str) -> Iterator[None]:
 
 
 def is_zone(context: click.Context, parameter: click.Parameter, name: str) -> str:
-    """Return *name*; raises click.BadParameter unless it is the name of a time zone."""
+    """Return *name*, the name of a time zone.  Raises click.BadParameter for another text."""
     try:
         ZoneInfo(name)
     except (OSError, ValueError, ZoneInfoNotFoundError) as error:
@@ -94,13 +94,13 @@ def main(
     asks: bool,
     volto_port: int | None,
 ) -> None:
-    """A Plone site whose catalog is PostgreSQL: make it, fill it, look around.
+    """Create a Plone site with its catalog in PostgreSQL, fill it, and serve it.
 
     --check compares all answers with those of Plone's own catalog and ends with
     status 1 on any difference.
     """
     started = time.monotonic()
-    # Whoever ends us gracefully ends the database server, too.
+    # SIGTERM must end the database server, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # A shell without job control starts background commands with Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -164,7 +164,7 @@ def main(
 @contextmanager
 def _postgres(data: Path, check: bool) -> Iterator[str]:
     """Run an embedded PostgreSQL with a database for the demo; yield its DSN."""
-    # What is thrown away need not survive a power failure.
+    # Temporary data need not survive a power failure.
     settings = {**DEMO_SETTINGS, "fsync": "off"} if check else DEMO_SETTINGS
     folder = None if check else data / "postgres"
     with EmbeddedPostgres(folder, settings) as postgres:
@@ -178,7 +178,7 @@ def _serve_volto(host: str, wanted: int, volto_port: int, data: Path) -> None:
     """Serve the site, and Volto beside it, until Ctrl-C or SIGTERM."""
     port = server.free_port(host, wanted)
     http: Any = server.make_http_server(host, port)
-    # Volto's first page asks Plone for what it shows: both begin together.
+    # Volto's first page requests its data from Plone, so both start together.
     threading.Thread(target=http.run, daemon=True).start()
     site = f"http://localhost:{port}/Plone"
     with volto.served(site, server.free_port(host, volto_port), data / "volto.log") as address:

@@ -1,4 +1,4 @@
-"""The check: every query of the tour asked of ours and of a ZCatalog, compared."""
+"""The check: runs every query of the tour on our catalog and on a ZCatalog, and compares the results."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ SHOWN = 5
 
 
 def make_oracle(site: Any, advance: Callable[[], None]) -> Any:
-    """Return a ZCatalog with the site's content, set up as its catalog and not stored."""
+    """Return a ZCatalog with the site's content, configured like its catalog and not stored."""
     oracle = new_successor(site.portal_catalog)
     for path, obj in content_of(site.portal_catalog):
         oracle.catalog_object(obj, path)
@@ -32,7 +32,7 @@ def make_oracle(site: Any, advance: Callable[[], None]) -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that ours answers differently."""
+    """A different answer of our catalog."""
 
     step: str
     what: str
@@ -49,7 +49,7 @@ def compare(site: Any, oracle: Any, steps: list[Step], advance: Callable[[], Non
                 found += compare_values(site, oracle, step)
             else:
                 found += compare_searches(site, oracle, step)
-                # A limit hides what lies beyond it: once more without.
+                # A limit hides further rows, so repeat the query without it.
                 rest = {k: v for k, v in step.query.items() if k not in LIMITS}
                 if rest != step.query:
                     whole = replace(step, title=f"{step.title} (all)", query=rest)
@@ -59,7 +59,7 @@ def compare(site: Any, oracle: Any, steps: list[Step], advance: Callable[[], Non
 
 
 def unproven(site: Any, oracle: Any, steps: list[Step]) -> list[str]:
-    """Return the questions that find nothing, for want of content."""
+    """Return the queries that find nothing, because the content is missing."""
     empty = []
     for step in steps:
         with acting_as(site, step.user):
@@ -75,7 +75,7 @@ def compare_values(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
 
 
 def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
-    """Compare counts, hits, order and what the first brains say."""
+    """Yield the differences in counts, hits, order and the first brains."""
     ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
     for what, mine, other in (
         ("len", len(ours), len(theirs)),
@@ -91,7 +91,7 @@ def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]
     if set(paths) != set(expected) and not (names and limited):
         yield Difference(step.title, "hits", *_sets(paths, expected))
     elif names:
-        # Among equal keys any order is right; at a limit any of them may be there.
+        # Any order of equal keys is right; at a limit any of them may be included.
         key = _sort_key(site, oracle, [names] if isinstance(names, str) else names)
         keys, expected_keys = list(map(key, paths)), list(map(key, expected))
         if keys != expected_keys:
@@ -105,7 +105,7 @@ def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]
 
 
 def compare_brains(oracle: Any, step: Step, brains: Any) -> Iterator[Difference]:
-    """Compare each metadata value and its type, and the methods of a brain."""
+    """Yield the differences in each metadata value and its type, and in the methods of a brain."""
     for brain in brains:
         path = brain.getPath()
         rid = oracle.getrid(path)
@@ -125,13 +125,13 @@ def compare_brains(oracle: Any, step: Step, brains: Any) -> Iterator[Difference]
 
 
 def describe(value: Any) -> Any:
-    """Return the value with the types of all its parts, comparable."""
+    """Return the value with the types of all its parts, for a comparison."""
     if isinstance(value, Mapping):
         parts: Any = {k: describe(v) for k, v in value.items()}
     elif isinstance(value, (list, tuple)):
         parts = [describe(v) for v in value]
     elif isinstance(value, datetime):
-        # Equal moments in different zones are shown differently.
+        # Equal moments in different zones are displayed differently.
         parts = (value.replace(tzinfo=None), value.utcoffset())
     else:
         parts = value
@@ -139,7 +139,7 @@ def describe(value: Any) -> Any:
 
 
 def _sort_key(site: Any, oracle: Any, names: list[str]) -> Callable[[str], Any]:
-    """Return what tells the sort key of a path, as the oracle's indexes know it."""
+    """Return a function: path -> its sort key in the oracle's indexes."""
     maps = {
         name: oracle._catalog.getIndex(name).documentToKeyMap() for name in names if name != "getObjPositionInParent"
     }
@@ -160,7 +160,7 @@ def _paths(results: Any) -> list[str]:
 
 
 def _sets(ours: Any, theirs: Any) -> tuple[str, str]:
-    """Return what only one of them has."""
+    """Return the elements that only one of the two has."""
     more, fewer = sorted(set(ours) - set(theirs)), sorted(set(theirs) - set(ours))
     if not more and not fewer:
         return _first(list(ours), list(theirs))
@@ -168,7 +168,7 @@ def _sets(ours: Any, theirs: Any) -> tuple[str, str]:
 
 
 def _first(ours: list[Any], theirs: list[Any]) -> tuple[str, str]:
-    """Return the first place in which two sequences differ."""
+    """Return the first different elements of two sequences."""
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         if mine != other:
             return f"[{number}] {_short(mine)}", f"[{number}] {_short(other)}"

@@ -1,4 +1,4 @@
-"""The plan made real: objects in a Plone site, in batches, each in its own commit."""
+"""Creates the objects of the plan in a Plone site, in batches, each with a separate commit."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ BLOBS = {"file": NamedBlobFile, "image": NamedBlobImage}
 
 
 def write(site: Any, items: Iterable[Item], advance: Callable[[], None]) -> None:
-    """Create what the plan says and is not there yet; commit every hundred objects."""
+    """Create the missing objects of the plan; commit every hundred objects."""
     for batch in itertools.batched(items, BATCH):
         for item in batch:
             parent, _, name = item.path.rpartition("/")
             container = site.unrestrictedTraverse(parent) if parent else site
-            # An interrupted run goes on where it was.
+            # An interrupted run continues where it was.
             if name not in container:
                 write_item(site, container, name, item)
             advance()
@@ -43,13 +43,13 @@ def write(site: Any, items: Iterable[Item], advance: Callable[[], None]) -> None
 
 
 def commit(site: Any) -> None:
-    """Commit, and forget the objects: memory stays small however many there are."""
+    """Commit, and release the objects, so that memory use is constant."""
     transaction.commit()
     site._p_jar.cacheMinimize()
 
 
 def write_item(site: Any, container: Any, name: str, item: Item) -> None:
-    """Create one object, in the state and with the dates of the plan."""
+    """Create one object, with the state and the dates of the plan."""
     content = createContent(
         item.portal_type,
         id=name,
@@ -87,13 +87,13 @@ def field_value(name: str, value: Any) -> Any:
         data, content_type, filename = value
         return BLOBS[name](data=data, contentType=content_type, filename=filename)
     if isinstance(value, datetime):
-        # Plone's events carry zones of pytz.
+        # Plone's events use zones of pytz.
         return pydt(value.astimezone(pytz.timezone(str(value.tzinfo))))
     return value
 
 
 def relate(site: Any, content: Any, item: Item) -> None:
-    """Relate the object to others: those of the plan that still are where they were."""
+    """Relate the object to others of the plan that have not been moved."""
     targets = (site.unrestrictedTraverse(path, None) for path in item.related)
     ids = getUtility(IIntIds)
     relations = [RelationValue(ids.getId(target)) for target in targets if target]
@@ -104,11 +104,11 @@ def relate(site: Any, content: Any, item: Item) -> None:
 
 
 def live(site: Any, items: list[Item]) -> None:
-    """Do what editors do all day: rename, move, copy, delete, retract, sort, share.
+    """Change the content as editors do: rename, move, copy, delete, retract, sort, share.
 
-    The number of objects stays the same.  The caller commits.
+    The number of objects does not change.  The caller commits.
     """
-    # The fullest folder that the tour does not visit; and nothing twice.
+    # The fullest folder that the tour does not visit; no object is changed twice.
     visited = ("news", "news/climate", "news/climate/water", "events", "internal")
     folders = [
         item for item in items if item.portal_type == "Folder" and item.path.partition("/")[2] not in ("", *visited)

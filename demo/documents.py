@@ -1,4 +1,4 @@
-"""Small PDF, Word and OpenDocument files, made here, for the demo and for tests."""
+"""Creates small PDF, Word and OpenDocument files for the demo and for tests."""
 
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -20,27 +20,27 @@ _RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
-#: Stands in the files only.
+#: A word that only the files contain.
 WORD = "quagga"
 TEXT = f"Minutes of the natural history society\nThe {WORD} of the museum was measured, and found to be small"
 
 
 def add(site: Any) -> None:
-    """Add to *site* a file of each format with WORD in it, and find what stands in all its files.  Commits."""
+    """Add to *site* a file of each format that contains WORD, and extract the text of all its files.  Commits."""
     for name, make, kind in (("pdf", pdf, PDF), ("docx", docx, DOCX), ("odt", odt, ODT)):
         if f"minutes.{name}" not in site["en"]:
             file = NamedBlobFile(make(TEXT), contentType=kind, filename=f"minutes.{name}")
             site["en"].invokeFactory("File", f"minutes.{name}", title=f"Minutes ({name})", file=file)
     transaction.commit()
     worker = Worker(site._p_jar.db(), dsn_of(site._p_jar))
-    # In a thread: this one has a transaction of its own.
+    # In another thread, because this one has an open transaction.
     with ThreadPoolExecutor(1) as pool:
         pool.submit(worker.run_until_empty).result()
     transaction.begin()
 
 
 def blob(data: bytes, kind: str = PDF) -> NamedBlobFile:
-    """Return the value of the field of a File."""
+    """Return a value for the field of a File."""
     return NamedBlobFile(data, contentType=kind, filename="file.bin")
 
 
@@ -50,7 +50,7 @@ def pdf(text: str, pages: int = 1) -> bytes:
 
 
 def pdf_of(texts: list[str], data: bytes = b"") -> bytes:
-    """Return a PDF with a page for the lines of each of *texts*, and *data* in a stream, as a font or a picture would be."""
+    """Return a PDF with a page for the lines of each of *texts*, and *data* in a stream, like a font or a picture."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for text in texts:
@@ -79,7 +79,7 @@ def pdf_of(texts: list[str], data: bytes = b"") -> bytes:
 
 
 def docx(text: str) -> bytes:
-    """Return a document of Word with the lines of *text* as paragraphs."""
+    """Return a Word document with the lines of *text* as paragraphs."""
     paragraphs = "".join(f"<w:p><w:r><w:t>{line}</w:t></w:r></w:p>" for line in text.split("\n"))
     return _zipped(
         {

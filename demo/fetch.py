@@ -1,4 +1,4 @@
-"""The site looked at over HTTP, as a visitor, an integrator and an administrator do."""
+"""Visits the site over HTTP, as a visitor, an integrator and an administrator."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ import transaction
 
 
 TIMEOUT = 60
-#: In a site with fewer objects not every link of the front page has something to show.
+#: In a site with fewer objects, some links of the front page find nothing.
 ENOUGH = 200
-#: So many recurring events are looked at.
+#: Number of recurring events to check.
 EVENTS = 3
-#: What an address searches for.
+#: The search words in an address.
 QUESTION = re.compile(r"(?:SearchableText|q|try_text)=(\w+)")
 SEARCH = {"SearchableText": "Bürger", "sort_on": "modified"}
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirect to the login form is an answer, not something to follow."""
+    """A redirect to the login form is an answer, and is not followed."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
@@ -44,7 +44,7 @@ class _NoRedirect(HTTPRedirectHandler):
 
 @dataclass
 class Response:
-    """What came back."""
+    """A response of the site."""
 
     status: int
     text: str
@@ -53,7 +53,7 @@ class Response:
 def get(
     url: str, accept: str = "text/html", login: str | None = None, form: Mapping[str, str] | None = None
 ) -> Response:
-    """Fetch a page, or send it a *form*; an error status is an answer, too."""
+    """Fetch a page, or send it a *form*; an error status is a normal response."""
     headers = {"Accept": accept}
     if login:
         password = login if login == plan.ADMIN else plan.PASSWORD
@@ -69,9 +69,9 @@ def get(
 
 
 def problems(site: Any, root_url: str) -> Iterator[str]:
-    """Fetch the pages a newcomer looks at; yield a line for each thing wrong."""
+    """Fetch the pages that a newcomer visits; yield a line for each problem."""
     base = f"{root_url}/{site.getId()}"
-    # First what Python is asked: a database connection that idles in its transaction for a minute is closed.
+    # First the queries from Python, because a database connection that is idle in its transaction for a minute is closed.
     expected = count(site)
     objects = len(site.portal_catalog)
     climate = site["de"]["news"]["climate"].title
@@ -86,7 +86,7 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     transaction.abort()
     yield from _page("front page", base, f">{LANGUAGE_TITLES['de']}<")
     yield from _page("front page", base, "Who may log in")
-    # By the number of the host, for which Plone has no style unless it is told so.
+    # At the numeric address, for which Plone has no style by default.
     yield from _page("style of the front page", base, 'rel="stylesheet"')
     yield from _page("folder", f"{base}/de/news", climate)
     yield from _page("search form", f"{base}/@@search?SearchableText=water", "water")
@@ -116,7 +116,7 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
 
 
 def _own_questions(site: Any) -> Iterator[str]:
-    """Search for what the links of the front page search for; it has to find other pages."""
+    """Run the searches of the front page's links; they must find other pages."""
     page = site[front_page.ID].UID()
     parts = " ".join(part for link in front_page.LINKS for part in (link.address, link.text, *link.asks))
     for text in sorted(set(QUESTION.findall(parts))):
@@ -125,7 +125,7 @@ def _own_questions(site: Any) -> Iterator[str]:
 
 
 def _links(base: str, has_enough: bool) -> Iterator[str]:
-    """Follow each link of the front page as who it is for; it has to show what it says if the site *has enough* for that."""
+    """Follow each link of the front page as its user; it must show the promised content if the site *has enough* of it."""
     items = re.findall(r"<li>(.*?)</li>", get(base).text.partition("<ol>")[2].partition("</ol>")[0], re.S)
     if len(items) != len(front_page.LINKS):
         yield f"front page: {len(items)} links ({base})"
@@ -142,7 +142,7 @@ def _links(base: str, has_enough: bool) -> Iterator[str]:
 
 
 def count(site: Any) -> int:
-    """Return what @search has to count for anonymous."""
+    """Return the number of hits that @search must count for anonymous."""
     path = "/".join(site.getPhysicalPath())
     with acting_as(site, None):
         return int(site.portal_catalog(path=path, **SEARCH).actual_result_count)

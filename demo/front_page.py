@@ -1,4 +1,4 @@
-"""The front page of the demo site: twelve things to try, who may log in, and what has to be there for it."""
+"""The front page of the demo site: twelve things to try, the users who may log in, and the required content."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,9 +29,9 @@ import transaction
 THRESHOLD = "PGCATALOG_SLOW_QUERY_MS"
 ID = "welcome"
 TITLE = "What to try"
-#: Setting -> value; the words are none that the tour searches for.
+#: Setting -> value; the tour does not search for these words.
 TUNING = {"synonyms": "climate, weather", "pins": "weather = /en/news/climate", "related_pages": 3}
-#: Words, how often visitors have searched for them, and whether anything was found.
+#: Words, number of visitors' searches for them, and whether these found anything.
 SEARCHES = (
     ("water", 64, True),
     ("weather", 41, True),
@@ -40,23 +40,24 @@ SEARCHES = (
     ("bike lanes", 17, False),
     ("kindergarten", 9, False),
 )
-#: The newest of one type and state, of one author, and with one tag: no index of Plone's serves both filter and order.
+#: The newest objects of one type and state, of one author, and with one tag: no index of Plone's has both filter and order.
 NEWEST = {"sort_on": "modified", "sort_order": "reverse"}
 SLOW: tuple[dict[str, Any], ...] = (
     {"portal_type": "Document", "review_state": "published"},
     {"portal_type": "News Item", "review_state": "published"},
     *({"portal_type": "Document", "Creator": person.id} for person in plan.PEOPLE),
 )
-#: How often each of them was asked for.
+#: Number of searches for each of them.
 ASKED = 20
 
 
 @dataclass(frozen=True)
 class Link:
-    """One thing to try: an *address* in the site, with *title* and *text* (HTML), for who logs in as *login*.
+    """One thing to try: an *address* in the site, with *title* and *text* (HTML), for the user *login*.
 
-    What it leads to has *shows*, regular expressions: the pages that it links to, what their script *asks* for, and the
-    answer to *button*.  *title* and *text* say no word that is searched for: the front page shall not be found by them.
+    *shows* are regular expressions that must match the target: the pages that it links to, the responses to its script's
+    requests (``asks``), and to *button*.  *title* and *text* contain no searched word, so that searches do
+    not find the front page.
     """
 
     address: str
@@ -145,7 +146,7 @@ LINKS = (
 
 
 def make(site: Any) -> None:
-    """Make the front page of *site*, and what it leads to.  Commits."""
+    """Create the front page of *site*, and the targets of its links.  Commits."""
     registry = getUtility(IRegistry)
     for name, value in TUNING.items():
         registry[f"{PREFIX}.{name}"] = value
@@ -165,7 +166,7 @@ def make(site: Any) -> None:
 
 
 def count(site: Any) -> None:
-    """Count the words of *site*, which corrections and similar pages go by, before somebody searches.  Commits."""
+    """Count the words of *site*, which corrections and similar pages need, before the first search.  Commits."""
     transaction.commit()
     core = site.portal_catalog._core
     with connect_directly(dsn_of(core.jar), "demo") as connection:
@@ -196,7 +197,7 @@ def html(site: Any) -> str:
 
 
 def page_like_others(site: Any) -> str:
-    """Return the path in *site* of a page that everybody may see, and that others are like."""
+    """Return the path in *site* of a public page with similar pages."""
     catalog = site.portal_catalog
     with acting_as(site, None):
         pages = catalog(portal_type="Document", path="/".join((*site.getPhysicalPath(), "en")), sort_on="path")
@@ -205,14 +206,14 @@ def page_like_others(site: Any) -> str:
 
 
 def record(site: Any) -> None:
-    """Let some searches have been slow, and others have been made by visitors."""
+    """Record some slow searches, and some searches of visitors."""
     core = site.portal_catalog._core
     dsn = dsn_of(core.jar)
-    # What was slow while the site was made would hide them.
+    # Slow queries during the creation of the site would hide them.
     log.clear(dsn, core.zoid)
     with recording_all():
         for number, query in itertools.product(range(ASKED), SLOW):
-            # Another limit each time: what is known already is not asked for again.
+            # A different limit each time, because a cached answer needs no search.
             site.portal_catalog.unrestrictedSearchResults({**NEWEST, **query, "sort_limit": 10 + number})[:1]
     for words, times, found in SEARCHES:
         for _ in range(times):
@@ -223,7 +224,7 @@ def record(site: Any) -> None:
 
 @contextmanager
 def recording_all() -> Iterator[None]:
-    """Take every search for a slow one."""
+    """Record every search as a slow one."""
     before = os.environ.get(THRESHOLD)
     os.environ[THRESHOLD] = "0.0001"
     try:

@@ -1,7 +1,7 @@
-"""What the demo site contains, as pure data: no Plone is needed to make a plan.
+"""The content of the demo site, as pure data: a plan needs no Plone.
 
-The same number of objects, seed and day give the same plan.  Times are relative to
-the day on which the site is made, so that there are always events next month.
+The same number of objects, seed and day result in the same plan.  Times are relative to
+the day on which the site is created, so that there are always events next month.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ ZONE = "Europe/Berlin"
 MAX_DEPTH = 4
 FOLDER_SHARE = 0.12
 LANGUAGE_SHARES = {"de": 40, "en": 35, "zh": 25}
-#: Per hundred objects that are no folders.
+#: Percent of the objects other than folders.
 TYPE_SHARES = {"Document": 44, "News Item": 19, "Event": 15, "File": 10, "Link": 6, "Image": 4, "Collection": 2}
 WORDS = {"Document": (200, 600), "News Item": (150, 350), "Event": (40, 180)}
 NO_WORKFLOW = ("File", "Image")
 STATES = {"published": 65, "private": 22, "pending": 13}
 
 
-#: Everybody's password; the tour prints it.
+#: The password of all users; the tour prints it.
 PASSWORD = "demo-site"
 ADMIN = "admin"
 
@@ -75,7 +75,7 @@ INTERNAL_ROLES = ((RESEARCHERS, ("Reader",)), ("bert", ("Reader",)))
 
 
 def make_plan(objects: int, today: datetime, seed: int = SEED) -> list[Item]:
-    """Return that many items, containers before what they contain.
+    """Return *objects* items, containers before their content.
 
     ``today`` is midnight of the day, with its time zone.
     """
@@ -94,7 +94,7 @@ def quotas(total: int, shares: dict[str, int]) -> list[str]:
 
 
 class _Planner:
-    """Draws item after item; everything random comes from one generator."""
+    """Draws one item after the other; all random values come from one generator."""
 
     def __init__(self, today: datetime, rng: Random) -> None:
         self.today = today
@@ -138,7 +138,7 @@ class _Planner:
         for topic in words.topics()[:2]:
             deep = self.item(deep.path, topic.id, "Folder", code, topic.title(code), topic)
             branch.append(deep)
-        # Something to find by all of several tags.
+        # Content to find by all of several tags.
         deep.subjects = tuple(topic.title(code) for topic in words.topics()[:2])
         for item in (*branch, internal):
             item.exclude_from_nav = False
@@ -147,7 +147,7 @@ class _Planner:
             yield item
 
     def folder(self, code: str) -> Item:
-        """Grow the tree of a language by a section or a folder on a topic."""
+        """Extend the tree of a language by a section or a folder on a topic."""
         parents = [folder for folder in self.folders[code] if folder.depth < MAX_DEPTH]
         parent = self.rng.choice(parents)
         sections = words.language(code).sections
@@ -193,14 +193,14 @@ class _Planner:
         return self.rng.choice(words.topics()[: self.rng.randint(4, 24)])
 
     def item(self, parent: str, name: str, kind: str, code: str, title: str, topic: Topic) -> Item:
-        """Return an item with what all types have in common."""
+        """Return an item with the attributes of all types."""
         path = base = f"{parent}/{name}".lstrip("/")
         number = 1
         while path in self.paths:
             number += 1
             path = f"{base}-{number}"
         self.paths.add(path)
-        # Most content is young: the square draws towards today.
+        # Most content is new: the square shifts the ages towards zero.
         age = timedelta(days=1500 * self.rng.random() ** 2 + 0.5)
         created = self.today - timedelta(minutes=age // timedelta(minutes=1))
         later = int((self.today - created).total_seconds() * self.rng.random() ** 3)
@@ -224,7 +224,7 @@ class _Planner:
         )
 
     def workflow(self, item: Item) -> None:
-        """Draw the state and the time in which the item is shown."""
+        """Draw the state and the period in which the item is published."""
         rng, days = self.rng, timedelta(days=1)
         if item.portal_type not in NO_WORKFLOW:
             (item.state,) = rng.choices(list(STATES), list(STATES.values()))
@@ -240,11 +240,11 @@ class _Planner:
             item.expires = self.today + days * offset
 
 
-# -- what only one type of content has: times of events, files, targets of links
+# -- attributes of only one type of content: times of events, files, targets of links
 
 
 def add_specials(item: Item, rng: Random, today: datetime) -> None:
-    """Add to the item what its type asks for."""
+    """Add the fields of its type to the item."""
     if special := SPECIALS.get(item.portal_type):
         item.fields |= special(item, rng, today)
 
@@ -255,7 +255,7 @@ def event(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
         start = today + DAY * rng.randint(0, 45)
     else:
         start = today + DAY * rng.randint(-300, 300)
-    # The wall clock counts: an addition of hours could cross the clock change.
+    # Local time counts: adding hours could cross the clock change.
     start = start.replace(hour=rng.randint(7, 20), minute=rng.choice([0, 15, 30]))
     end = start + timedelta(minutes=rng.choice([45, 60, 90, 120, 180]))
     kind = rng.choices(["timed", "days", "whole", "open"], [70, 10, 12, 8])[0]
@@ -274,7 +274,7 @@ def event(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
 
 
 def recurrence(start: datetime, rng: Random) -> str:
-    """Return a recurrence as Plone's widget writes it, of one of six kinds."""
+    """Return a recurrence in the format of Plone's widget, of one of six kinds."""
     weekday = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")[start.weekday()]
     # Four months: weekly events cross at least one change of the clock each year.
     until = (start + DAY * rng.randint(90, 150)).strftime("%Y%m%dT235959")
@@ -300,7 +300,7 @@ def link(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
 
 
 def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
-    """Return a small text or table, of a kind that Plone reads itself: Plone's own catalog is to find its words, too."""
+    """Return a small text or table, of a kind that Plone itself reads, so that Plone's own catalog finds its words."""
     vocabulary = words.language(item.language)
     if rng.random() < 0.6:
         paragraphs = [vocabulary.paragraph(rng, item.topic, 80) for _ in range(rng.randint(2, 9))]
@@ -313,7 +313,7 @@ def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
 
 
 def image(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
-    """Return a small picture: the catalog keeps the addresses of its scales."""
+    """Return a small picture: the catalog stores the addresses of its scales."""
     color = bytes(rng.randrange(256) for _ in range(3))
     content = BytesIO()
     Image.new("RGB", (rng.choice([40, 320]), 30), tuple(color)).save(content, "PNG")

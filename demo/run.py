@@ -1,4 +1,4 @@
-"""What the demo does once Zope runs: the site, the tour, the check."""
+"""The steps of the demo after the start of Zope: the site, the tour, the check."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -38,14 +38,14 @@ class Session:
         sites.become(self.app, plan.ADMIN)
 
     def close(self) -> None:
-        """Give the connection back; a second call does nothing."""
+        """Close the connection; a second call does nothing."""
         if self.app is not None:
             sites.leave(self.app)
             self.app = self.site = None
 
     @property
     def today(self) -> datetime:
-        """The day on which the site was made."""
+        """The day on which the site was created."""
         made = sites.marker(self.site)
         return datetime.fromisoformat(made["today"]).replace(tzinfo=ZoneInfo(made.get("zone", plan.ZONE)))
 
@@ -56,7 +56,7 @@ class Session:
             raise server.DemoError("There is no site yet: make demo makes one.")
 
     def prepare(self, objects: int, zone: str = plan.ZONE) -> None:
-        """Find the site or make it, in the time zone *zone*; go on where an interrupted run ended."""
+        """Find the site or create it, in the time zone *zone*; continue an interrupted run."""
         self.site = sites.find_site(self.app)
         if self.site is None:
             today = datetime.now(ZoneInfo(zone)).date().isoformat()
@@ -73,8 +73,8 @@ class Session:
             self._fill(plan.make_plan(made["objects"], self.today))
 
     def _fill(self, items: list[Item]) -> None:
-        # The first objects are made with Plone's own catalog: the profile finds
-        # a catalog with content, as it does on a site that is in use.
+        # The first objects are created with Plone's own catalog, so that the profile finds
+        # a catalog with content, as in a site that is in use.
         if self.for_volto:
             items = volto.with_blocks(items)
         before = max(20, len(items) // 10)
@@ -101,7 +101,7 @@ class Session:
         self.console.print(tour.table(self.site, self.today))
 
     def check(self) -> list[str]:
-        """Compare with a ZCatalog and over HTTP; return what is wrong."""
+        """Compare with a ZCatalog and over HTTP; return the problems."""
         with self.progress("Filling a ZCatalog", len(self.site.portal_catalog)) as advance:
             zcatalog = check.make_oracle(self.site, advance)
         path = "/".join(self.site.getPhysicalPath())
@@ -112,7 +112,7 @@ class Session:
             self.console.print(check.table(differences))
         for title in check.unproven(self.site, zcatalog, steps):
             self.console.print(f"{title} - finds nothing, proves nothing", style="yellow")
-        # Nothing of the oracle is to be stored.
+        # The oracle must not be stored.
         transaction.abort()
         with self.timed("Looking at it over HTTP"), server.http_server() as url:
             problems = list(fetch.problems(self.site, url))

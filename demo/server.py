@@ -49,23 +49,23 @@ SITE_ZCML = """\
   <five:loadProductsOverrides />
 </configure>
 """
-#: Found by plone.autoinclude, too, when it is installed; twice does no harm.
+#: If the package is installed, plone.autoinclude loads it, too; loading it twice does no harm.
 PACKAGE_ZCML = '<include package="plone.pgcatalog" />'
 
-#: Of the HTTP server.
+#: Threads of the HTTP server.
 THREADS = 4
 CONNECTIONS = THREADS + 4
 
 
 class DemoError(Exception):
-    """The demo cannot go on, and its message tells what to do about it."""
+    """A failure that ends the demo; the message has the remedy."""
 
 
 def free_port(host: str, wanted: int) -> int:
-    """Return the wanted port, or another one when somebody else has it."""
+    """Return the wanted port, or another one if it is in use."""
     for port in (wanted, 0):
         with socket.socket() as probe:
-            # As waitress does: a port in TIME_WAIT is free.
+            # Like waitress: a port in TIME_WAIT is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
                 probe.bind((host, port))
@@ -81,14 +81,14 @@ def wait_for(dsn: str, seconds: float = 30) -> str:
             with psycopg.connect(dsn, connect_timeout=5) as connection:
                 return str(connection.info.parameter_status("server_version"))
         except psycopg.OperationalError:
-            # A container's server takes its time to come up.
+            # A container's server needs time to start.
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
 
 
 class ErrorCounter(logging.Handler):
-    """Keeps what was logged as an error: the check must not overlook it."""
+    """Stores logged errors, so that the check reports them."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -99,7 +99,7 @@ class ErrorCounter(logging.Handler):
 
 
 def log_to(path: Path) -> ErrorCounter:
-    """Send the log to a file, so that the screen belongs to the tour."""
+    """Send the log to a file, so that the screen shows only the tour."""
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s [%(name)s] %(message)s"))
     errors = ErrorCounter()
@@ -109,7 +109,7 @@ def log_to(path: Path) -> ErrorCounter:
 
 
 class Instance:
-    """A Zope instance on a database: the files it needs, start and end."""
+    """A Zope instance on a database: its files, start and end."""
 
     #: Its zope.conf, for ``str.format``.
     conf = ZOPE_CONF
@@ -130,7 +130,7 @@ class Instance:
         site_zcml = self.folder / "etc" / "site.zcml"
         site_zcml.write_text(SITE_ZCML.format(package=PACKAGE_ZCML), encoding="utf-8")
         zope_conf = self.folder / "etc" / "zope.conf"
-        # It may hold a password.
+        # It may contain a password.
         with open(os.open(zope_conf, os.O_WRONLY | os.O_CREAT, 0o600), "w") as conf:
             conf.truncate()
             conf.write(
@@ -147,13 +147,13 @@ class Instance:
         """Start Zope in this process; return the application root, opened."""
         zope_conf = self.write()
         self.errors = log_to(self.log)
-        # Imported here: nothing of Zope may be imported before its configuration
-        # is known (and the help of the command line need not wait for it).
+        # Imported here: Zope must not be imported before its configuration
+        # is known (and the help of the command line needs no Zope).
         from Zope2.Startup.run import configure_wsgi
 
         starter = configure_wsgi(str(zope_conf))
         # Not starter.prepare(): it sets the locale of the environment, which a
-        # slim container often names without having it.
+        # slim container often names without having it installed.
         starter.setupPublisher()
         starter.startZope()
         from zope.event import notify
@@ -165,20 +165,20 @@ class Instance:
         return Zope2.app()
 
     def close(self) -> None:
-        """Close the database: no connection to PostgreSQL is left."""
+        """Close the database and all its connections to PostgreSQL."""
         import Zope2
 
-        # Zope2.DB is None until Zope was started.
+        # Zope2.DB is None until Zope is started.
         if getattr(Zope2, "DB", None) is not None:
             from plone.pgcatalog.queue.worker import stop_threads
 
-            # A worker and the database would else close the same connection.
+            # Otherwise a worker and the database would close the same connection.
             stop_threads()
             Zope2.DB.close()
 
 
 def make_http_server(host: str, port: int, filters: Callable[[Any], Any] = lambda application: application) -> Any:
-    """Return a waitress server for the started Zope, behind *filters* of WSGI; it listens already."""
+    """Return a waitress server for the started Zope, behind WSGI *filters*; it already listens."""
     from waitress.server import create_server
     from ZPublisher.httpexceptions import HTTPExceptionHandler
     from ZPublisher.WSGIPublisher import publish_module
@@ -194,7 +194,7 @@ def http_server(host: str = "127.0.0.1") -> Iterator[str]:
     ended = threading.Event()
 
     def run() -> None:
-        # Not server.run(): only a signal, which this thread never gets, ends that.
+        # Not server.run(): only a signal would end that, and this thread never gets one.
         while not ended.is_set():
             server.asyncore.loop(timeout=0.2, map=server._map, count=1)
 

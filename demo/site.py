@@ -1,4 +1,4 @@
-"""The Plone site of the demo: made once, found again at the next start."""
+"""The Plone site of the demo: created once, and found again at the next start."""
 
 from AccessControl.SecurityManagement import getSecurityManager
 from AccessControl.SecurityManagement import newSecurityManager
@@ -25,21 +25,21 @@ import transaction
 SITE_ID = "Plone"
 SITE_TITLE = "The catalog in PostgreSQL"
 PROFILE = "plone.pgcatalog:default"
-#: The annotation of the site that tells that, and how, it was made by the demo.
+#: The annotation of a site that was created by the demo, with the parameters.
 MARKER = "pgcatalog-demo"
 
 
 def published(root: Any) -> Any:
-    """Return the application root with a request that is the current one."""
+    """Return the application root with a request, which is the current one."""
     app = with_request(root)
     setRequest(app.REQUEST)
     return app
 
 
 def leave(app: Any) -> None:
-    """End what published, become and setSite began; close the connection."""
-    # The site first: to abort, Plone looks for utilities, which a site that could
-    # not be made has not.
+    """End the effects of published, become and setSite; close the connection."""
+    # First the site: during the abort, Plone looks for utilities, which an incomplete
+    # site does not have.
     setSite(None)
     transaction.abort()
     noSecurityManager()
@@ -49,7 +49,7 @@ def leave(app: Any) -> None:
 
 
 def ensure_admin(app: Any) -> None:
-    """Make the manager of the whole server: admin with the password admin."""
+    """Create the manager of the whole server: admin with the password admin."""
     if app.acl_users.getUser(plan.ADMIN) is None:
         app.acl_users._doAddUser(plan.ADMIN, plan.ADMIN, ["Manager"], [])
         transaction.commit()
@@ -80,9 +80,9 @@ def acting_as(context: Any, user_id: str | None) -> Iterator[None]:
 
 
 def find_site(app: Any) -> Any:
-    """Return the demo site, entered as the site of this thread, or None.
+    """Return the demo site, and set it as the site of this thread; None if there is none.
 
-    DemoError when a site has that name that the demo has not made.
+    Raises DemoError if the site with that name was not created by the demo.
     """
     if SITE_ID not in app.objectIds():
         return None
@@ -97,18 +97,18 @@ def find_site(app: Any) -> Any:
 
 
 def marker(site: Any) -> dict[str, Any]:
-    """Return how the site was made."""
+    """Return the parameters of the site's creation."""
     return dict(IAnnotations(site)[MARKER])
 
 
 def mark(site: Any, **values: Any) -> None:
-    """Remember how the site was made."""
+    """Store parameters of the site's creation."""
     annotations = IAnnotations(site)
     annotations[MARKER] = {**annotations.get(MARKER, {}), **values}
 
 
 def make_site(app: Any, zone: str, **marked: Any) -> Any:
-    """Make an empty Plone site in the time zone *zone* with the stock catalog, its users and groups."""
+    """Create an empty Plone site in the time zone *zone* with the stock catalog, its users and groups."""
     site = addPloneSite(
         app,
         SITE_ID,
@@ -122,7 +122,7 @@ def make_site(app: Any, zone: str, **marked: Any) -> Any:
     site.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     registry = getUtility(IRegistry)
     registry["plone.available_languages"] = ["en", "de", "zh-cn"]
-    # Plone themes no page of the host 127.0.0.1, which is as good an address of the demo as localhost.
+    # Plone does not theme pages of the host 127.0.0.1, which is also an address of the demo.
     registry.forInterface(IThemeSettings).hostnameBlacklist = []
     _add_people(site)
     mark(site, complete=False, zone=zone, **marked)
@@ -141,7 +141,7 @@ def _add_people(site: Any) -> None:
 
 
 def install(site: Any) -> None:
-    """Replace the catalog by ours; in a commit of its own."""
+    """Replace the catalog by ours, in a separate commit."""
     site.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
     mark(site, installed=True)
     transaction.commit()

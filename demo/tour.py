@@ -1,4 +1,4 @@
-"""The tour: ten things every Plone site asks its catalog, with counts and timings."""
+"""The tour: ten typical queries of every Plone site, with counts and timings."""
 
 from Acquisition import aq_base
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ import time
 
 
 REPEATS = 5
-#: How much of a result a page shows, and the tour reads.
+#: Number of rows on a page, and read by the tour.
 PAGE = 25
 
 
 @dataclass(frozen=True)
 class Step:
-    """One query of the tour, and who asks it (None: anonymous)."""
+    """One query of the tour, and its user (None: anonymous)."""
 
     title: str
     query: dict[str, Any] = field(default_factory=dict)
     user: str | None = None
-    #: Instead of a search: the values of this index.
+    #: Return the values of this index instead of searching.
     values_of: str = ""
 
     def ask(self, catalog: Any) -> Any:
@@ -99,7 +99,7 @@ def steps(site_path: str, today: datetime) -> list[Step]:
 
 
 def measure(site: Any, step: Step) -> tuple[int, str, float, float]:
-    """Ask, count and read a page of titles; return count, first title, seconds cold and the median of REPEATS warm."""
+    """Search, count and read a page of titles; return count, first title, seconds cold and the median of REPEATS warm."""
     times = []
     with acting_as(site, step.user):
         for _ in range(1 + REPEATS):
@@ -115,7 +115,7 @@ def measure(site: Any, step: Step) -> tuple[int, str, float, float]:
 
 
 def table(site: Any, today: datetime) -> Table:
-    """Take the tour, from a cold object cache; return it as a table for the screen."""
+    """Run the tour, starting with a cold object cache; return it as a table for the screen."""
     kind = type(aq_base(site.portal_catalog))
     result = Table(
         box=SIMPLE,
@@ -126,7 +126,7 @@ def table(site: Any, today: datetime) -> Table:
     result.add_column("Question", no_wrap=True)
     result.add_column("User", no_wrap=True)
     result.add_column("Found", justify="right", no_wrap=True)
-    # The only column that gives way on a narrow screen.
+    # The only column that shrinks on a narrow screen.
     result.add_column("First")
     result.add_column("Cold ms", justify="right", no_wrap=True)
     result.add_column("Warm ms", justify="right", no_wrap=True)

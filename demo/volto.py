@@ -1,4 +1,4 @@
-"""The demo's site as Volto wants it: texts in blocks, and a page with a search block."""
+"""The demo's site for Volto: texts in blocks, and a page with a search block."""
 
 from collections.abc import Iterable
 from demo import front_page
@@ -15,11 +15,11 @@ import uuid
 
 
 PROFILE = "profile-plone.volto:default"
-#: Types that have blocks in place of a rich text.
+#: Types with blocks instead of a rich text.
 TYPES = ("Document", "News Item", "Event")
 PARTS = re.compile(r"<(p|h2|h3|li)[^>]*>(.*?)</\1>", re.DOTALL)
 ANYWHERE = {"i": "path", "o": "plone.app.querystring.operation.string.absolutePath", "v": "/"}
-#: The facets of the page with a search block: index, title, widget, whether several values can be chosen.
+#: The facets of the page with a search block: index, title, widget, whether several values can be selected.
 FACETS = (
     ("portal_type", "Type", "checkboxFacet", True),
     ("Subject", "Tags", "checkboxFacet", True),
@@ -29,14 +29,14 @@ FACETS = (
 
 
 def install(site: Any) -> None:
-    """Let *site*, which is empty, have what Volto needs."""
+    """Install Volto's requirements in *site*, which is empty."""
     site.portal_setup.runAllImportStepsFromProfile(PROFILE)
-    # The demo has folders, of which plone.volto allows no new ones.
+    # The demo needs folders, and plone.volto forbids new ones.
     site.portal_types.Folder.global_allow = True
 
 
 def with_blocks(items: Iterable[Item]) -> list[Item]:
-    """Return *items*, whose texts have become blocks where their type has those."""
+    """Return *items* with texts converted to blocks, if their types have blocks."""
     items = list(items)
     for item in items:
         if item.portal_type in TYPES:
@@ -45,7 +45,7 @@ def with_blocks(items: Iterable[Item]) -> list[Item]:
 
 
 def text_blocks(html: str) -> list[dict[str, Any]]:
-    """Return the paragraphs of *html* as Volto's blocks of text."""
+    """Return the paragraphs of *html* as Volto's text blocks."""
     parts = ((kind, unescape(re.sub(r"<[^>]+>", "", inner)).strip()) for kind, inner in PARTS.findall(html))
     return [
         {
@@ -65,7 +65,7 @@ def fields(blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def search_block(*facets: tuple[str, str, str, bool], query: Iterable[dict[str, Any]] = (ANYWHERE,)) -> dict[str, Any]:
-    """Return a search block in which what *query* finds is narrowed by *facets*."""
+    """Return a search block whose *facets* filter the results of *query*."""
     return {
         "@type": "search",
         "variation": "facetsLeftSide",
@@ -90,7 +90,7 @@ def search_block(*facets: tuple[str, str, str, bool], query: Iterable[dict[str, 
 
 
 def make_pages(site: Any) -> None:
-    """Make the page with a search block, and a front page; tune the search as the front page of Classic UI does."""
+    """Create the page with a search block, and a front page; tune the search like the front page of Classic UI does."""
     page = createContentInContainer(
         site, "Document", id="find", title="Find", checkConstraints=False, **fields([search_block(*FACETS)])
     )

@@ -1,8 +1,8 @@
-"""Words and sentences in German, English and Chinese for the demo's content, and what an object of it has.
+"""Words and sentences in German, English and Chinese for the demo's content, and the attributes of its objects.
 
-Words are drawn with the frequencies of real texts (Zipf's law: the n-th word comes
-1/n as often as the first one), since that is what decides how fast a text search
-is.  The long tail are compounds (``Wasserbrücken``, ``microbridges``, ``水利桥梁``).
+Words are drawn with the frequencies of real texts (Zipf's law: the n-th word occurs
+1/n as often as the first one), because these determine the speed of a text search.
+The long tail are compounds (``Wasserbrücken``, ``microbridges``, ``水利桥梁``).
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ import unicodedata
 
 LANGUAGES = ("de", "en", "zh")
 LANGUAGE_TITLES = {"de": "Deutsch", "en": "English", "zh": "中文"}
-#: What Plone calls the languages.
+#: Plone's codes of the languages.
 LANGUAGE_CODES = {"de": "de", "en": "en", "zh": "zh-cn"}
 VOCABULARY = Path(__file__).parent / "vocabulary"
 SLOT = re.compile(r"\{([ANPTV])\}")
 HAN = re.compile(r"[\u4e00-\u9fff]")
-#: What a URL shows instead of a German letter; all others lose their accents.
+#: Replacements of German letters in a URL; all other letters lose their accents.
 SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 
 
@@ -63,7 +63,7 @@ class Item:
     exclude_from_nav: bool = False
     local_roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
     related: tuple[str, ...] = ()
-    #: What only its type has, by the names of its schema.
+    #: Fields of its type only, by their names in the schema.
     fields: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -123,7 +123,7 @@ class Language:
             for noun in nouns
             for part in parts["parts"]
         ]
-        # Shuffled, or all compounds of the same noun were equally frequent.
+        # Shuffled, because otherwise all compounds of the same noun would be equally frequent.
         Random(code).shuffle(compounds)
         slots = {"A": parts["adjectives"], "N": nouns + compounds, "P": parts["places"], "V": parts["verbs"]}
         return cls(
@@ -155,7 +155,7 @@ class Language:
         return self.fill(rng.choice(self.templates), rng, topic)
 
     def paragraph(self, rng: Random, topic: Topic, words: int) -> str:
-        """Return as many sentences as are needed for about that many words."""
+        """Return enough sentences for about that many words."""
         sentences: list[str] = []
         while words > 0:
             sentences.append(self.sentence(rng, topic))
@@ -177,7 +177,7 @@ class Language:
 
 @cache
 def language(code: str) -> Language:
-    """Return the vocabulary of a language; it is read once."""
+    """Return the vocabulary of a language, which is read once."""
     return Language.load(code)
 
 
@@ -188,7 +188,7 @@ def count_words(text: str) -> int:
 
 
 def slug(title: str) -> str:
-    """Return what a title becomes in a URL: ASCII letters, digits and hyphens."""
+    """Return the form of a title in a URL: ASCII letters, digits and hyphens."""
     text = unicodedata.normalize("NFKD", title.translate(SPELLED_OUT))
     text = text.encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", text).strip("-").split("-")

@@ -1,6 +1,6 @@
-"""``llms.txt``: what the documentation has, for assistants that read it, in the form of https://llmstxt.org.
+"""Builds ``llms.txt``, an overview of the documentation for assistants, in the format of https://llmstxt.org.
 
-The docs build writes it beside the pages (``docs/conf.py``); each line is a page's title, and its first sentence.
+The docs build writes it beside the pages (``docs/conf.py``); each line is a page's title and its first sentence.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import tomllib
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SECTIONS = {"tutorial": "Tutorials", "how-to": "How-to guides", "reference": "Reference", "explanation": "Explanation"}
-#: What is no sentence of a page.
+#: The beginning of a paragraph that is not a sentence.
 MARKUP = re.compile(r"^(```|\||!\[|#|<!--|- |\d+\. |\()")
 
 
@@ -32,7 +32,7 @@ def summary(text: str) -> tuple[str, str]:
 
 
 def llms_text() -> str:
-    """Return the file."""
+    """Return the text of ``llms.txt``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     lines = [f"# {project['name']}", "", f"> {project['description']}", ""]
     for section, title in SECTIONS.items():

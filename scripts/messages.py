@@ -1,9 +1,9 @@
-"""Brings the catalogs of messages up to date: what the package says to people, and its German translation.
+"""Updates the catalogs of messages: the package's texts for users, and their German translation.
 
     .venv/bin/python scripts/messages.py
 
-writes ``locales/plone.pgcatalog.pot``, adds to each ``.po`` the messages that it lacks, with an empty translation, drops
-those that nobody says any more, and compiles the ``.mo``.
+writes ``locales/plone.pgcatalog.pot``, adds missing messages to each ``.po`` with an empty translation, drops
+unused ones, and compiles the ``.mo``.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ msgstr ""
 
 
 class Element:
-    """An element of a page template: *parts* are its texts and elements, in their order."""
+    """An element of a page template; *parts* are its texts and elements, in their order."""
 
     def __init__(self, tag: str, attributes: dict[str, str], domain: str = "") -> None:
         self.tag, self.attributes = tag, attributes
@@ -46,7 +46,7 @@ class Element:
 
     @property
     def elements(self) -> "Iterator[Element]":
-        """This element, and all in it."""
+        """Yield this element and all elements in it."""
         yield self
         for part in self.parts:
             if isinstance(part, Element):
@@ -54,18 +54,18 @@ class Element:
 
     @property
     def text(self) -> str:
-        """Its own text, without that of the elements in it."""
+        """Return the element's own text, without the text of nested elements."""
         return " ".join(part for part in self.parts if isinstance(part, str))
 
     @property
     def is_replaced(self) -> bool:
-        """True when an expression gives the content."""
+        """True if an expression replaces the content."""
         names = {"tal:content", "tal:replace"} | ({"content", "replace"} if self.tag.startswith("tal:") else set())
         return not names.isdisjoint(self.attributes)
 
     @property
     def message(self) -> tuple[str, str]:
-        """Message id and default text, as Zope's page templates make them."""
+        """Return message id and default text, as Zope's page templates build them."""
         parts = [
             part if isinstance(part, str) else f"${{{part.attributes.get('i18n:name', '')}}}" for part in self.parts
         ]
@@ -74,7 +74,7 @@ class Element:
 
 
 def parsed(path: Path) -> Element:
-    """Return the page template at *path* as an element around its elements."""
+    """Return the page template at *path* as an element that contains its elements."""
     source, root = path.read_text("utf-8"), Element("", {})
     stack, end = [root], 0
     for tag in TAG.finditer(source):
@@ -95,7 +95,7 @@ def parsed(path: Path) -> Element:
 
 
 def in_template(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the messages of a page template: ids, and default texts; not those that Plone has."""
+    """Yield (id, default text) of the messages of a page template, except messages of Plone."""
     for element in parsed(path).elements:
         if element.domain != DOMAIN:
             continue
@@ -107,7 +107,7 @@ def in_template(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def in_python(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the messages of a module: the first arguments of calls of ``_``, and their defaults."""
+    """Yield (id, default text) of the messages of a module: the arguments of calls of ``_``."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_"):
             continue
@@ -117,7 +117,7 @@ def in_python(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def in_xml(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the messages of a GenericSetup file: attributes that are marked, and titles and descriptions of profiles."""
+    """Yield the messages of a GenericSetup file: marked attributes, and titles and descriptions of profiles."""
     document = minidom.parse(str(path))
     for element in document.getElementsByTagName("*"):
         names = element.getAttribute("i18n:attributes").split()
@@ -132,7 +132,7 @@ READERS = {"*.pt": in_template, "*.py": in_python, "*.xml": in_xml, "*.zcml": in
 
 
 def messages() -> dict[str, tuple[str, set[str]]]:
-    """Return message id -> default text and the files that have it, in the order of the ids."""
+    """Return message id -> (default text, files that use it), ordered by id."""
     found: dict[str, tuple[str, set[str]]] = {}
     for pattern, read in READERS.items():
         for path in sorted(PACKAGE.rglob(pattern)):
@@ -142,19 +142,19 @@ def messages() -> dict[str, tuple[str, set[str]]]:
 
 
 def compiled(path: Path) -> bytes:
-    """Return the catalog at *path*, a ``.po``, as a ``.mo``."""
+    """Return the ``.po`` at *path*, compiled as a ``.mo``."""
     with path.open("rb") as file:
         return Msgfmt(file, name=DOMAIN).get()
 
 
 def translations(path: Path) -> dict[str, str]:
-    """Return message id -> translation in the ``.po`` at *path*; empty ones are missing."""
+    """Return message id -> translation in the ``.po`` at *path*, without empty translations."""
     catalog = gettext.GNUTranslations(BytesIO(compiled(path)))._catalog  # type: ignore[attr-defined]
     return {id: text for id, text in catalog.items() if id}
 
 
 def written(known: dict[str, str], language: str = "") -> str:
-    """Return the text of a catalog with all messages, and the translations that are *known*."""
+    """Return the text of a catalog with all messages and the *known* translations."""
     head = HEAD + (f'"Language: {language}\\n"\n' if language else "")
     blocks = [head]
     for message, (default, files) in messages().items():

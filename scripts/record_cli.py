@@ -1,6 +1,6 @@
 """Records a session of each command of pgcatalog for the documentation: ``docs/reference/cli/<command>.txt``.
 
-Makes the demo's site on an embedded server, runs the commands on it, and writes what they print:
+Creates the demo's site on an embedded server, runs the commands on it, and writes their output:
 
     .venv/bin/python -m scripts.record_cli --objects 2000
 """
@@ -33,9 +33,9 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "cli"
 DSN = "dbname=plone"
 WIDTH = "80"
 
-#: From how many milliseconds on a query of the demo's tour is slow.
+#: Threshold for slow queries of the demo's tour, in milliseconds.
 SLOW_MS = "1"
-#: command -> its sessions; CONF, OTHER, DSN and SCRATCH stand for the real ones.  The number of lines to keep, 0 for all.
+#: command -> sessions (command line, number of lines to record, 0 for all); CONF, OTHER, DSN and SCRATCH are placeholders.
 SESSIONS = {
     "status": [("status CONF --indexes", 0)],
     "copy": [("copy CONF OTHER", 0)],
@@ -52,18 +52,18 @@ SESSIONS = {
     "advise": [("advise CONF", 0)],
     "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
     "bench": [("bench --help", 0)],
-    # After all that is recorded of a site without vectors.
+    # After all sessions of a site without vectors.
     "meaning": [
         ("meaning CONF --site Plone", 0),
         ("meaning CONF --site Plone --wait", 0),
         ("meaning CONF --site Plone --backfill", 0),
     ],
     "uninstall": [("uninstall CONF --site Plone", 0)],
-    # The last ones: they need a site with Plone's own catalog.
+    # Last, because they need a site with Plone's own catalog.
     "compare": [("compare CONF --site Plone --scratch SCRATCH", 0)],
     "install": [("install CONF --site Plone --dry-run", 0), ("install CONF --site Plone", 0)],
 }
-#: What a command needs that begins with Plone's own catalog.
+#: Commands that need a site with Plone's own catalog.
 STOCK = ("compare", "install")
 #: Sets the embedder of the site in the zope.conf.
 SET_EMBEDDER = """
@@ -83,7 +83,7 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=DEMO_SETTINGS) as postgres:
         dsn = postgres.createdb("plone")
-        # Its workers end with its process.
+        # The workers of the site end with this process.
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             conf = pool.submit(make_site, Path(folder), dsn, objects).result()
         other = conf.with_name("other.conf")
@@ -103,7 +103,7 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
 
 @contextmanager
 def embedding(conf: str) -> Iterator[None]:
-    """Give the site in *conf* an embedder, and a worker."""
+    """Configure an embedder and a worker for the site in *conf* inside the block."""
     python = [sys.executable, "-W", "ignore"]
     with embedder.running() as url:
         if url is None:
@@ -118,7 +118,7 @@ def embedding(conf: str) -> Iterator[None]:
 
 
 def make_site(folder: Path, dsn: str, objects: int) -> Path:
-    """Make the demo's site in *folder* and the database *dsn*; return its zope.conf."""
+    """Create the demo's site in *folder* and the database *dsn*; return its zope.conf."""
     instance = server.Instance(folder / "instance", dsn)
     root = instance.start()
     # Imports Plone, which needs the configuration of Zope.
@@ -138,9 +138,9 @@ def make_site(folder: Path, dsn: str, objects: int) -> Path:
 
 
 def record(session: str, lines: int, names: dict[str, str]) -> str:
-    """Return the command line of *session* and what it prints, as an administrator sees them.
+    """Return the command line of *session* and its output, as an administrator sees them.
 
-    *names* are what stands for the real configuration and databases.
+    *names* maps placeholders to the real configuration and databases.
     """
     arguments = [names.get(word, word) for word in shlex.split(session)]
     command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *arguments]
@@ -148,7 +148,7 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
         "COLUMNS": WIDTH,
         "TERM": "dumb",
         "NO_COLOR": "1",
-        # A checkout has plone.observability, which `pgcatalog check` warns of as long as it is open.
+        # A checkout has plone.observability, and `pgcatalog check` warns of it as long as it is public.
         "PLONE_OBSERVABILITY_METRICS_ALLOWLIST": "127.0.0.1",
     }
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -163,7 +163,7 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
     text = "\n".join([line, *(text.rstrip() for text in kept)]) + "\n"
     if done.returncode:
         text += f"$ echo $?\n{done.returncode}\n"
-    # An embedder's port is another one each time.
+    # The port of the embedder differs each time.
     text = re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000", text)
     return text.replace(names["CONF"], "zope.conf").replace(names["DSN"], DSN)
 

@@ -1,10 +1,10 @@
-"""Writes ``docs/reference/replaced.md``: what of Plone, Zope and the storage is answered by this package, from its own code.
+"""Writes ``docs/reference/replaced.md``: the parts of Plone, Zope and the storage that this package replaces.
 
     PYTHONPATH=. .venv/bin/python scripts/replaced.py
 
-A method is told by the classes that it overrides, a view or subscriber by the ZCML, a patch by the assignment in the
-source.  What stands there instead is the first sentence of its docstring; patches and what has no docstring are in ``WHY``,
-and a test says what is missing there.
+The code is the source: methods are found by the classes that they override, views and subscribers by the ZCML, patches by
+the assignment in the source.  The replacement is described by the first sentence of its docstring; ``WHY`` describes patches
+and objects without a docstring, and a test reports missing descriptions.
 """
 
 from collections.abc import Iterator
@@ -28,18 +28,18 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
 PAGE = ROOT / "docs" / "reference" / "replaced.md"
 MARKS = ("<!-- what we replace: scripts/replaced.py -->", "<!-- end of what we replace -->")
-#: Modules in which every attribute that is set on another object is one of the storage's.
+#: Modules in which each attribute that is set on another object belongs to the storage.
 OF_THE_STORAGE = ("storage/__init__.py", "storage/records.py", "storage/snapshots.py", "reader.py")
 ZCML_KINDS = ("page", "service", "subscriber", "adapter", "utility", "viewlet", "importStep")
 
-#: Why, of what has no docstring that says it: by name in the tables below.
+#: Name in the tables below -> description, for objects whose docstring has none.
 WHY = {
     # the tool
     "filtered_manage_options": "tabs in the language of the user",
     "_counter": "changes are counted by the database, in the transaction of each",
     "manage_options": "tabs for the pages of this package",
     "meta_type": "the class has a name of its own",
-    # the inside
+    # ZCatalog's internals
     "addIndex": "an index is a column of the table, made with the commit",
     "delIndex": "the column is emptied with the commit",
     "addColumn": "a metadata column is a key of the JSON beside the object",
@@ -69,7 +69,7 @@ WHY = {
     "SettingsConfiglet": "The panel *PostgreSQL Catalog* over REST",
     "SearchConfiglet": "The panel *Search Tuning* over REST",
     "SearchPageConfiglet": "The panel *Search Page* over REST",
-    # patches: the place, as the source has it
+    # patches: the place, as written in the source
     "TransformTool._findPath": "files are read after the save: an indexer finds no transform for one whose text waits for its job",
     "PGJsonbStorage.pack": "a pack sees one snapshot, and removes nothing that others refer to meanwhile",
     "zodb_json_codec.decode_zodb_record_for_pg_json": "values that the codec would change are stored in a form that it keeps",
@@ -115,13 +115,13 @@ def classes_in(module: str) -> dict[str, ast.ClassDef]:
 
 
 def methods_of(node: ast.ClassDef) -> dict[str, str]:
-    """Return name -> docstring of the functions of a class, as its source has them."""
+    """Return name -> docstring of the functions of a class, read from its source."""
     found = [each for each in node.body if isinstance(each, ast.FunctionDef)]
     return {each.name: ast.get_docstring(each) or "" for each in found}
 
 
 def tool_rows() -> Iterator[tuple[str, str, str]]:
-    """Yield (name, class that has it, what stands there) of what the tool overrides."""
+    """Yield (name, inherited class, description) of the tool's overrides."""
     docs = methods_of(classes_in("catalog.py")["PlonePGCatalogTool"])
     grouped = {
         **dict.fromkeys(WEB_ACTIONS, "over the web only by POST and with a token"),
@@ -130,7 +130,7 @@ def tool_rows() -> Iterator[tuple[str, str, str]]:
     }
     for name in sorted(vars(PlonePGCatalogTool)):
         base = next((base for base in PlonePGCatalogTool.__mro__[1:] if name in vars(base)), None)
-        # A process that has initialised CMFCore's tools has an icon, too.
+        # If CMFCore's tools are initialised, there is an icon, too.
         by_zope = name.endswith("__roles__") or name.startswith("__") or name in ("meta_types", "icon")
         if base is not None and base is not object and not by_zope:
             doc = docs.get(name) or getattr(vars(PlonePGCatalogTool)[name], "__doc__", "")
@@ -138,7 +138,7 @@ def tool_rows() -> Iterator[tuple[str, str, str]]:
 
 
 def inside_rows() -> Iterator[tuple[str, str]]:
-    """Yield (name, what stands there) of what ``_catalog`` overrides."""
+    """Yield (name, description) of the overrides of ``_catalog``."""
     for name, doc in sorted(methods_of(classes_in("compat/catalog.py")["_CatalogCompat"]).items()):
         if name in ("__init__", "__of__", "__parent__") or not (hasattr(Catalog, name) or name in vars(Catalog())):
             continue
@@ -146,7 +146,7 @@ def inside_rows() -> Iterator[tuple[str, str]]:
 
 
 def index_rows() -> Iterator[tuple[str, str]]:
-    """Yield (class of proxies, names of what it answers) of index objects."""
+    """Yield (class of proxies, names of its attributes) of index objects."""
     for module in (proxies, proxy_types):
         for cls in vars(module).values():
             if isinstance(cls, type) and issubclass(cls, proxies.ProxyBase) and cls.__module__ == module.__name__:
@@ -158,7 +158,7 @@ def index_rows() -> Iterator[tuple[str, str]]:
 
 
 def zcml_rows() -> Iterator[tuple[str, str, str, str]]:
-    """Yield (kind, name, for, what stands there) of what ZCML registers."""
+    """Yield (kind, name, for, description) of the registrations in ZCML."""
     for path in sorted(PACKAGE.rglob("*.zcml")):
         for node in ElementTree.parse(path).iter():
             kind = node.tag.rpartition("}")[2]
@@ -171,7 +171,7 @@ def zcml_rows() -> Iterator[tuple[str, str, str, str]]:
 
 
 def doc_of(folder: Path, dotted: str) -> str | None:
-    """Return the docstring of what ZCML in *folder* names *dotted*."""
+    """Return the docstring of the object *dotted*, as ZCML in *folder* names it; None if there is none."""
     levels = len(dotted) - len(dotted.lstrip("."))
     base = folder
     for _ in range(levels - 1):
@@ -188,7 +188,7 @@ def doc_of(folder: Path, dotted: str) -> str | None:
 
 
 def patch_rows() -> Iterator[tuple[str, str, str]]:
-    """Yield (place, module, why) of attributes that are set on classes and objects of others."""
+    """Yield (place, module, description) of the attributes that are set on classes and objects of other packages."""
     found: dict[tuple[str, str], None] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         module = path.relative_to(PACKAGE).as_posix()
@@ -208,7 +208,7 @@ def patch_rows() -> Iterator[tuple[str, str, str]]:
 
 
 def set_places(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield (owner, place) of the attributes of others that the statement *node* sets."""
+    """Yield (owner, place) of the attributes of other objects that the statement *node* sets."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             for each in ast.walk(target):
@@ -252,7 +252,7 @@ def page() -> str:
 
 
 def with_page(text: str) -> str:
-    """Return *text*, the page, with its generated part anew."""
+    """Return *text*, the page, with its generated part replaced."""
     before, _, rest = text.partition(MARKS[0])
     return f"{before}{MARKS[0]}\n\n{page()}\n\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
 

@@ -1,4 +1,4 @@
-"""Writes ``fulltext/stop_words.txt``: the stop words that PostgreSQL has for a language, made by the Snowball project.
+"""Writes ``fulltext/stop_words.txt``: PostgreSQL's stop words of each language, made by the Snowball project.
 
 ``python scripts/stop_words.py FOLDER`` reads them from FOLDER, the ``tsearch_data`` of a server (``pg_config --sharedir``).
 """

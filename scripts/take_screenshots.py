@@ -1,11 +1,11 @@
-"""Takes the pictures of the documentation, ``docs/images/*.png``, out of the browser tests, and a session as a text:
+"""Takes the pictures of the documentation, ``docs/images/*.png``, from the browser tests, and records a session as text:
 
     .venv/bin/python scripts/take_screenshots.py
     .venv/bin/python scripts/take_screenshots.py volto
 
-The second takes those of Volto.
+The second command takes the pictures of Volto.
 
-The pictures are reduced to few colours, which a reader does not see and the repository does.
+The pictures are reduced to few colours: this makes the files smaller without a visible difference.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ import tempfile
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
-#: What a visitor does and reads, recorded by a browser.
+#: The recorded actions of a visitor and the texts of the pages.
 SESSION = ROOT / "docs" / "how-to" / "typo-session.txt"
-#: Pictures that stand side by side in one.
+#: Picture -> the pictures that it shows side by side.
 STRIPS = {"typo-finds-the-page": ("typo-1", "typo-2", "typo-3"), "words-and-meaning": ("by-words", "by-meaning")}
 GAP = 24
 TESTS = tuple(f"tests/acceptance/test_browser{name}.py" for name in ("", "_search", "_tuning", "_files", "_meaning"))
@@ -35,14 +35,14 @@ PICTURES = (
     *("files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
-VOLTO_TESTS = ("tests/volto/test_add_on.py", "tests/volto/test_panels.py", "tests/volto/test_german.py")
+VOLTO_TESTS = ("checks/volto/test_add_on.py", "checks/volto/test_panels.py", "checks/volto/test_german.py")
 VOLTO_PICTURES = (
     *("volto-facets", "volto-facet-picked", "volto-search", "volto-did-you-mean", "volto-pgcatalog-search-refused"),
     *("volto-facets-small", "volto-search-small", "volto-did-you-mean-small", "volto-pgcatalog-search-refused-small"),
     *("volto-search-german", "volto-facets-german-small"),
 )
 COLOURS = 128
-#: What is further down on a page is cut off.
+#: Picture -> height in pixels at which it is cut off.
 HEIGHT = {
     "search-tuned": 5000,
     "search-tuning": 5000,
@@ -76,7 +76,7 @@ def main() -> None:
 
 @contextmanager
 def pictures_of(tests: tuple[str, ...], names: tuple[str, ...]) -> Iterator[dict[str, Path]]:
-    """Run *tests*, save the pictures *names* that they take, and yield all files that they have left, by name."""
+    """Run *tests*, save their pictures *names*, and yield all files that they have written, by name."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, f"--basetemp={folder}/shots"]
         subprocess.run(command, cwd=ROOT, check=True)
@@ -89,7 +89,7 @@ def pictures_of(tests: tuple[str, ...], names: tuple[str, ...]) -> Iterator[dict
 
 
 def strip(pictures: list[Image.Image]) -> Image.Image:
-    """Return *pictures*, of one height, side by side."""
+    """Return *pictures*, all of the same height, side by side."""
     width = sum(picture.width for picture in pictures) + GAP * (len(pictures) - 1)
     found = Image.new("RGB", (width, pictures[0].height), "#dddddd")
     left = 0
@@ -100,7 +100,7 @@ def strip(pictures: list[Image.Image]) -> Image.Image:
 
 
 def save(picture: Image.Image, name: str) -> None:
-    """Save *picture* under *name*, in few colours."""
+    """Save *picture* under *name*, with few colours."""
     few = picture.quantize(COLOURS, dither=Image.Dither.NONE)
     few.save(FOLDER / f"{name}.png", optimize=True)
 

@@ -1,8 +1,8 @@
-"""The version of a build; hatchling asks for it (``pyproject.toml``), and it prints it when it is run.
+"""Computes the version of a build; hatchling calls it (``pyproject.toml``), and as a script it prints the version.
 
-A build of the commit with the tag of the release is that release.  Any other has a version of its own, below it: time
-and id of the commit, and what its sources are where they were changed since, or where there is no commit at all.  A
-shallow clone, and one without tags, say the same as a whole one.  A source distribution keeps the version it was built with.
+A build of the commit with the tag of the release has the version of the release.  Any other build has its own version, below
+it, from time and id of the commit, plus a hash of the sources if they have changed since, or if there is no commit.  Shallow
+clones, and clones without tags, have the same version as full ones.  A source distribution has the version of its build.
 """
 
 from hashlib import sha256
@@ -12,15 +12,15 @@ import os
 import subprocess
 
 
-#: The release that is being worked on.
+#: The next release.
 __version__ = "1.0.0a1"
 ROOT = Path(__file__).resolve().parents[1]
-#: What a build is made of.
+#: The files and folders of a build.
 SOURCES = ("src", "pyproject.toml", "README.md")
 
 
 def build_version() -> str:
-    """Return the version of what is built from this folder now."""
+    """Return the version of a build from this folder now."""
     if git("rev-parse", "--show-toplevel") != str(ROOT):
         return f"{__version__}.dev0+{fingerprint()}"
     is_changed = bool(git("status", "--porcelain", "--", *SOURCES))
@@ -31,7 +31,7 @@ def build_version() -> str:
 
 
 def git(*words: str) -> str:
-    """Return what git prints in this folder; nothing without git, or where it knows of no commit."""
+    """Return the output of git in this folder; "" if git or a commit is missing."""
     command = ["git", "-c", "safe.directory=*", *words]
     try:
         done = subprocess.run(
@@ -43,7 +43,7 @@ def git(*words: str) -> str:
 
 
 def fingerprint() -> str:
-    """Return a word that differs when the sources do."""
+    """Return a hash of the sources."""
     found = sha256()
     for name in SOURCES:
         for path in sorted([ROOT / name, *(ROOT / name).rglob("*")]):

@@ -1,4 +1,4 @@
-"""The front-end in ``frontend/``: built once, and served beside a Zope."""
+"""Builds the front-end in ``frontend/`` once, and serves it beside a Zope."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,20 +17,20 @@ import time
 
 FRONTEND = Path(__file__).parent.parent / "frontend"
 BUILD = FRONTEND / "build"
-#: What a build is made of, below FRONTEND.
+#: The sources of a build, below FRONTEND.
 SOURCES = ("package-lock.json", "babel.config.js", "razzle.config.js", "tsconfig.json", "src", "packages", "locales")
-#: Versions of node that this Volto runs on.
+#: Supported versions of node.
 NODES = (20, 22)
-#: Seconds until a server that has started must answer.
+#: Seconds until a started server must answer.
 PATIENCE = 180
 
 
 class VoltoError(Exception):
-    """The front-end cannot be built or does not start; the message says why."""
+    """Failure to build or start the front-end; the message gives the reason."""
 
 
 def lacking() -> str | None:
-    """Return what this machine lacks to build the front-end, None for nothing."""
+    """Return the missing requirement for a build of the front-end; None if there is none."""
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return "no node or no npm: Volto needs node 20 or 22, with npm"
@@ -42,25 +42,25 @@ def lacking() -> str | None:
 
 
 def _fingerprint() -> str:
-    """Return what changes with any of the SOURCES."""
+    """Return a hash of the SOURCES."""
     digest = sha256()
     for name in SOURCES:
         path = FRONTEND / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            # Volto writes JSON beside the texts that it is made of.
+            # Volto writes JSON files beside their sources.
             if file.is_file() and file.parent != FRONTEND / "locales" and ".test." not in file.name:
                 digest.update(f"{file.relative_to(FRONTEND)}\n".encode() + file.read_bytes())
     return digest.hexdigest()
 
 
 def is_built() -> bool:
-    """Return whether there is a build of the sources as they are."""
+    """Return whether there is a build of the current sources."""
     stamp = BUILD / "sources.txt"
     return stamp.exists() and stamp.read_text("utf-8") == _fingerprint()
 
 
 def build() -> None:
-    """Build the front-end unless it is there: 2.7 GB of memory, and some minutes.  Raises VoltoError."""
+    """Build the front-end unless it is built; this takes 2.7 GB of memory and some minutes.  Raises VoltoError."""
     if is_built():
         return
     if reason := lacking():
@@ -75,7 +75,7 @@ def build() -> None:
 
 
 def _run(*command: str) -> None:
-    # Razzle writes some of the environment into the build, where a server's own no longer counts: PORT is Plone's in make.
+    # Razzle writes parts of the environment into the build, and they override the server's; in make, PORT is Plone's port.
     variables = {
         name: value
         for name, value in os.environ.items()
@@ -92,7 +92,7 @@ def _run(*command: str) -> None:
 def served(site: str, port: int, log: Path, **environment: str) -> Iterator[str]:
     """Yield the address of the front-end of *site*, the address of a Plone site, served on *port* of this machine.
 
-    *log* gets what the server says; *environment* is for its runtime settings.  Raises VoltoError if it does not start.
+    *log* gets the server's output; *environment* has its runtime settings.  Raises VoltoError if it does not start.
     """
     variables = {
         **os.environ,
@@ -123,7 +123,7 @@ def _wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path) -> No
             urlopen(address, timeout=PATIENCE).close()
             return
         except HTTPError:
-            # It answers, whatever that is.
+            # Any answer shows that it is running.
             return
         except (URLError, ConnectionError):
             time.sleep(0.2)

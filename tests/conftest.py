@@ -8,7 +8,9 @@ from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
-from scripts.topology.bouncer import find_pgbouncer
+from plone.pgcatalog.testing.host import public_tmp
+from plone.pgcatalog.testing.host import ServerUser
+from tests.integration.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import both  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
@@ -40,7 +42,7 @@ import shutil
 import tempfile
 
 
-# How long an example takes is the machine's matter, not a law.
+# The duration of an example depends on the machine, and is no law.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -49,14 +51,24 @@ NEEDED_BYTES = 1 << 30
 
 _numbers = itertools.count(1)
 
-# The recorder of slow queries and the count of words connect when they like, but a database is copied while nobody is connected.
+#: Prefixes of variables that users set for other work: repositories, servers, options of pytest, colours of its output.
+OF_USERS = ("GIT_", "PG", "ZODB_PGJSONB_", "PYTEST_ADDOPTS", "FORCE_COLOR")
+#: Variables with these prefixes that are for tests.
+OF_TESTS = {"PGCATALOG_PG_BIN", "PGCATALOG_SLOW_QUERY_MS", "PGCATALOG_TEST_DESCENDANTS"}
+for _name in [name for name in os.environ if name.startswith(OF_USERS) and name not in OF_TESTS]:
+    del os.environ[_name]
+# The user's settings of git may sign commits, or run hooks.
+os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
+# The recorder of slow queries and the count of words connect at any time, but a database can only be copied without
+# connections.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
 term_statistics.PAUSE = 0.0
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let a report with lone surrogates in its captured output travel between pytest-xdist's processes."""
+    """Encode lone surrogates in a report's captured output, so that pytest-xdist's processes can exchange it."""
     report = yield
     report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
     return report
@@ -64,15 +76,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any) -> Generator[None, Any, Any]:
-    """Drop the databases that a fixture has cloned when it has ended."""
+    """Drop the databases cloned by a fixture at its end."""
     with collecting_clones() as clones:
-        # Before the set-up: what ends the fixture is called first.
+        # Before the set-up: the finalizer must be registered first.
         fixturedef.addfinalizer(lambda: drop_clones(clones))
         return (yield)
 
 
 def memory_folder() -> Path | None:
-    """Return a folder in memory with room for the cluster; None when there is none."""
+    """Return a folder in memory with room for the cluster; None if there is none."""
     if not os.path.ismount(SHARED_MEMORY) or not os.access(SHARED_MEMORY, os.W_OK):
         return None
     return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > NEEDED_BYTES else None
@@ -86,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what a pooler before the server of the session says nothing of."""
+    """Skip tests about which a session through a pooler says nothing."""
     if not config.getoption("--through-pooler"):
         return
     for item in items:
@@ -111,14 +123,14 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 
 
 def until_searches_are_counted(server: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
-    """Yield *server*; what tests have searched for over HTTP is then written, before the server stops."""
+    """Yield *server*; write the counts of searches over HTTP before it stops."""
     yield server
     searches.flush(30)
 
 
 @pytest.fixture(scope="session")
 def pgbouncer(request: pytest.FixtureRequest) -> str:
-    """The program; the test is skipped without one."""
+    """Path of the program; the test is skipped without one."""
     found = request.config.getoption("--pgbouncer") or find_pgbouncer()
     if found is None:
         pytest.skip("PgBouncer is not installed")
@@ -142,7 +154,7 @@ def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def open_tmp() -> Iterator[Path]:
-    """A temporary folder that everybody may enter (root's tmp_path is closed)."""
-    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-") as folder:
+    """A temporary folder that all users may enter (root's tmp_path is closed)."""
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-", dir=public_tmp(ServerUser.choose(None))) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

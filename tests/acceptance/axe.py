@@ -1,4 +1,4 @@
-"""axe-core, which finds what keeps people from using a page; it comes from the npm registry, in one version."""
+"""axe-core, which finds accessibility faults of a page; one fixed version from the npm registry."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import tarfile
 
 
 VERSION = "4.14.1"
-#: Of the package as npm has it.
+#: Hash of the package in the npm registry.
 INTEGRITY = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 SECONDS = 120
 
@@ -22,7 +22,7 @@ Axe = Callable[..., list[str]]
 
 
 def axe_source(folder: Path) -> str:
-    """Return the script, loaded into *folder* unless it is there; skips the test where there is no npm or no registry."""
+    """Return the script, downloaded into *folder* if missing; skip the test without npm or registry."""
     package = folder / f"axe-core-{VERSION}.tgz"
     if not package.exists():
         npm = shutil.which("npm")
@@ -43,7 +43,7 @@ def axe_source(folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def axe(pytestconfig: pytest.Config) -> Axe:
-    """What axe-core finds wrong on a page inside of an element (a CSS selector): one line for each rule and place."""
+    """Return a function that lists the faults inside of an element (a CSS selector): one line per rule and place."""
     source = axe_source(pytestconfig.cache.mkdir("axe-core"))
 
     def violations(page: Page, inside: str = "html") -> list[str]:

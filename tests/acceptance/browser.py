@@ -1,4 +1,4 @@
-"""The system's Chromium, a site that it can visit, and a manager who has logged in."""
+"""The system's Chromium, a site served to it, and a logged-in manager."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 #: Longest wait for a page or an element, in milliseconds.
 PATIENCE = 120_000
-#: The marks of a module whose tests are done by a browser.
+#: Marks of a module with browser tests.
 BROWSER_TESTS = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
@@ -33,16 +33,16 @@ BROWSER_TESTS = [
 
 @contextmanager
 def served(db: Any, site: str = "plone") -> Iterator[str]:
-    """Yield the address of a *site* in *db*, served over HTTP; at the end its background threads have ended as well."""
+    """Yield the address of a *site* in *db*, served over HTTP; wait for its background threads at the end."""
     server = create_server(application(db), host="127.0.0.1", port=0)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        # Not by the number: Plone themes no page of the host 127.0.0.1.
+        # Not by the IP address: Plone applies no theme to pages of the host 127.0.0.1.
         yield f"http://localhost:{server.effective_port}/{site}"
     finally:
         server.task_dispatcher.shutdown()
-        # By the thread that waits for them: who closes sockets for which another thread waits makes it fail.
+        # In the thread that waits for the sockets: closing them in another thread makes its wait fail.
         server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
         thread.join(PATIENCE / 1000)
         assert not thread.is_alive()
@@ -52,7 +52,7 @@ def served(db: Any, site: str = "plone") -> Iterator[str]:
 
 
 def opened(browser: Browser, width: int = 1280, height: int = 900, **options: Any) -> Any:
-    """Return the context of a browser that is patient, and English unless *options* say otherwise."""
+    """Return a browser context with long timeouts, in English unless *options* set another language."""
     expect.set_options(timeout=PATIENCE)
     context = browser.new_context(viewport={"width": width, "height": height}, **{"locale": "en-US", **options})
     context.set_default_timeout(PATIENCE)
@@ -60,13 +60,13 @@ def opened(browser: Browser, width: int = 1280, height: int = 900, **options: An
 
 
 def fits(page: Page) -> bool:
-    """Return whether nobody has to scroll sideways to read the page."""
+    """Return whether the page needs no horizontal scrolling."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    # Chromium's sandbox does not run for root, nor where a container has no user namespaces.
+    # Chromium's sandbox does not run for root, nor in a container without user namespaces.
     options: Any = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
     with sync_playwright() as playwright, playwright.chromium.launch(**options) as browser:
         yield browser
@@ -74,7 +74,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def managed(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
-    """Yield a page of a browser in which the manager has logged in; *options* are those of ``opened``."""
+    """Yield a browser page logged in as manager; *options* are those of ``opened``."""
     with opened(browser, **options) as context:
         page = context.new_page()
         page.goto(f"{address}/login")
@@ -87,7 +87,7 @@ def managed(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
 
 @pytest.fixture
 def page(browser: Browser, address: str, tmp_path: Path) -> Iterator[Page]:
-    """A page of a browser in which the manager has logged in; a picture of what it shows at the end is kept."""
+    """A browser page logged in as manager; a screenshot is saved at the end."""
     with managed(browser, address) as page:
         yield page
         page.screenshot(path=tmp_path / "end.png", full_page=True)

@@ -26,7 +26,7 @@ instancehome $INSTANCE
 
 
 def write_conf(folder: Path, dsn: str) -> str:
-    """Return the path of a zope.conf, made in *folder*, for the database *dsn*."""
+    """Write a zope.conf for the database *dsn* into *folder*, and return its path."""
     (folder / "etc").mkdir()
     (folder / "etc" / "site.zcml").write_text(sites.SITE_ZCML)
     conf = folder / "etc" / "zope.conf"
@@ -44,7 +44,7 @@ def pgcatalog(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 def answer(*words: str) -> tuple[int, Any]:
-    """Return the exit code and the JSON of the command, which is run in this process: one that needs no Zope."""
+    """Return the exit code and the JSON of the command, run in this process: for commands without Zope."""
     result = CliRunner().invoke(main, [*words, "--json"])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, json.loads(result.stdout)

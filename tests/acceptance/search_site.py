@@ -57,27 +57,27 @@ def fill(portal: Any) -> None:
 
 
 def fill_for_mara(portal: Any) -> None:
-    """Fill *portal* so, for a member who may read one of the hidden pages."""
+    """Fill *portal* in the same way, for a member who may read one of the hidden pages."""
     fill(portal)
     portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
     share(portal.secret, "mara", "Reader")
 
 
 def date(page: Any, moment: datetime) -> None:
-    """Let *page* be published at *moment*."""
+    """Set the publication date of *page* to *moment*."""
     from DateTime import DateTime
 
     page.setEffectiveDate(DateTime(moment))
 
 
-#: A word of 160 letters, which no line has room for.
+#: A word of 160 letters, too long for any line.
 LONG = ("Donaudampfschifffahrtselektrizitaetenhauptbetriebswerk" * 3)[:160]
 #: Ten tags, one of them as long.
 TAGS = (*(f"Steamer {number}" for number in range(9)), LONG)
 
 
 def add_long_words(portal: Any) -> None:
-    """Add to *portal* two events about a paddle steamer, made of words of 160 letters, with ten tags, in one place."""
+    """Add two events about a paddle steamer to *portal*, with words of 160 letters and ten tags, in one place."""
     folder = create(portal, "Folder", "long", title=LONG, exclude_from_nav=True)
     publish(folder)
     for number in range(2):

@@ -1,4 +1,4 @@
-"""The benchmark, tiny: every command measures what it promises, and the pages come from what is stored."""
+"""The benchmark, tiny: every command measures what its documentation states, and the pages are built from stored results."""
 
 from benchmarks import meaning_tables
 from benchmarks.documents import documents
@@ -37,7 +37,7 @@ OURS_AND_THEIRS = ("--backend", "pgcatalog", "--backend", "relstorage-zcatalog")
 
 
 def benchmark(*arguments: str) -> str:
-    """Run the command; return what it printed."""
+    """Run the command; return its output."""
     command = [sys.executable, "-W", "ignore", SCRIPT, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -51,13 +51,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(results: Path, *arguments: str) -> dict[str, Any]:
-    """Run a command that keeps its results; return them."""
+    """Run a command with stored results; return them."""
     path = results / f"{arguments[0]}.json"
     printed = benchmark(*arguments, "--output", str(path))
-    data: dict[str, Any] = json.loads(path.read_text())
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
     assert data["command"] == arguments[0]
     assert {"machine", "versions", "date", "command_line"} <= data.keys()
-    assert str(ROOT) not in path.read_text()
+    assert str(ROOT) not in path.read_text("utf-8")
     assert [line for line in printed.splitlines() if line.strip()]
     return data
 
@@ -87,7 +87,7 @@ def test_level1_has_the_same_matches_everywhere_in_every_state(results: Path) ->
     assert len({(r["values"], r["state"], r["touch"]) for r in records}) == 18
     assert {r["n"] for r in records if r["state"] != "warm"} == {3}
     assert all(r["min"] <= r["median"] <= r["p95"] for r in records)
-    # A finished command is not run again, and what is stored can be shown.
+    # A finished command is not run again, and stored results can be shown.
     before = (results / "level1.json").stat().st_mtime_ns
     assert measured(results, *command) == data
     assert (results / "level1.json").stat().st_mtime_ns == before
@@ -111,7 +111,7 @@ def test_level2_compares_writes_searches_and_sizes(results: Path) -> None:
     assert {"site creation", "modification of a document", "rebuild", "database size", "resident memory"} <= ours.keys()
     assert {"uniqueValuesFor, first time", "getObject over a page", "commit's share of creation"} <= ours.keys()
     assert min([*ours.values(), *theirs.values()]) > 0
-    # Creating a document costs no more store() calls than without any catalog; ZCatalog's trees do.
+    # A new document costs no more store() calls than without any catalog; with ZCatalog's trees it does.
     assert ours["store() calls per document"] <= ours["store() calls without a catalog"]
     assert theirs["store() calls per document"] > theirs["store() calls without a catalog"] + 50
 
@@ -141,7 +141,7 @@ def test_level2_compares_writes_searches_and_sizes(results: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_a_command_measures_what_it_promises(
+def test_command_has_the_measurements_of_its_documentation(
     results: Path, command: tuple[str, ...], backends: list[str], names: set[str]
 ) -> None:
     data = measured(results, *command)
@@ -151,7 +151,7 @@ def test_a_command_measures_what_it_promises(
 
 
 @pytest.mark.slow
-def test_search_asks_as_a_member_who_sees_what_is_private_in_his_folders(results: Path) -> None:
+def test_search_runs_as_a_member_with_private_folders(results: Path) -> None:
     data = measured(results, "search", "--docs", "40", "--backend", "pgcatalog", *QUICK)
     visible = [d for d in documents(40) if d.state == "published" or int(d.folder.removeprefix("folder")) % SHARED == 0]
     assert found(data)["pgcatalog"]["a word of all documents"] == len(visible)
@@ -172,7 +172,7 @@ def test_scale_fills_a_site_and_searches_it(results: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pages_are_asked_for_over_http(results: Path) -> None:
+def test_pages_are_requested_over_http(results: Path) -> None:
     asked = ("--page", "front page", "--page", "live search", "--page", "@search, a usual word", "--page", "Volto page")
     http = measured(results, "pages", "--docs", "30", "--seconds", "0.1", "--rounds", "1", "--starts", "1", *asked)
     records = http["results"]["pgcatalog"]["pages"]
@@ -188,8 +188,8 @@ def test_pages_are_asked_for_over_http(results: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_checkout_takes_turns_with_this_one(results: Path) -> None:
-    # This one, in place of another.
+def test_another_checkout_is_measured_in_alternation(results: Path) -> None:
+    # This checkout, in place of another.
     asked = ("--docs", "3", "--backend", "pgcatalog", "--other", str(ROOT), "--rebuild", "0")
     data = measured(results / "versions", "level2", *asked, *SEARCHES, *QUICK)
     assert found(data)["other"] == found(data)["pgcatalog"]
@@ -198,10 +198,10 @@ def test_another_checkout_takes_turns_with_this_one(results: Path) -> None:
     assert all(row[-1] != "–" for row in table.rows)
 
 
-def test_a_relay_counts_what_goes_through_it(tmp_path: Path) -> None:
+def test_relay_counts_the_transferred_bytes() -> None:
     with (
         EmbeddedPostgres(settings=TEST_SETTINGS) as server,
-        Relay(server.dsn(), tmp_path) as relay,
+        Relay(server.dsn()) as relay,
         psycopg.connect(relay.dsn, autocommit=True) as connection,
     ):
         messages, received = relay.counts()
@@ -239,7 +239,7 @@ def test_codec_compares_ten_kinds_of_record_and_a_filestorage(results: Path, dat
     assert {f"{step} {kind}" for step in ("encode", "roundtrip", "size") for kind in kinds} <= coded.keys()
     assert coded["FileStorage, records"] == 4
     assert coded["FileStorage, unreadable records"] == 0
-    # The scan alone, as the reference documents call it.
+    # The scan alone, as called in the reference documents.
     printed = json.loads(benchmark("codec", "filestorage", str(data_fs), "--format", "json"))
     assert {name.split(",")[0] for name in medians(printed, "codec")} == {"FileStorage"}
     assert str(data_fs) not in json.dumps(printed)
@@ -258,7 +258,7 @@ def test_profile_names_the_functions_that_were_called(results: Path) -> None:
     assert "profile" not in data["results"]["pgcatalog"]
 
 
-#: The command lines of the documents that the project was conceived from, and what each measures.
+#: The command lines of the project's founding documents, and the subject of each measurement.
 CONCEIVED = [
     "level2 --docs 500 --iterations 50 --warmup 5 --cache-size 400 --output results.json",
     "level2 --docs 500 --iterations 50 --warmup 5 --rebuild 1 --profile",
@@ -276,7 +276,7 @@ CONCEIVED = [
 
 
 @pytest.mark.parametrize("line", CONCEIVED)
-def test_command_of_the_reference_documents_is_there(line: str) -> None:
+def test_command_of_the_reference_documents_exists(line: str) -> None:
     name, *arguments = line.split()
     options = main.commands[name].make_context(name, arguments).params
     given = {word.removeprefix("--").replace("-", "_") for word in arguments if word.startswith("--")}
@@ -341,7 +341,7 @@ def test_search_by_meaning_is_measured_in_a_site_of_any_size(tmp_path: Path) -> 
     sizes = ["--pages", "3", "--chunks", "2000", "--saves", "20", "--output", str(path)]
     done = subprocess.run([*command, *sizes], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    parts = json.loads(path.read_text())
+    parts = json.loads(path.read_text("utf-8"))
     assert parts["fill"]["pages"] >= 3
     site = parts["latency"]["2,000 chunks"]
     assert site["all"]["hits"] > 0

@@ -1,4 +1,4 @@
-"""In a real browser: slow queries, a plan, an index and its end; the site's search, live search and how to tune it."""
+"""In a real browser: slow queries, a plan, an index and its removal; the site's search, live search and its tuning."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +56,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
 
 
 def past_day(dsn: str) -> None:
-    """Give the slow query a history: of the 23 hours before, and of the same time last week; and the catalog sizes."""
+    """Create a history of the slow query: the 23 hours before, and the same time last week; and of the catalog sizes."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         [line] = connection.execute("SELECT catalog, operation, shape FROM pgcatalog_history").fetchall()
         for hour in range(1, 24):
@@ -74,7 +74,7 @@ def past_day(dsn: str) -> None:
 
 
 def narrow(page: Page, path: Path) -> None:
-    """Look at the page on a telephone, and take a picture of it there."""
+    """Show the page at a phone's size, and take a screenshot."""
     page.set_viewport_size({"width": 375, "height": 800})
     page.screenshot(path=path, full_page=True)
     assert fits(page)
@@ -93,7 +93,7 @@ def test_from_a_slow_query_to_an_index_and_back(
     shape = page.locator("#groups tbody a")
     expect(shape).to_have_text("Creator =; portal_type =; sort modified desc; limit")
     expect(page.locator("#chart svg").first.locator("rect")).to_have_count(24)
-    # As it is by default; so what is slow from here on is recorded, and our query is the last of the list.
+    # The default; so slow queries from here on are recorded, and our query is the last of the list.
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "10")
     page.reload()
     page.screenshot(path=tmp_path / "slow-queries.png", full_page=True)
@@ -122,7 +122,7 @@ def test_from_a_slow_query_to_an_index_and_back(
 
     page.get_by_role("button", name="Apply").first.click()
     made = page.locator("#made tbody tr")
-    # The page loads itself again while the index is being built.
+    # The page reloads itself while the index is being built.
     expect(made.first).to_have_attribute("data-state", "ready")
     page.screenshot(path=tmp_path / "applied.png", full_page=True)
 
@@ -207,7 +207,7 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     expect(live.first).to_have_text(PAGES["visits"][0])
     page.screenshot(path=tmp_path / "live-search.png")
 
-    # With this path Plone answers a browser in JSON.
+    # At this path Plone answers a browser with JSON.
     query = "q=hedgehogs&facets=portal_type,Creator,review_state&rows=2"
     page.goto(f"{address}/++api++/@pgsearch?{query}")
     answer = json.loads(page.locator("pre").inner_text())
@@ -217,7 +217,7 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     page.screenshot(path=tmp_path / "facets-rest.png")
 
 
-def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_path: Path) -> None:
+def test_plones_search_page_shows_the_correction(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@pgcatalog-search-page-controlpanel")
     page.get_by_label("Search page with facets").uncheck()
     page.get_by_role("button", name="Save").click()
@@ -227,7 +227,7 @@ def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_pa
     expect(meant).to_have_text("hedgehogs")
     page.screenshot(path=tmp_path / "did-you-mean.png", full_page=True)
 
-    # Another search within the page takes over the results only.
+    # Another search within the page replaces the results only.
     field = page.locator("#searchform input[name=SearchableText]")
     field.fill("visitors")
     field.press("Enter")
@@ -244,7 +244,7 @@ def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_pa
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe, width: int) -> None:
+def test_control_panel_and_tabs_are_accessible(page: Page, address: str, axe: Axe, width: int) -> None:
     """axe-core finds nothing in the control panel and in the tabs; Zope's frame around them is not ours."""
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"{address}/@@pgcatalog-controlpanel")
@@ -262,7 +262,7 @@ def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe,
 
 
 def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:
-    """Comes after what needs the generated rows, which no object is behind."""
+    """Runs after the tests that need the generated rows, which have no objects."""
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
     page.screenshot(path=tmp_path / "advanced.png", full_page=True)
     page.get_by_role("link", name="Overview").click()
@@ -270,7 +270,7 @@ def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:
     page.screenshot(path=tmp_path / "overview.png", full_page=True)
     narrow(page, tmp_path / "overview-narrow.png")
     page.get_by_role("button", name="Verify", exact=True).click()
-    # The page loads itself again while the work goes on.
+    # The page reloads itself during the work.
     expect(page.locator("tr[data-name=verify]")).to_have_attribute("data-state", "done")
     expect(page.locator("tr[data-name=verify]")).to_contain_text("orphaned")
     page.get_by_role("button", name="Rebuild").click()

@@ -1,4 +1,4 @@
-"""In a real browser: a copied site says that its catalog was not filled, and a manager fills it with one click."""
+"""In a real browser: a copied site shows that its catalog was not filled, and a manager fills it with one click."""
 
 from collections.abc import Iterator
 from playwright.sync_api import expect

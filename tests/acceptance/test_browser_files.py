@@ -1,4 +1,4 @@
-"""Files in a real browser: what stands in one is found with a snippet, and a manager sees which wait, and which have no text."""
+"""Files in a real browser: a text in a file is found with a snippet, and a manager sees waiting and failed files."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +53,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         ("en-US", 375, "without a text so far"),
     ],
 )
-def test_a_manager_sees_what_waits_and_what_has_failed(
+def test_manager_sees_waiting_and_failed_files(
     browser: Browser, address: str, axe: Axe, tmp_path: Path, language: str, width: int, word: str
 ) -> None:
     name = {"de-DE": "files-german"}.get(language, "files-overview" if width == 1280 else "files-phone")
@@ -71,7 +71,7 @@ def test_a_manager_sees_what_waits_and_what_has_failed(
             page.screenshot(path=tmp_path / "files-failed.png")
 
 
-def test_what_stands_in_a_file_is_found_with_a_snippet(browser: Browser, address: str, tmp_path: Path) -> None:
+def test_text_in_a_file_is_found_with_a_snippet(browser: Browser, address: str, tmp_path: Path) -> None:
     with managed(browser, address) as page:
         page.goto(f"{address}/@@search?SearchableText={files.WORD}")
         expect(page.locator(".result-title")).to_have_text(["minutes.pdf"])

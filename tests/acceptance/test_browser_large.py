@@ -33,7 +33,7 @@ SHARED = fill
 
 @pytest.fixture(scope="module")
 def address(shared_site: Site) -> Iterator[str]:
-    """Address of a site with hedgehogs whose catalog is taken for a large one, served over HTTP."""
+    """Address of a site with hedgehogs whose catalog is treated as a large one, served over HTTP."""
     with shared_site.inside() as portal:
         portal.portal_registry["plone.allow_anon_views_about"] = True
     with shared_site.inside() as portal:
@@ -44,7 +44,7 @@ def address(shared_site: Site) -> Iterator[str]:
 
 
 class Held:
-    """Keeps back the requests of *page* for facets, until somebody lets them go."""
+    """Holds the requests of *page* for facets until they are released."""
 
     def __init__(self, page: Page) -> None:
         self.routes: list[Route] = []
@@ -97,7 +97,7 @@ def test_hits_are_there_before_the_facets_and_stay_where_they_are(
         page.screenshot(path=tmp_path / f"large-facets-{width}.png")
 
 
-def test_facets_and_focus_stay_while_others_are_counted(browser: Browser, address: str) -> None:
+def test_facets_and_focus_stay_during_a_count(browser: Browser, address: str) -> None:
     with opened(browser) as context:
         page = context.new_page()
         page.goto(f"{address}/{HEDGEHOG}")
@@ -115,11 +115,11 @@ def test_facets_and_focus_stay_while_others_are_counted(browser: Browser, addres
         complete(page)
         expect(event).to_be_focused()
         expect(page.locator("#search-chips strong")).to_have_text(["Event"])
-        # What is taken back is chosen no more, though its facet has not been counted again.
+        # A removed choice is not checked any more, though its facet has not been counted again.
         page.locator("#search-chips a").first.click()
         expect(page.locator("#search-results-number")).to_have_text("49")
         expect(event).not_to_be_checked()
-        # A choice while they are counted is the one that counts.
+        # A choice made during the count applies.
         page.get_by_label("Bruno Costa").check()
         expect(page.locator("#search-results-number")).to_have_text("16")
         held.release()
@@ -127,7 +127,7 @@ def test_facets_and_focus_stay_while_others_are_counted(browser: Browser, addres
         expect(page.locator("#search-chips strong")).to_have_text(["Bruno Costa"])
 
 
-def test_a_page_without_its_facets_is_one(browser: Browser, address: str) -> None:
+def test_page_is_usable_without_its_facets(browser: Browser, address: str) -> None:
     with opened(browser) as context:
         page = context.new_page()
         page.route(FACETS, lambda route: route.abort())

@@ -1,4 +1,4 @@
-"""In a real browser, with a real embedder: one question by words and by meaning, and Search Tuning that tries it."""
+"""In a real browser, with a real embedder: one question by words and by meaning, and a trial of it in Search Tuning."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,7 +79,7 @@ def set_by_meaning(db: Any, is_on: bool) -> None:
 
 
 def shown(page: Page, url: str, text: str) -> None:
-    """Open *url* until *text* is there: a busy machine's embedder may be slower than a search waits, and words answer."""
+    """Open *url* until *text* is there: on a busy machine the embedder may exceed the search's limit, and words answer."""
 
     def is_shown() -> bool:
         page.goto(url)
@@ -90,7 +90,7 @@ def shown(page: Page, url: str, text: str) -> None:
 
 @pytest.fixture
 def visitor(browser: Browser) -> Iterator[Page]:
-    """A page of a browser in which nobody has logged in."""
+    """A browser page without a login."""
     with opened(browser, **NARROW) as context:
         yield context.new_page()
 
@@ -117,7 +117,7 @@ def test_one_question_by_words_and_by_meaning(visitor: Page, place: tuple[Any, s
     page.screenshot(path=tmp_path / "by-meaning-phone-dark.png")
 
 
-def test_near_pages_stand_behind_the_hits(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
+def test_near_pages_come_after_the_hits(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
     db, address = place
     page = visitor
     set_by_meaning(db, True)
@@ -142,7 +142,7 @@ def test_the_question_in_german_finds_the_german_page(visitor: Page, place: tupl
 def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str], tmp_path: Path) -> None:
     db, address = place
     set_by_meaning(db, True)
-    # The process remembers the question.
+    # The process has cached the question.
     shown(page, f"{address}/{SEARCH}", PAGES["leave"][0])
     page.goto(address)
     page.get_by_role("combobox", name="Search Site").press_sequentially(QUESTION)
@@ -158,7 +158,7 @@ def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str], tm
         ("de", "tuning-by-meaning-german", "nach Bedeutung 1"),
     ],
 )
-def test_tuning_says_of_each_hit_how_similar_it_is(
+def test_tuning_shows_the_similarity_of_each_hit(
     page: Page, place: tuple[Any, str], axe: Axe, tmp_path: Path, language: str, name: str, words: str
 ) -> None:
     db, address = place

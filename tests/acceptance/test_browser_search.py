@@ -1,4 +1,4 @@
-"""The search page in a real browser: a typo finds the page, facets narrow it, with and without a script, for everybody."""
+"""The search page in a real browser: a typo finds the page, facets narrow it, with and without JavaScript, accessibly."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -45,12 +45,12 @@ def address(shared_site: Site) -> Iterator[str]:
 
 @pytest.fixture
 def visitor(browser: Browser) -> Iterator[Page]:
-    """A page of a browser in which nobody has logged in."""
+    """A browser page without a login."""
     with opened(browser) as context:
         yield context.new_page()
 
 
-#: In how many lines the texts of elements stand, each number once.
+#: Numbers of lines of the elements' texts, each number once.
 LINES = """elements => [...new Set(elements.map(element => {
     const range = document.createRange();
     range.selectNodeContents(element);
@@ -77,7 +77,7 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     found(page, 49)
     page.screenshot(path=tmp_path / "search-corrected.png")
 
-    # From here on nothing is loaded anew: what the page remembers stays.
+    # No page is loaded from here on: variables of the page stay.
     page.evaluate("window.remembered = true")
     page.locator("#search-text").fill("hedgehog")
     page.locator("#search-text").press("Enter")
@@ -89,7 +89,7 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     page.get_by_label("October 2025").check()
     found(page, 2)
     expect(page.locator("#search-chips strong")).to_have_text(["Event", "October 2025"])
-    # A keyboard's focus stays where it was.
+    # The keyboard's focus stays where it was.
     expect(page.get_by_label("October 2025")).to_be_focused()
     page.screenshot(path=tmp_path / "search-facets.png")
     assert "facet.Date%3Alist=2025-10" in page.url
@@ -111,7 +111,7 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     expect(page.locator(".result-title").first).to_have_text("Garden: a hedgehog, part 10")
     assert page.evaluate("window.remembered")
 
-    # A bookmark is the same page.
+    # A bookmark shows the same page.
     page.goto(page.url)
     found(page, 4)
     expect(page.locator("#facet-Date-2025")).to_be_checked()
@@ -119,7 +119,7 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
 
 
 def test_a_visitor_with_a_typo_is_recorded(browser: Browser, address: str, tmp_path: Path) -> None:
-    """What somebody does on a telephone, and what the site says to them: pictures and a text for the documentation."""
+    """A visitor's actions on a phone, and the site's answers: screenshots and a text for the documentation."""
     recorded: list[str] = []
 
     def said(action: str, *texts: str) -> None:
@@ -130,7 +130,7 @@ def test_a_visitor_with_a_typo_is_recorded(browser: Browser, address: str, tmp_p
         page = context.new_page()
         page.goto(address)
         page.locator(".navbar-toggler").click()
-        # Plone's menu takes the focus when it has opened: keys that are pressed before go astray.
+        # Plone's menu takes the focus when it has opened: earlier key presses are lost.
         expect(page.locator("#offcanvasNavbar")).to_be_focused()
         field = page.get_by_role("combobox", name="Search Site")
         field.press_sequentially("hegdehog")
@@ -152,7 +152,7 @@ def test_a_visitor_with_a_typo_is_recorded(browser: Browser, address: str, tmp_p
     (tmp_path / "typo-session.txt").write_text("\n".join(recorded).rstrip() + "\n", "utf-8")
 
 
-def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None:
+def test_more_values_further_pages_and_similar_pages_can_be_opened(visitor: Page, address: str) -> None:
     page = visitor
     page.goto(f"{address}/@@search?SearchableText=hedgehog")
     found(page, 49)
@@ -169,10 +169,10 @@ def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None
     expect(page.locator("ol.searchResults")).to_have_attribute("start", "11")
     page.get_by_role("link", name="Similar pages").first.click()
     expect(page.locator("#search-chips")).to_contain_text("Similar to")
-    # They stay similar ones when they are narrowed.
+    # The page still shows similar pages when it is narrowed.
     page.locator("fieldset input").first.check()
     expect(page.locator("#search-chips strong")).to_have_count(2)
-    # Back to the page that was loaded, without loading it.
+    # Back to the page loaded first, without loading it again.
     for _ in range(5):
         page.go_back()
     expect(page.locator("#search-chips strong")).to_have_count(0)
@@ -181,7 +181,7 @@ def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None
     assert page.evaluate("window.remembered")
 
 
-def test_it_works_without_a_script(browser: Browser, address: str) -> None:
+def test_search_page_works_without_a_script(browser: Browser, address: str) -> None:
     with opened(browser, java_script_enabled=False) as context:
         page = context.new_page()
         page.goto(f"{address}/@@search?SearchableText=hedgehog")
@@ -199,7 +199,7 @@ def test_it_works_without_a_script(browser: Browser, address: str) -> None:
         expect(page.locator("#did-you-mean a")).to_have_text("hedgehog")
 
 
-def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, address: str, tmp_path: Path) -> None:
+def test_facets_are_behind_a_button_on_a_small_screen(browser: Browser, address: str, tmp_path: Path) -> None:
     with opened(browser, width=375) as context:
         page = context.new_page()
         page.goto(f"{address}/@@search?SearchableText=hedgehog")
@@ -208,27 +208,27 @@ def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, add
         unfold(page)
         page.get_by_label("Event").check()
         found(page, 14)
-        # What was opened stays open.
+        # The opened part stays open.
         expect(page.get_by_label("Event")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
         page.screenshot(path=tmp_path / "search-small-facets.png")
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_without_facets_the_results_have_the_width(browser: Browser, address: str, tmp_path: Path, width: int) -> None:
+def test_results_without_facets_have_the_full_width(browser: Browser, address: str, tmp_path: Path, width: int) -> None:
     with opened(browser, width=width) as context:
         page = context.new_page()
         form, side, listing = map(page.locator, ("#searchform", "#search-side", "#search-listing"))
 
         def share() -> float:
-            """Return which share of the form's width the listing has."""
+            """Return the share of the form's width that the listing has."""
             return float(listing.bounding_box()["width"] / form.bounding_box()["width"])  # type: ignore[index]
 
         page.goto(f"{address}/@@search?SearchableText=xyzzyxyzzy")
         expect(side).to_be_hidden()
         assert share() >= 1
         page.screenshot(path=tmp_path / f"search-empty-{width}.png")
-        # They come and go with what is found, without a new page.
+        # They appear and disappear with the hits, without a new page.
         page.evaluate("window.remembered = true")
         for text, number in (("hedgehog", 49), ("xyzzyxyzzy", 0)):
             page.locator("#search-text").fill(text)
@@ -260,7 +260,7 @@ def test_no_word_widens_the_page(browser: Browser, address: str, tmp_path: Path,
             for summary in page.locator("#searchform summary").all():
                 summary.click()
             assert fits(page), query
-            # Nor is a number broken beside it.
+            # Nor is a number beside it broken.
             assert page.locator("fieldset label .ms-2").evaluate_all(LINES) in ([], [1]), query
         page.goto(f"{address}/@@search?SearchableText=steamer")
         page.locator("a.result-similar").first.click()
@@ -284,7 +284,7 @@ def test_a_hit_shows_six_tags_and_its_place_apart(visitor: Page, address: str, t
     assert [badge for badge in badges.all_inner_texts() if badge] == list(TAGS[:6])
     parts = [hit.locator(css) for css in (".result-place", ".result-tags", ".result-similar")]
     boxes = [part.bounding_box() for part in parts]
-    # One above the other, or one beside the other: no part stands in another's.
+    # Either above each other or side by side: parts do not overlap.
     for first, second in pairwise(boxes):
         assert first["y"] + first["height"] <= second["y"] or first["x"] + first["width"] <= second["x"]  # type: ignore[index]
     hit.get_by_text("4 more").click()
@@ -298,8 +298,8 @@ def test_a_hit_shows_six_tags_and_its_place_apart(visitor: Page, address: str, t
     expect(page.locator("#search-chips strong")).to_have_text([TAGS[0]])
 
 
-def test_what_is_similar_has_one_name(browser: Browser, address: str) -> None:
-    """On the search page, below a page, and where it is set."""
+def test_similar_pages_have_one_name_everywhere(browser: Browser, address: str) -> None:
+    """On the search page, below a page, and in the settings."""
     for language, name in (("en", "Similar pages"), ("de", "Ähnliche Seiten")):
         with managed(browser, address, locale=language) as page:
             page.goto(f"{address}/@@pgcatalog-search-controlpanel")
@@ -314,7 +314,9 @@ def test_what_is_similar_has_one_name(browser: Browser, address: str) -> None:
 @pytest.mark.parametrize(
     ("language", "told"), [("en", "Type at least 4 letters"), ("de", "Geben Sie mindestens 4 Buchstaben ein")]
 )
-def test_live_search_says_how_many_letters_it_wants(browser: Browser, address: str, language: str, told: str) -> None:
+def test_live_search_shows_the_minimum_number_of_letters(
+    browser: Browser, address: str, language: str, told: str
+) -> None:
     with opened(browser, locale=language) as context:
         page = context.new_page()
         page.goto(address)
@@ -327,13 +329,13 @@ def test_live_search_says_how_many_letters_it_wants(browser: Browser, address: s
         for _ in range(6):
             field.press("Backspace")
         expect(page.locator(".livesearch-results")).to_have_text(told)
-        # Whoever comes back to what was typed need not type again.
+        # A visitor who returns to a typed text need not type again.
         page.goto(f"{address}/@@search?SearchableText=hedgehog")
         field.click()
         expect(page.get_by_role("option").first).to_be_visible()
 
 
-def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> None:
+def test_search_page_is_in_german(browser: Browser, address: str, tmp_path: Path) -> None:
     with opened(browser, locale="de-DE") as context:
         page = context.new_page()
         page.goto(f"{address}/@@search?SearchableText=hegdehog&facet.Date:list=2025")
@@ -365,7 +367,7 @@ def test_the_control_panel_chooses_facets(page: Page, address: str, tmp_path: Pa
     expect(page.locator("fieldset")).to_have_count(5)
 
 
-#: Name of a control panel for plone.restapi -> its picture.
+#: Name of a control panel for plone.restapi -> its screenshot.
 PANELS = {
     "pgcatalog": "settings",
     "pgcatalog-search": "search-tuning",
@@ -374,7 +376,7 @@ PANELS = {
 
 
 def texts(page: Page, address: str, panel: str, language: str) -> dict[str, str]:
-    """Return the titles and helps of the fields of a control panel, as Volto gets them for a user of *language*."""
+    """Return the titles and helps of the fields of a control panel, as sent to Volto for a user of *language*."""
     headers = {"Accept": "application/json", "Accept-Language": language}
     answer = page.request.get(f"{address}/++api++/@controlpanels/{panel}", headers=headers)
     assert answer.ok, answer.text()
@@ -387,7 +389,7 @@ def texts(page: Page, address: str, panel: str, language: str) -> dict[str, str]
 def test_the_control_panels_speak_the_users_language(
     browser: Browser, address: str, tmp_path: Path, language: str
 ) -> None:
-    """Both faces say the same; in German nothing is left in English."""
+    """Both interfaces have the same texts; in German nothing is left in English."""
     with managed(browser, address, locale=language) as page:
         for panel, picture in PANELS.items():
             shown = texts(page, address, panel, language)
@@ -404,8 +406,8 @@ def rules(found: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_nothing_keeps_anybody_from_using_it(browser: Browser, address: str, axe: Axe, width: int) -> None:
-    """axe-core finds nothing in the page; around it, where Plone's theme is, it finds no more than on the front page."""
+def test_search_page_is_accessible(browser: Browser, address: str, axe: Axe, width: int) -> None:
+    """axe-core finds nothing in the page; in Plone's theme around it, no more than on the front page."""
     with opened(browser, width=width) as context:
         page = context.new_page()
         page.goto(address)

@@ -1,4 +1,4 @@
-"""In a real browser: live search by keyboard, similar pages, and the tuning of the search with a query that is tried."""
+"""In a real browser: live search by keyboard, similar pages, and the tuning of the search with a trial query."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> 
     expect(page.locator("[role=status]")).to_contain_text("results")
     page.screenshot(path=tmp_path / "live-search-words.png")
 
-    # By keyboard to the last option and around to none.
+    # By keyboard to the last option, and on to no option.
     field.press("ArrowUp")
     assert field.get_attribute("aria-activedescendant") == options.last.get_attribute("id")
     expect(options.last).to_have_attribute("aria-selected", "true")
@@ -100,7 +100,7 @@ def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> 
     expect(field).to_have_value("")
 
 
-def test_live_search_keeps_the_correction(page: Page, address: str, tmp_path: Path) -> None:
+def test_live_search_shows_the_hits_of_the_correction(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(address)
     field = page.get_by_role("combobox", name="Search Site")
     field.press_sequentially("hegdehogs")
@@ -135,7 +135,7 @@ def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str, tmp
     expect(hits).to_have_count(4)
     expect(hits.filter(has_text="Urchins in old books")).to_contain_text("new")
 
-    # Plone's content browser chooses the page that is pinned.
+    # Plone's content browser selects the page to pin.
     page.get_by_text("Pin a page", exact=True).first.click()
     expect(page.locator("#pin-words")).to_have_value("hedgehogs")
     page.locator("#pin-a-page .content-browser-selected-items-wrapper button, #pin-a-page a.btn").first.click()
@@ -173,7 +173,7 @@ def test_top_searches_lead_to_synonyms_and_pins(page: Page, address: str) -> Non
     expect(page.locator("#pin-words")).to_have_value("opening hours")
 
 
-def test_all_of_it_speaks_german(page: Page, address: str, tmp_path: Path) -> None:
+def test_live_search_similar_pages_and_tuning_are_in_german(page: Page, address: str, tmp_path: Path) -> None:
     page.context.add_cookies([{"name": "I18N_LANGUAGE", "value": "de", "url": address}])
     page.goto(f"{address}/@@pgcatalog-search-controlpanel?try_text=hedgehogs&try=1")
     expect(page.get_by_role("heading", name="Suche abstimmen")).to_be_visible()
@@ -188,14 +188,14 @@ def test_all_of_it_speaks_german(page: Page, address: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe, width: int) -> None:
+def test_live_search_similar_pages_and_tuning_are_accessible(page: Page, address: str, axe: Axe, width: int) -> None:
     """axe-core finds nothing in live search, similar pages and the tuning of the search."""
     page.goto(f"{address}/hedgehogs")
     page.set_viewport_size({"width": width, "height": 900})
     assert axe(page, "#related-pages") == []
     if width < 992:
         page.locator(".navbar-toggler").click()
-        # Plone's menu takes the focus when it has opened: keys that are pressed before go astray.
+        # Plone's menu takes the focus when it has opened: earlier key presses are lost.
         expect(page.locator("#offcanvasNavbar")).to_be_focused()
     for text in ("hegdehogs", "hedge"):
         field = page.get_by_role("combobox", name="Search Site")

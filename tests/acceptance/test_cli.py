@@ -27,7 +27,7 @@ def zope_conf(dsn: str, tmp_path: Path) -> str:
     return write_conf(tmp_path, dsn)
 
 
-def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
+def test_verify_names_and_repairs_differences(zope_conf: str, dsn: str) -> None:
     sound = pgcatalog("verify", zope_conf, "--site", "plone")
     assert (sound.returncode, sound.stdout) == (0, "15 objects compared: 0 differences\n"), sound.stderr
     damage(dsn, "DELETE FROM {} WHERE get_id = 'page'")
@@ -40,14 +40,14 @@ def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
     assert mended.returncode == 0
     assert mended.stdout.endswith("15 objects compared: 1 differences, 1 repaired\n")
     with sites.opened(dsn) as db, sites.inside(db) as portal:
-        # The Overview tells it.
+        # The Overview shows it.
         done, result = Figures(portal.portal_catalog, portal.REQUEST).job("verify")
         assert done
         assert english(result) == "15 objects compared, 1 differences repaired."
     assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0
 
 
-def test_verify_goes_on_behind_a_folder_that_names_what_it_has_not(zope_conf: str, dsn: str) -> None:
+def test_verify_continues_after_a_folder_with_missing_objects(zope_conf: str, dsn: str) -> None:
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         portal.my_folder.getOrdering().notifyAdded("gone")
         transaction.commit()
@@ -56,7 +56,7 @@ def test_verify_goes_on_behind_a_folder_that_names_what_it_has_not(zope_conf: st
     assert found.returncode == 1
 
 
-def test_an_unknown_site_is_a_clear_error(zope_conf: str) -> None:
+def test_unknown_site_is_a_clear_error(zope_conf: str) -> None:
     for site in ("nowhere", "acl_users"):
         result: Any = pgcatalog("verify", zope_conf, "--site", site)
         assert result.returncode == 2

@@ -1,4 +1,4 @@
-"""The commands that need no site: status, export, vacuum, metrics, on a bare DSN and on a zope.conf."""
+"""The commands without a site: status, export, vacuum, metrics, with a DSN and with a zope.conf."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ def open_catalog(db: Any) -> Iterator[Any]:
 
 
 def run(*args: str) -> click.testing.Result:
-    """Run the command in this process; its standard output and exit code count."""
+    """Run the command in this process; return its standard output and exit code."""
     return click.testing.CliRunner(env={"COLUMNS": "150"}).invoke(main, [*args])
 
 
@@ -46,32 +46,32 @@ def sql(dsn: str, statement: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-# -- what all of them have in common
+# -- all commands
 
 
 @pytest.mark.parametrize("command", ["status", "export", "vacuum", "slow"])
-def test_a_database_without_a_catalog_is_a_clear_error(database: str, command: str) -> None:
+def test_database_without_a_catalog_is_a_clear_error(database: str, command: str) -> None:
     result = run(command, "--dsn", database)
     assert result.exit_code == 2
     assert "this database has no catalog of plone.pgcatalog" in result.output
 
 
 @pytest.mark.parametrize("command", ["status", "export", "vacuum", "metrics"])
-def test_without_a_database_the_usage_is_told(command: str) -> None:
+def test_usage_is_shown_without_a_database(command: str) -> None:
     result = run(command)
     assert result.exit_code == 2
     assert "a ZOPE_CONF or the option --dsn is required" in result.output
 
 
 @pytest.mark.parametrize("command", ["status", "export", "vacuum"])
-def test_a_server_that_does_not_answer_is_a_clear_error(command: str, tmp_path: Path) -> None:
+def test_unreachable_server_is_a_clear_error(command: str, tmp_path: Path) -> None:
     result = run(command, "--dsn", f"host={tmp_path} dbname=nothing")
     assert result.exit_code == 1
     assert "connection" in result.output
 
 
 @pytest.mark.parametrize("command", ["status", "export", "vacuum", "slow", "metrics"])
-def test_a_file_that_is_no_zope_conf_is_a_clear_error(command: str, tmp_path: Path) -> None:
+def test_invalid_zope_conf_is_a_clear_error(command: str, tmp_path: Path) -> None:
     conf = tmp_path / "zope.conf"
     conf.write_text("root:x:0:0:root:/root:/bin/bash\n")
     result = run(command, str(conf))
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_zope_conf_is_a_clear_error(command: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", ["status", "export", "vacuum", "slow"])
-def test_who_may_not_read_is_told_so(dsn: str, command: str) -> None:
+def test_missing_permission_to_read_is_a_clear_error(dsn: str, command: str) -> None:
     if not sql(dsn, "SELECT 1 FROM pg_roles WHERE rolname = 'cli_stranger'"):
         sql(dsn, "CREATE ROLE cli_stranger LOGIN")
     result = run(command, "--dsn", psycopg.conninfo.make_conninfo(dsn, user="cli_stranger"))
@@ -96,18 +96,18 @@ def test_who_may_not_read_is_told_so(dsn: str, command: str) -> None:
         (["export", "--output", "{tmp}/none/rows.csv"], "rows.csv cannot be written: No such file or directory"),
     ],
 )
-def test_a_wrong_option_is_a_clear_error(dsn: str, tmp_path: Path, options: list[str], message: str) -> None:
+def test_wrong_option_is_a_clear_error(dsn: str, tmp_path: Path, options: list[str], message: str) -> None:
     result = run(*[option.format(tmp=tmp_path) for option in options], "--dsn", dsn)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
 
 
-def test_the_database_is_found_in_a_zope_conf(dsn: str, tmp_path: Path) -> None:
+def test_database_is_found_in_a_zope_conf(dsn: str, tmp_path: Path) -> None:
     result = run("status", write_conf(tmp_path, dsn), "--json")
     assert json.loads(result.stdout)["catalogs"][0]["site"] == "/plone"
 
 
-def test_a_zope_conf_without_our_storage_is_a_clear_error(tmp_path: Path) -> None:
+def test_zope_conf_without_our_storage_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     conf = tmp_path / "etc" / "zope.conf"
     conf.write_text(sites.ZOPE_CONF.format(instance=tmp_path, storage=sites.NO_STORAGE))
@@ -119,7 +119,7 @@ def test_a_zope_conf_without_our_storage_is_a_clear_error(tmp_path: Path) -> Non
 # -- status
 
 
-def test_status_tells_what_there_is(dsn: str) -> None:
+def test_status_shows_catalogs_and_figures(dsn: str) -> None:
     result = run("status", "--dsn", dsn, "--json", "--check")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -138,13 +138,13 @@ def test_status_tells_what_there_is(dsn: str) -> None:
     assert found["counts_bytes"] > 0
 
 
-def test_status_as_tables(dsn: str) -> None:
+def test_status_is_printed_as_tables(dsn: str) -> None:
     result = run("status", "--dsn", dsn, "--indexes")
     assert result.exit_code == 0, result.output
     for word in ("catalog of /plone\n", "last change: number ", "connections:", "counts", "SQL indexes of pgcatalog_"):
         assert word in result.stdout
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
-    assert f" rows in {relation}, " in result.stdout  # whole, however narrow the terminal is
+    assert f" rows in {relation}, " in result.stdout  # complete, however narrow the terminal is
     assert result.stdout.splitlines()[-1] == "Healthy: nothing needs attention"
 
 
@@ -160,7 +160,7 @@ def test_status_as_tables(dsn: str) -> None:
         ),
     ],
 )
-def test_status_names_what_wants_attention(dsn: str, statement: str, sentence: str) -> None:
+def test_status_names_faults(dsn: str, statement: str, sentence: str) -> None:
     damage(dsn, statement)
     result = run("status", "--dsn", dsn, "--check")
     assert result.exit_code == 1
@@ -170,7 +170,7 @@ def test_status_names_what_wants_attention(dsn: str, statement: str, sentence: s
     assert sentence in line
 
 
-def test_a_catalog_without_rows(dsn: str) -> None:
+def test_status_of_a_catalog_without_rows_is_shown(dsn: str) -> None:
     damage(dsn, "DELETE FROM {}")
     found = run("status", "--dsn", dsn, "--json")
     assert json.loads(found.stdout)["catalogs"][0]["rows"] == 0
@@ -218,7 +218,7 @@ def test_export_of_an_unknown_column_or_site_is_a_clear_error(dsn: str) -> None:
         assert message in result.output
 
 
-def test_export_reads_batch_by_batch(dsn: str) -> None:
+def test_export_reads_in_batches(dsn: str) -> None:
     from plone.pgcatalog.cli.data import BATCH
 
     damage(dsn, f"INSERT INTO {{}} (rid, path) SELECT -n, '/plone/x' || n FROM generate_series(1, {BATCH * 2}) n")
@@ -230,7 +230,7 @@ def test_export_reads_batch_by_batch(dsn: str) -> None:
 
 @contextmanager
 def reading(db: Any) -> Iterator[Any]:
-    """Yield the catalog of a transaction that others' commits find open."""
+    """Yield the catalog in a transaction that is open during commits of others."""
     manager = transaction.TransactionManager()
     connection = db.open(manager)
     catalog = connection.root()["Application"]["plone"]["portal_catalog"]
@@ -248,7 +248,7 @@ def clear_and_rebuild(db: Any) -> None:
         transaction.commit()
 
 
-def test_vacuum_clears_what_is_left_over(dsn: str, db: Any) -> None:
+def test_vacuum_removes_leftovers(dsn: str, db: Any) -> None:
     with reading(db):
         clear_and_rebuild(db)
     assert len(sql(dsn, "SELECT * FROM pgcatalog_retired")) == 1
@@ -268,7 +268,7 @@ def test_vacuum_clears_what_is_left_over(dsn: str, db: Any) -> None:
     assert "0 retired relations dropped, 0 still in use" in second.stdout
     assert "idx cleared of 0 objects without a row" in second.stdout
     assert "counts of values repaired: 0 catalogs" in second.stdout
-    # The Overview tells it.
+    # The Overview shows it.
     [(message, failed, finished)] = sql(
         dsn, "SELECT message, failed, finished FROM pgcatalog_jobs WHERE name = 'vacuum'"
     )
@@ -277,7 +277,7 @@ def test_vacuum_clears_what_is_left_over(dsn: str, db: Any) -> None:
     assert not failed
 
 
-def test_vacuum_keeps_what_a_transaction_still_reads(dsn: str, db: Any) -> None:
+def test_vacuum_leaves_relations_that_a_transaction_still_reads(dsn: str, db: Any) -> None:
     with reading(db) as old:
         number = len(old._catalog)
         clear_and_rebuild(db)
@@ -299,7 +299,7 @@ def test_metrics_are_prometheus_text(dsn: str) -> None:
         assert f"\n{line}\n" in result.stdout
 
 
-def test_metrics_of_a_database_that_is_gone(tmp_path: Path) -> None:
+def test_metrics_of_an_unreachable_database_report_it(tmp_path: Path) -> None:
     result = run("metrics", "--dsn", f"host={tmp_path} dbname=nothing")
     assert result.exit_code == 1
     assert "pgcatalog_up 0.0" in result.stdout

@@ -1,4 +1,4 @@
-"""pgcatalog files and pgcatalog work, in processes of their own."""
+"""``pgcatalog files`` and ``pgcatalog work``, in processes of their own."""
 
 from demo import documents as files
 from pathlib import Path
@@ -51,7 +51,7 @@ def told(conf: str, *options: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def test_a_backfill_then_the_work_and_what_has_failed(conf: str, dsn: str) -> None:
+def test_backfill_and_work_report_failed_files(conf: str, dsn: str) -> None:
     assert told(conf) == (0, {"waiting": 0, "failed": 0, "failures": []})
     assert told(conf, "--backfill") == (0, {"waiting": 2, "failed": 0, "failures": []})
     done = pgcatalog("work", conf, "--once", "--jobs", "2")
@@ -62,14 +62,14 @@ def test_a_backfill_then_the_work_and_what_has_failed(conf: str, dsn: str) -> No
     [failure] = data["failures"]
     assert "PDF" in failure["reason"]
     assert told(conf, "--repeat")[1]["waiting"] == 1
-    # Begun again, it puts what is there already once more, and nothing is extracted twice.
+    # Started again, it adds a job for every file once more, and nothing is extracted twice.
     assert told(conf, "--backfill")[1]["waiting"] == 2
     text = pgcatalog("files", conf, "--site", "plone")
     assert text.stdout.splitlines()[-1] == "2 waiting, 0 without a text"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_work_goes_on_until_it_is_told_to_end(conf: str, dsn: str, number: signal.Signals) -> None:
+def test_work_runs_until_it_is_ended(conf: str, dsn: str, number: signal.Signals) -> None:
     assert told(conf, "--backfill")[1]["waiting"] == 2
     process = subprocess.Popen(command("work", conf))
     try:
@@ -85,7 +85,7 @@ def test_work_goes_on_until_it_is_told_to_end(conf: str, dsn: str, number: signa
     assert found(dsn) == ["minutes"]
 
 
-def test_work_that_is_killed_is_done_by_the_next_one(conf: str, dsn: str) -> None:
+def test_killed_work_is_done_by_the_next_process(conf: str, dsn: str) -> None:
     told(conf, "--backfill")
     with psycopg.connect(dsn, autocommit=True) as connection:
         process = subprocess.Popen(command("work", conf))
@@ -101,7 +101,7 @@ def test_work_that_is_killed_is_done_by_the_next_one(conf: str, dsn: str) -> Non
     assert told(conf)[1]["waiting"] == 0
 
 
-def test_without_the_site_or_its_database_it_says_so(conf: str, tmp_path: Path) -> None:
+def test_missing_site_or_database_is_reported(conf: str, tmp_path: Path) -> None:
     assert pgcatalog("files", conf, "--site", "nowhere").returncode == 2
     other = tmp_path / "other"
     other.mkdir()

@@ -1,4 +1,4 @@
-"""The commands pgcatalog install and uninstall: in batches, killed and resumed, with editors at work."""
+"""``pgcatalog install`` and ``uninstall``: in batches, killed and resumed, with editors at work."""
 
 from Acquisition import aq_base
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 def fill(portal: Any) -> None:
-    """Make 12 folders of 15 documents; one is in no catalog."""
+    """Create 12 folders of 15 documents; one document is in no catalog."""
     for number in range(12):
         folder = create(portal, "Folder", f"f{number}")
         for i in range(15):
@@ -81,7 +81,7 @@ def test_a_killed_installation_is_resumed(stock_dsn: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     with opened(stock_dsn) as portal:
         assert isinstance(aq_base(portal.portal_catalog), PlonePGCatalogTool)
-        # What the old catalog knew, and nothing else.
+        # The entries of the old catalog, and nothing else.
         assert known(portal) == before
         assert [d.path for d in Verifier(portal.portal_catalog).differences()] == ["/plone/f3/d3"]
         assert len(portal.portal_catalog(SearchableText="document", portal_type="Document")) == 179
@@ -97,7 +97,7 @@ def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_pa
     with opened(dsn) as portal:
         tool = portal.portal_catalog
         assert isinstance(aq_base(tool), PlonePGCatalogTool)
-        # As far as another run comes before an editor changes what it has seen.
+        # As if another run gets that far before an editor changes an object it has seen.
         steps = tools.fill_in_batches(tool, tools.begin(tool))
         assert next(steps)[1] == len(known(portal))
         list(steps)
@@ -121,13 +121,13 @@ def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_pa
         assert [b.Title for b in tool(getId="d1", path="/plone/f1")] == ["Changed"]
         roles = tool.getIndexDataForUID("/plone/f2/d2")["allowedRolesAndUsers"]
         assert "user:test_user" in roles
-        # All that are left, but for the one that has another title now, and the new one.
+        # All remaining pages, except for the one with a new title, and the new page.
         assert (
             len(tool(SearchableText="document", portal_type="Document"))
             == len([p for p in expected if "/d" in p]) - 1
             == 163
         )
-        # An index and a lexicon work on.
+        # An index and a lexicon still work.
         portal.f1.d1.title = "Again"
         portal.f1.d1.reindexObject()
         assert [b.getPath() for b in tool(SearchableText="again")] == ["/plone/f1/d1"]
@@ -135,7 +135,7 @@ def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_pa
         assert connection.execute("TABLE pgcatalog_state").fetchall() == []
 
 
-def test_what_is_in_the_way_is_told_and_nothing_is_changed(stock_dsn: str, tmp_path: Path, zope: None) -> None:
+def test_obstacle_is_reported_and_nothing_is_changed(stock_dsn: str, tmp_path: Path, zope: None) -> None:
     with opened(stock_dsn) as portal:
         portal.portal_catalog.addIndex("sort_limit", "FieldIndex")
         transaction.commit()

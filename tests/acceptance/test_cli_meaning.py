@@ -1,4 +1,4 @@
-"""pgcatalog meaning, in a process of its own, beside pgcatalog work."""
+"""``pgcatalog meaning``, in a process of its own, beside ``pgcatalog work``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,13 +73,13 @@ def execute(dsn: str, statement: str) -> list[Any]:
 
 
 def make_due(dsn: str) -> None:
-    """End the pauses of what waits."""
+    """Make the waiting jobs due."""
     execute(dsn, "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
 
 
 @contextmanager
 def working(conf: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``pgcatalog work`` until the end of the block, or its own."""
+    """Run ``pgcatalog work`` to the end of the block, or to its own."""
     with subprocess.Popen(command("work", conf), stderr=subprocess.DEVNULL) as process:
         try:
             yield process
@@ -93,13 +93,13 @@ def work_once(conf: str) -> None:
 
 
 def passages(answers: Answers) -> list[str]:
-    """Return the texts that the embedder was sent since it was asked last."""
+    """Return the texts sent to the embedder since the last call."""
     texts = [text for request in answers.requests for text in request["input"] if text not in NOT_OF_PAGES]
     answers.requests.clear()
     return texts
 
 
-def test_all_pages_then_one_that_is_refused_then_the_same_once_more(conf: str, dsn: str, embedder: Answers) -> None:
+def test_all_pages_are_embedded_and_a_refused_one_is_retried(conf: str, dsn: str, embedder: Answers) -> None:
     embedder.answer = lambda request: (413, {}, b"too long") if "poison" in str(request["input"]) else vectors(request)
     status, before = told(conf)
     assert (status, before["waiting"], before["failed"], before["tables"]) == (0, 4, 0, [])
@@ -125,12 +125,12 @@ def test_all_pages_then_one_that_is_refused_then_the_same_once_more(conf: str, d
         f"{count + 1} waiting, 0 failed",
     ]
     work_once(conf)
-    # What is known is not sent again.
+    # Stored texts are not sent again.
     assert passages(embedder) == []
     assert execute(dsn, "SELECT zoid FROM pgcatalog_queue WHERE zoid <> catalog") == []
 
 
-def test_progress_is_shown_and_what_was_killed_is_begun_again(conf: str, dsn: str, embedder: Answers) -> None:
+def test_progress_is_shown_and_killed_work_is_repeated(conf: str, dsn: str, embedder: Answers) -> None:
     reached, go_on = threading.Event(), threading.Event()
 
     def answer(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
@@ -161,7 +161,7 @@ def test_progress_is_shown_and_what_was_killed_is_begun_again(conf: str, dsn: st
     assert b"Traceback" not in shown
     for descriptor in (terminal, end):
         os.close(descriptor)
-    # As if a minute were over: what a worker had taken is taken again.
+    # As if a minute were over: the jobs of a killed worker are due again.
     make_due(dsn)
     with working(conf):
         status, done = told(conf, "--wait")
@@ -173,7 +173,7 @@ def test_progress_is_shown_and_what_was_killed_is_begun_again(conf: str, dsn: st
     assert chunks == pages == execute(dsn, f"SELECT count(DISTINCT zoid) FROM {relation}")[0][0]
 
 
-def test_a_site_without_an_embedder_and_one_without_pgvector(conf: str, dsn: str) -> None:
+def test_site_without_embedder_or_pgvector_is_reported(conf: str, dsn: str) -> None:
     done = pgcatalog("meaning", conf, "--site", "plone", "--backfill", "--wait")
     assert (done.returncode, done.stdout) == (1, "no embedder: set its URL in the control panel PostgreSQL Catalog\n")
     execute(dsn, NO_PGVECTOR)

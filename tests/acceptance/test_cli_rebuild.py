@@ -1,4 +1,4 @@
-"""The command pgcatalog rebuild: with workers, killed and gone on with."""
+"""``pgcatalog rebuild``: with workers, killed and continued."""
 
 from pathlib import Path
 from plone.pgcatalog.indexing.verify import Verifier
@@ -34,10 +34,8 @@ def portal(app: Any) -> Any:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_rebuild_is_gone_on_with_by_workers(
-    portal: Any, dsn: str, tmp_path: Path, sent: signal.Signals
-) -> None:
-    """Ctrl-C does no more harm than a kill, and is no error to be reported."""
+def test_killed_rebuild_is_continued_by_workers(portal: Any, dsn: str, tmp_path: Path, sent: signal.Signals) -> None:
+    """Ctrl-C does no more harm than a kill, and is not reported as an error."""
     conf = write_conf(tmp_path, dsn)
     damage(dsn, "DELETE FROM {} WHERE get_id = 'd3'")
     said = tmp_path / "stderr"
@@ -60,7 +58,7 @@ def test_a_killed_rebuild_is_gone_on_with_by_workers(
         job = connection.execute("SELECT failed, finished IS NOT NULL FROM pgcatalog_jobs").fetchall()
         assert job == [(True, True) if sent == signal.SIGINT else (False, False)]
     assert pgcatalog("status", "--dsn", dsn).returncode == 1
-    # Searches and edits go on.
+    # Searches and edits still work.
     transaction.begin()
     assert len(portal.portal_catalog.unrestrictedSearchResults(getId="d4")) == 12
     portal.f1.d4.title = "Changed"

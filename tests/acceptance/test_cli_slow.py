@@ -1,4 +1,4 @@
-"""The commands slow, explain and advise, as an administrator runs them."""
+"""The commands slow, explain and advise, as run by an administrator."""
 
 from ast import literal_eval
 from collections.abc import Iterator
@@ -57,8 +57,8 @@ def test_slow_needs_no_site(dsn: str) -> None:
         assert (recent["shape"], recent["count"]) == (SHAPE, 1)
 
 
-def test_slow_says_what_the_tab_says(dsn: str) -> None:
-    """When (with the zone), on which page, why, and an example, in one block for each catalog."""
+def test_slow_shows_the_data_of_the_tab(dsn: str) -> None:
+    """Time (with zone), page, cause and an example, in one block per catalog."""
     [group] = json.loads(run("slow", "--dsn", dsn, "--json").output)["/plone/portal_catalog"]
     assert datetime.fromisoformat(group["last"]).tzinfo is not None
     assert literal_eval(group["example"])["Creator"]
@@ -76,7 +76,7 @@ def test_slow_says_what_the_tab_says(dsn: str) -> None:
     assert re.search(r"\d\d:\d\d:\d\d [A-Z+-]+", shown.output)
 
 
-def test_slow_since_a_time_without_any(dsn: str) -> None:
+def test_slow_since_a_time_without_queries_shows_none(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         old = "UPDATE pgcatalog_slow_queries SET recorded_at = recorded_at - %s::interval"
         connection.execute(old, ["2 days"])
@@ -87,7 +87,7 @@ def test_slow_since_a_time_without_any(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("period", ["", "0h", "24", "h", "31d", "9999h", "1w", "-1h", "²h"])
-def test_what_is_no_period_is_refused(dsn: str, period: str) -> None:
+def test_invalid_period_is_refused(dsn: str, period: str) -> None:
     found = run("slow", "--dsn", dsn, "--since", period)
     assert found.exit_code == 2
     assert "is not a period" in found.output
@@ -119,7 +119,7 @@ def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     assert "No further index would help much." in again.stdout
 
 
-def test_a_query_that_is_refused(dsn: str, tmp_path: Path) -> None:
+def test_refused_query_is_reported(dsn: str, tmp_path: Path) -> None:
     refused = pgcatalog("explain", write_conf(tmp_path, dsn), '{"created": "no date"}', "--site", "plone")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith("Error: the catalog refuses the query: ")
@@ -132,12 +132,12 @@ def test_a_query_is_json_or_a_python_literal(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "portal_type", "{1: 2}", "__import__('os')", "{'a': print()}", "(" * 9999])
-def test_anything_else_is_no_query(text: str) -> None:
+def test_other_text_is_no_query(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a query"):
         QueryType().convert(text, None, None)
 
 
 @pytest.mark.parametrize("query", [{"sort_on": 5}, {"sort_on": ["a", 1]}, {"sort_on": "a", "sort_order": 5}])
-def test_a_sort_that_is_none_is_refused(query: dict[str, Any]) -> None:
+def test_invalid_sort_is_refused(query: dict[str, Any]) -> None:
     with pytest.raises(ReplayError, match="is a string, or a list of strings"):
         sort_of(query)

@@ -1,4 +1,4 @@
-"""A real Data.fs, made with stock Plone: rehearsed, migrated and brought back; the site's own queries stay the same."""
+"""A real Data.fs of stock Plone is rehearsed, migrated and moved back; the site's own queries have the same answers."""
 
 from pathlib import Path
 from plone.pgcatalog.indexing.verify import Verifier
@@ -79,7 +79,7 @@ def assert_same(queries: list[Any], before: list[Any], after: list[Any]) -> None
     assert [c for c in comparisons if not c.is_fine] == []
 
 
-def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: EmbeddedPostgres) -> None:
+def test_migrated_site_and_the_way_back_have_the_same_answers(data_fs: Path, postgres: EmbeddedPostgres) -> None:
     from plone.pgcatalog.migration import copying
     from plone.pgcatalog.migration.compare import site_queries
 
@@ -108,9 +108,9 @@ def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: Embedd
             assert_same(queries, before, answers(portal, queries))
 
 
-def test_the_rehearsal_tells_what_differs_and_changes_nothing(data_fs: Path, postgres: EmbeddedPostgres) -> None:
+def test_rehearsal_reports_differences_and_changes_nothing(data_fs: Path, postgres: EmbeddedPostgres) -> None:
     with sites.opened_in_file(data_fs) as db, sites.inside(db) as portal:
-        portal.my_folder.page.setSubject(("fresh",))  # and nobody catalogues it
+        portal.my_folder.page.setSubject(("fresh",))  # without cataloguing it
         transaction.commit()
     conf, before = str(data_fs / "etc" / "zope.conf"), digest(data_fs / "Data.fs")
     scratch = postgres.createdb("rehearsal")

@@ -1,4 +1,4 @@
-"""HAProxy and Varnish with the configurations of docs/how-to/crawlers.md, in front of a server that stands for Zope."""
+"""HAProxy and Varnish with the configurations of docs/how-to/crawlers.md, in front of a stub of Zope."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +8,10 @@ from demo.server import free_port
 from http.server import BaseHTTPRequestHandler
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from scripts.topology.standby import end
-from scripts.topology.standby import HAPROXY
-from scripts.topology.standby import HOST
-from scripts.topology.standby import wait_until_it_listens
+from tests.integration.balancers import end
+from tests.integration.balancers import HAPROXY
+from tests.integration.balancers import HOST
+from tests.integration.balancers import wait_until_it_listens
 from tests.integration.waiting import until
 
 import pytest
@@ -41,7 +41,7 @@ FILTERED = [
 
 @dataclass
 class Zope:
-    """Answers every request; holds searches back while ``goes_on`` is not set."""
+    """Stub that answers every request; searches wait while ``goes_on`` is not set."""
 
     goes_on: threading.Event = field(default_factory=threading.Event)
     paths: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ def with_haproxy(folder: Path, port: int, server_port: int) -> list[str]:
     """Write the configuration of HAProxy into *folder*; return the command that starts it."""
     if HAPROXY is None:
         pytest.skip("haproxy is not installed (Debian: apt-get install haproxy)")
-    text = (CONFIGURATIONS / "crawlers.cfg").read_text().replace("bind :80", f"bind {HOST}:{port}")
+    text = (CONFIGURATIONS / "crawlers.cfg").read_text("utf-8").replace("bind :80", f"bind {HOST}:{port}")
     path = folder / "haproxy.cfg"
     path.write_text(text.replace("10.0.0.11:8080", f"{HOST}:{server_port}"))
     return [HAPROXY, "-db", "-q", "-f", str(path)]
@@ -79,7 +79,7 @@ def with_varnish(folder: Path, port: int, server_port: int) -> list[str]:
     """Write the configuration of Varnish into *folder*; return the command that starts it."""
     if VARNISH is None:
         pytest.skip("varnishd is not installed (Debian: apt-get install varnish-modules)")
-    text = (CONFIGURATIONS / "crawlers.vcl").read_text().replace("10.0.0.11", HOST)
+    text = (CONFIGURATIONS / "crawlers.vcl").read_text("utf-8").replace("10.0.0.11", HOST)
     path = folder / "crawlers.vcl"
     path.write_text(text.replace('"8080"', f'"{server_port}"'))
     options = ["-j", "none", "-n", str(folder / "varnish"), "-s", "malloc,16m"]
@@ -88,7 +88,7 @@ def with_varnish(folder: Path, port: int, server_port: int) -> list[str]:
 
 @pytest.fixture(params=[with_haproxy, with_varnish])
 def url(request: pytest.FixtureRequest, zope: Zope, tmp_path: Path) -> Iterator[str]:
-    """Base of the addresses that HAProxy, or Varnish, serves."""
+    """Base URL served by HAProxy, or Varnish."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -137,14 +137,14 @@ def test_address_with_too_many_searches_gets_only_pages(url: str, zope: Zope) ->
     begin = time.monotonic()
     statuses = [get(url, SEARCH).status_code for _ in range(90)]
     assert statuses[:60] == [200] * 60
-    # Varnish lets one more through each second.
+    # Varnish lets one more request through each second.
     assert statuses.count(429) >= 29 - (time.monotonic() - begin)
     assert set(statuses) == {200, 429}
     assert get(url, "/news").status_code == 200
 
 
 @pytest.mark.parametrize("url", [with_haproxy], indirect=True)
-def test_searches_wait_for_their_turn_and_pages_do_not(url: str, zope: Zope) -> None:
+def test_searches_are_queued_and_pages_are_not(url: str, zope: Zope) -> None:
     with ThreadPoolExecutor(5) as visitors:
         searches = [visitors.submit(get, url, SEARCH) for _ in range(5)]
         until(lambda: zope.searches == 2)

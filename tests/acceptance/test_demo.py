@@ -1,4 +1,4 @@
-"""The demo, as its users start it: a process of its own, from nothing."""
+"""The demo, as started by its users: a process of its own, without any earlier data."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ def demo(data: Path, output: Path) -> Iterator[tuple[subprocess.Popen[bytes], st
             process.kill()
 
 
-def test_without_a_postgresql_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+def test_missing_postgresql_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     data = tmp_path / "data"
     ended = run("--data", str(data), env=os.environ | {"PGCATALOG_PG_BIN": str(tmp_path)}, stderr=subprocess.PIPE)
     assert ended.returncode == 2, ended.stderr
@@ -62,7 +62,7 @@ def test_without_a_postgresql_it_says_so_and_leaves_nothing(tmp_path: Path) -> N
 
 
 def test_check_finds_no_difference() -> None:
-    """All answers are those of Plone's own catalog, also over HTTP; and each link of the front page shows what it says.
+    """All answers, also over HTTP, are those of Plone's own catalog; each front page link shows the promised content.
 
     At the default size, which visitors see.
     """
@@ -74,13 +74,13 @@ def test_check_finds_no_difference() -> None:
 
 @pytest.mark.parametrize("zone", ["UTC", "America/Sao_Paulo"])
 def test_check_finds_no_difference_in_another_time_zone(zone: str) -> None:
-    """Among the pages are recurring events, as iCalendar too, and the list of events."""
+    """The pages include recurring events, as iCalendar too, and the list of events."""
     done = run("--check", "--objects", "200", "--zone", zone)
     assert done.returncode == 0, done.stdout
     assert "all as it should be" in done.stdout
 
 
-def test_zone_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_nonexistent_zone_is_refused(tmp_path: Path) -> None:
     done = run("--check", "--zone", "Europe/Bonn")
     assert done.returncode == 2
     assert "there is no time zone 'Europe/Bonn'" in done.stdout
@@ -88,13 +88,13 @@ def test_zone_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
-    """A folder that the database server may enter, also when we are root."""
+    """A folder that the database server may enter, even if we are root."""
     with tempfile.TemporaryDirectory(prefix="pgcatalog-demo-") as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
 
 
-def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -> None:
+def test_demo_stops_cleanly_and_starts_again(tmp_path: Path, public_folder: Path) -> None:
     """SIGTERM and Ctrl-C end Zope and PostgreSQL; the site is there at the next start."""
     data = public_folder / "data"
     for number, number_of_signal in enumerate((signal.SIGTERM, signal.SIGINT)):
@@ -110,7 +110,7 @@ def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -
         assert text.rstrip().endswith("Stopped.")
         assert "Traceback" not in text
         assert (data / "postgres" / "PG_VERSION").exists()
-        # A server that goes on would still have its pid there.
+        # The pid file of a running server would still be there.
         assert not (data / "postgres" / "postmaster.pid").exists()
     asked = "print(len(catalog.unrestrictedSearchResults()), catalog.meta_type, portal.getId())\n"
     for chore, text, answer in (("--console", asked, "PG Catalog Tool Plone"), ("--console", "", "Ctrl-D")):
@@ -119,7 +119,7 @@ def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -
         assert answer in done.stdout
 
 
-def test_there_is_nothing_to_start_or_to_ask_before_a_site_is_made(public_folder: Path) -> None:
+def test_commands_are_refused_before_a_site_is_created(public_folder: Path) -> None:
     for chore in ("--start", "--console"):
         done = run(chore, "--data", str(public_folder / "none"))
         assert (done.returncode, "make demo makes one" in done.stdout) == (2, True), done.stdout

@@ -19,15 +19,16 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 UV = ROOT / ".tools" / "bin" / "uv"
-#: What has no place in a source distribution: what only the project's own machines read.
+#: Files for the project's own machines only, not in a source distribution.
 LEFT_OUT = {".gitignore"}
-#: Of what we require, Plone's constraints.txt has besides what a stock Plone installs: what its tools for tests and releases need.
-#: The file of 6.2 was not to be had; rich is as in that of 6.1.0, click the oldest that Plone 6.2.2's own tests take.
+#: Our requirements that are in Plone's constraints.txt but not in a stock Plone: they are for its tools for tests and
+#: releases. The file of 6.2 was not available; rich is as in that of 6.1.0, click the oldest that Plone 6.2.2's own tests
+#: accept.
 PLONES_TOOLS = {"click==8.4.2", "rich==13.9.4"}
 
 
 def project_files() -> list[Path]:
-    """Return what belongs to the project: what git knows or does not ignore."""
+    """Return the files of the project: those that git tracks or does not ignore."""
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -40,7 +41,7 @@ def project_files() -> list[Path]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the source distribution, and the wheel that is made of it."""
+    """Folder with the source distribution, and the wheel built from it."""
     if not UV.is_file():
         pytest.skip("the builder, .tools/bin/uv, is made by make")
     folder = tmp_path_factory.mktemp("dist")
@@ -78,7 +79,7 @@ def files_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_source_distribution_has_what_the_project_has(unpacked: Path) -> None:
+def test_source_distribution_has_the_files_of_the_project(unpacked: Path) -> None:
     project = {path.relative_to(ROOT).as_posix() for path in project_files()} - LEFT_OUT
     assert project - files_in(unpacked) == set()
 
@@ -103,7 +104,7 @@ def test_the_demo_works_in_an_unpacked_source_distribution(unpacked: Path) -> No
     assert "all as it should be" in done.stdout
 
 
-def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
+def test_wheel_has_only_the_package(wheel: Path) -> None:
     found = files_in(wheel)
     package = {path.relative_to(ROOT / "src").as_posix() for path in project_files() if (ROOT / "src") in path.parents}
     assert package - found == set()
@@ -111,7 +112,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_plain_pip_installs_it_into_a_stock_plone(built: Path, tmp_path: Path) -> None:
-    """Nothing that Plone came with is changed or taken away, and the package is there with its command.
+    """No package of Plone is changed or removed, and our package is there with its command.
 
     First the wheel, then the source distribution with all versions of that Plone as constraints.
     """
@@ -140,7 +141,7 @@ def test_plain_pip_installs_it_into_a_stock_plone(built: Path, tmp_path: Path) -
 
 
 def test_pip_replaces_a_build_by_one_of_another_commit(tmp_path: Path) -> None:
-    """Each wheel is made of the source distribution, in a folder without git."""
+    """Each wheel is built from the source distribution, in a folder without git."""
     if not UV.is_file():
         pytest.skip("the builder, .tools/bin/uv, is made by make")
     source, home = tmp_path / "source", tmp_path / "home"

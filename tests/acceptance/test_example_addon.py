@@ -58,8 +58,10 @@ def test_five(acceptance):
 
 
 def run(folder: Path, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in *folder*, which is its root, wherever temporary folders are."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args],
+        [sys.executable, "-m", "pytest", "-c", "pytest.ini", "-q", "-p", "no:cacheprovider", "--color=no", *args],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(folder)} | environ,
         capture_output=True,
@@ -76,7 +78,7 @@ def addon(open_tmp: Path) -> Path:
     return open_tmp / "addon"
 
 
-def test_the_suite_passes_on_both_by_switching_one_line(addon: Path) -> None:
+def test_suite_passes_on_both_by_switching_one_line(addon: Path) -> None:
     layers = addon / "shelves" / "testing.py"
     text = layers.read_text("utf-8")
     assert text.count(STOCK) == 1
@@ -87,7 +89,7 @@ def test_the_suite_passes_on_both_by_switching_one_line(addon: Path) -> None:
 
 
 def test_fixtures_of_pytest_isolate_tests_on_a_server_of_ones_own(open_tmp: Path, postgres: EmbeddedPostgres) -> None:
-    """Also with PGCATALOG_TEST_DSN, on which nothing is left."""
+    """Also with PGCATALOG_TEST_DSN, whose server has no leftovers."""
     (open_tmp / "conftest.py").write_text('pytest_plugins = ["plone.pgcatalog.testing.fixtures"]\n')
     (open_tmp / "test_fixtures.py").write_text(FIXTURES_TEST)
     done = run(open_tmp, "test_fixtures.py", PGCATALOG_TEST_DSN=postgres.dsn())
@@ -101,7 +103,7 @@ def test_fixtures_of_pytest_isolate_tests_on_a_server_of_ones_own(open_tmp: Path
     assert left == []
 
 
-def test_the_guide_has_the_lines() -> None:
+def test_guide_has_the_lines_of_the_add_on() -> None:
     guide = GUIDE.read_text("utf-8")
     for line in (STOCK, OURS, 'pytest_plugins = ["plone.pgcatalog.testing.fixtures"]'):
         assert re.search(f"^{re.escape(line.strip())}$", guide, re.MULTILINE), line

@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 def snippet(name: str) -> str:
-    """The text of the block *name* in the guide."""
+    """Return the text of the block *name* in the guide."""
     [text] = re.findall(rf"^% snippet: {name}\n```\w+\n(.*?)^```", GUIDE.read_text("utf-8"), re.M | re.S)
     return str(text)
 
@@ -60,7 +60,7 @@ class Guide:
         exec(compile(self.text(name), f"{GUIDE.name}: {name}", "exec"), {"transaction": transaction, **names})
 
     def command(self, name: str) -> None:
-        """Run a snippet that is one command of pgcatalog; its configurations are made."""
+        """Run a snippet that is one command of pgcatalog; write its configurations before."""
         words = shlex.split(self.text(name))[1:]
         for conf, dsn in self.databases.items():
             place = self.folder / Path(conf).parent
@@ -98,7 +98,7 @@ def found(portal: Any, **query: Any) -> list[str]:
 
 
 def verified(portal: Any) -> bool:
-    """True when the catalog and the content are the same."""
+    """Return whether the catalog and the content are equal."""
     assert list(map(str, Verifier(portal.portal_catalog).differences())) == []
     return True
 
@@ -118,7 +118,7 @@ def filled_dsn(site_with: SiteWith) -> str:
     return site_with(fill)
 
 
-def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(
+def test_copy_of_the_transactions_reports_its_missing_catalog(
     filled_dsn: str, empty: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with plone(filled_dsn) as portal:
@@ -144,7 +144,7 @@ def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(
         assert verified(portal)
 
 
-def test_a_copy_that_is_edited_before_the_rebuild_says_so_too(
+def test_copy_edited_before_the_rebuild_reports_it_too(
     filled_dsn: str, empty: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     guide = Guide(tmp_path, filled_dsn, empty)
@@ -162,7 +162,7 @@ def test_a_copy_that_is_edited_before_the_rebuild_says_so_too(
         assert found(portal, Title="edited") == ["/plone/my_folder"]
 
 
-def test_a_copy_in_a_filestorage_says_that_it_cannot_search(filled_dsn: str, tmp_path: Path) -> None:
+def test_copy_in_a_filestorage_reports_that_it_cannot_search(filled_dsn: str, tmp_path: Path) -> None:
     source = PGJsonbStorage(dsn=filled_dsn, cache_warm_pct=0)
     target = FileStorage(f"{tmp_path}/Data.fs", blob_dir=f"{tmp_path}/blobs")
     copying.copy(copying.Source(source), target)
@@ -172,7 +172,7 @@ def test_a_copy_in_a_filestorage_says_that_it_cannot_search(filled_dsn: str, tmp
         found(portal)
 
 
-def test_a_folder_is_exported_and_imported(filled_dsn: str, dsn: str, tmp_path: Path) -> None:
+def test_folder_is_exported_and_imported(filled_dsn: str, dsn: str, tmp_path: Path) -> None:
     guide = Guide(tmp_path, filled_dsn)
     with plone(filled_dsn) as portal:
         before = found(portal, path="/plone/my_folder")

@@ -1,4 +1,4 @@
-"""Databases that Plone 6.0 and 6.1 have made come here in either order, and answer as under Plone's own catalog.
+"""Databases of Plone 6.0 and 6.1, upgraded and moved here in either order, answer as with Plone's own catalog.
 
 The oracle is the same database, upgraded to our Plone with its ZCatalog.
 """
@@ -10,8 +10,8 @@ from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from scripts.moving import content
-from scripts.older import archive
+from tests.acceptance.moves import archive
+from tests.acceptance.moves import content
 from tests.integration import site as sites
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
@@ -26,7 +26,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 PROFILE = "profile-plone.pgcatalog:default"
-#: Tools that Plone 6.2 has no more: classes without Acquisition stand in for them until its upgrade deletes them.
+#: Tools removed in Plone 6.2: classes without Acquisition replace them until its upgrade deletes them.
 GONE = {"6.0": ["dangling: /plone/portal_properties"], "6.1": []}
 PAGES = ("/plone/en", "/plone/en/folder-0", "/plone/en/published")
 SEARCHES = (
@@ -35,7 +35,7 @@ SEARCHES = (
     "/plone/@search?portal_type=Event&end.query=2030-01-01&end.range=min&metadata_fields=_all",
     "/plone/@search?path.query=/plone/en&path.depth=1&sort_on=getObjPositionInParent&metadata_fields=_all",
 )
-#: Nobody; a manager; a member who may see one private page. Only the manager may use the REST API of these sites.
+#: Anonymous; a manager; a member who may see one private page. Only the manager may use the REST API of these sites.
 LOGINS = (None, MANAGER, "mary:secret")
 
 
@@ -46,7 +46,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def made(zope: None, version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the database as that Plone has left it."""
+    """Folder of the database as created by that Plone."""
     folder = tmp_path_factory.mktemp("made")
     archive.unpack(version, folder)
     return folder
@@ -54,7 +54,7 @@ def made(zope: None, version: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def upgraded(version: str, tmp_path_factory: pytest.TempPathFactory, zope: None) -> Path:
-    """Folder of the database that our Plone has upgraded, with its ZCatalog."""
+    """Folder of the database upgraded by our Plone, with its ZCatalog."""
     folder = tmp_path_factory.mktemp("upgraded")
     archive.unpack(version, folder)
     archive.upgraded(opened(folder))
@@ -63,7 +63,7 @@ def upgraded(version: str, tmp_path_factory: pytest.TempPathFactory, zope: None)
 
 @pytest.fixture(scope="module")
 def expected(upgraded: Path) -> dict[str, Any]:
-    """What the upgraded site answers with its ZCatalog."""
+    """The answers of the upgraded site with its ZCatalog."""
     with sites.opened_on(opened(upgraded)) as db:
         return answers(Site(db))
 
@@ -73,7 +73,7 @@ def opened(folder: Path) -> FileStorage:
 
 
 def moved(postgres: EmbeddedPostgres, folder: Path, name: str) -> str:
-    """Return the DSN of a new database with what is in the FileStorage in *folder*."""
+    """Return the DSN of a new database with the content of the FileStorage in *folder*."""
     dsn = postgres.createdb(name)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
     copying.copy(copying.Source(opened(folder)), target)
@@ -83,7 +83,7 @@ def moved(postgres: EmbeddedPostgres, folder: Path, name: str) -> str:
 
 @pytest.fixture
 def site_of(postgres: EmbeddedPostgres, version: str) -> Iterator[Any]:
-    """A function that moves the database in a folder, and opens it."""
+    """Yield a function that moves the database in a folder, and opens it."""
     name = f"older_{version.replace('.', '_')}"
     yield lambda folder: sites.opened(moved(postgres, folder, name))
     postgres.dropdb(name)
@@ -95,7 +95,7 @@ def install(site: Site) -> None:
 
 
 def answers(site: Site) -> dict[str, Any]:
-    """Return what pages and services answer each login: what a page says and links to; and what searches answer the manager."""
+    """Return the answers of pages (text and links) to each login, and of searches to the manager."""
     found: dict[str, Any] = {}
     for login in LOGINS:
         for path in PAGES:
@@ -109,7 +109,7 @@ def answers(site: Site) -> dict[str, Any]:
 
 
 def said(page: str) -> tuple[str, list[str]]:
-    """Return the text of the column of content in *page*, and where it links to."""
+    """Return the text of the content column of *page*, and its link targets."""
     [column] = html.fromstring(page).xpath("//*[@id='content']")
     return " ".join(column.text_content().split()), column.xpath(".//@href")
 
@@ -128,24 +128,26 @@ def assert_sound(site: Site, expected: dict[str, Any]) -> None:
     assert [name for name in expected if found[name] != expected[name]] == []
 
 
-def test_the_oracle_says_something(expected: dict[str, Any]) -> None:
+def test_oracle_has_answers(expected: dict[str, Any]) -> None:
     seen = [[f"Document {n}" for n in (1, 2) if f"Document {n}" in text] for text, _ in listings(expected)]
     assert seen == [[], ["Document 1", "Document 2"], ["Document 1"]]
     assert all(expected[link]["items_total"] for link in SEARCHES)
 
 
 def listings(expected: dict[str, Any]) -> list[Any]:
-    """Return what the listing of a folder says to each login."""
+    """Return the listing of a folder as shown to each login."""
     return [expected[f"{login} /plone/en/folder-0"] for login in LOGINS]
 
 
-def test_plone_then_storage_then_catalog(site_of: Any, upgraded: Path, expected: dict[str, Any]) -> None:
+def test_upgrade_before_the_move_changes_no_answer(site_of: Any, upgraded: Path, expected: dict[str, Any]) -> None:
     with site_of(upgraded) as db:
         install(site := Site(db))
         assert_sound(site, expected)
 
 
-def test_storage_then_catalog_then_plone(site_of: Any, version: str, made: Path, expected: dict[str, Any]) -> None:
+def test_upgrade_after_the_move_changes_no_answer(
+    site_of: Any, version: str, made: Path, expected: dict[str, Any]
+) -> None:
     with site_of(made) as db:
         install(site := Site(db))
         assert differences(site) == GONE[version]

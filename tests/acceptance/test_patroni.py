@@ -1,7 +1,7 @@
 """Real servers under Patroni, with etcd, HAProxy and Zopes: the leader is killed once."""
 
+from checks.topology import cluster
 from pathlib import Path
-from scripts.topology import cluster
 
 import json
 import pytest
@@ -15,21 +15,21 @@ OPTIONS = {"kills": 1, "pauses": 0, "cuts": 0, "switchovers": 1, "clients": 2, "
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(cluster.missing()), reason=f"not installed: {cluster.missing()}")
-def test_who_takes_over_has_what_was_saved_and_the_former_leader_follows(tmp_path: Path) -> None:
+def test_new_leader_has_the_saved_objects_and_the_former_one_follows(tmp_path: Path) -> None:
     output, page = tmp_path / "patroni.json", tmp_path / "page.md"
     other = {"failures": [], "acknowledged": 3, "lost": 2, "compared": 1, "stale": 0, "broken": []}
     output.write_text(json.dumps({"options": OPTIONS | {"processes": 2}, "runs": {"asynchronous": other}}))
     page.write_text("<!-- cost of Patroni -->\n<!-- end of cost of Patroni -->\n")
-    command = [sys.executable, "-m", "scripts.topology", "patroni", "--standby", "synchronous"]
+    command = [sys.executable, "-m", "checks.topology", "patroni", "--standby", "synchronous"]
     for name, value in OPTIONS.items():
         command += [f"--{name}", str(value)]
     command += ["--output", str(output), "--page", str(page)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(output.read_text())["runs"]["synchronous"]
+    found = json.loads(output.read_text("utf-8"))["runs"]["synchronous"]
     assert [failure["way"] for failure in found["failures"]] == [cluster.KILLED, cluster.SWITCHED]
     assert [failure["leader"] for failure in found["failures"]] == ["db2", "db1"]
     assert found["lost"] == found["stale"] == 0 < found["acknowledged"]
     assert found["compared"] > 0
-    assert "| synchronous | 2 | 0 of " in page.read_text()
-    assert "| asynchronous | 0 | 2 of 3 |" in page.read_text()
+    assert "| synchronous | 2 | 0 of " in page.read_text("utf-8")
+    assert "| asynchronous | 0 | 2 of 3 |" in page.read_text("utf-8")

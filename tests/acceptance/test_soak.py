@@ -1,4 +1,4 @@
-"""The soak, small: a killed server costs what was on its way, and nothing that was acknowledged."""
+"""The soak, small: a killed server loses unfinished writes, and nothing that was acknowledged."""
 
 from pathlib import Path
 from typing import Any
@@ -16,22 +16,22 @@ OPTIONS = {"seconds": 15, "kills": 1, "clients": 2, "processes": 1, "threads": 2
 
 
 def soak(folder: Path, options: dict[str, int], mark: str, *flags: str) -> tuple[dict[str, Any], str]:
-    """Run a soak that keeps every promise; return its report, and the page with its tables at *mark*."""
+    """Run a soak that must fulfil every promise; return its report, and the page with its tables at *mark*."""
     output = folder / "soak.json"
     page = folder / "soak.md"
     page.write_text(f"before\n<!-- {mark} -->\nthe former table\n<!-- end of {mark} -->\nafter\n")
-    command = [sys.executable, "-W", "ignore", "-m", "tests.soak", *flags]
+    command = [sys.executable, "-W", "ignore", "-m", "checks.soak", *flags]
     for name, value in options.items():
         command += [f"--{name}", str(value)]
     command += ["--output", str(output), "--page", str(page)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    report: dict[str, Any] = json.loads(output.read_text())
-    return report, page.read_text()
+    report: dict[str, Any] = json.loads(output.read_text("utf-8"))
+    return report, page.read_text("utf-8")
 
 
 @pytest.mark.slow
-def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
+def test_small_soak_fulfils_every_promise(tmp_path: Path) -> None:
     report, text = soak(tmp_path, OPTIONS, "soak")
     assert report["broken"] == report["lost"] == report["phantom"] == report["stale"] == report["differences"] == []
     assert len(report["outages"]) == OPTIONS["kills"]
@@ -47,7 +47,7 @@ def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_failovers_lose_commits_and_nobody_answers_from_them(tmp_path: Path) -> None:
+def test_failovers_lose_commits_and_no_zope_answers_from_them(tmp_path: Path) -> None:
     report, text = soak(tmp_path, FAILOVERS, "failovers")
     assert report["broken"] == report["lost"] == report["phantom"] == report["stale"] == report["differences"] == []
     assert len(report["outages"]) == FAILOVERS["failovers"]

@@ -1,7 +1,7 @@
-"""A part of `make test-pooler`, with the PgBouncer that is installed."""
+"""A part of `make test-pooler`, with the installed PgBouncer."""
 
-from tests.integration.through_pooler import count
-from tests.integration.through_pooler import run
+from checks.through_pooler import count
+from checks.through_pooler import run
 
 import pytest
 
@@ -11,7 +11,7 @@ MODULES = ("test_prepared", "test_snapshots")
 
 
 @pytest.mark.slow
-def test_a_pooler_stands_before_the_tests_and_they_pass(pgbouncer: str) -> None:
+def test_tests_pass_through_a_pooler(pgbouncer: str) -> None:
     found = run(pgbouncer, tuple(f"tests/integration/{module}.py" for module in MODULES), ["-m", "not slow"])
     assert sorted(found) == sorted(MODULES)
     counts = count(found)

@@ -1,14 +1,14 @@
 """Real servers, Zopes in processes of their own, and HAProxy with the configuration of the documentation."""
 
+from checks.topology.standby import asked
+from checks.topology.standby import balanced
+from checks.topology.standby import PAGES
+from checks.topology.standby import Topology
+from checks.topology.standby import topology
 from collections.abc import Iterator
-from scripts.topology.standby import asked
-from scripts.topology.standby import balanced
-from scripts.topology.standby import HAPROXY
-from scripts.topology.standby import PAGES
-from scripts.topology.standby import Topology
-from scripts.topology.standby import topology
-from scripts.topology.statements import log_of
+from tests.integration.balancers import HAPROXY
 from tests.integration.servers import execute
+from tests.integration.statements import log_of
 from tests.integration.waiting import until
 from typing import Any
 
@@ -43,13 +43,13 @@ def ask(url: str, method: str = "GET", **options: Any) -> requests.Response:
 
 
 def served_by(balancer: str, **options: Any) -> str:
-    """Return which Zope has answered with a page; empty when none has."""
+    """Return the name of the Zope that has answered with a page; empty if none has."""
     answer = ask(f"{balancer}/en", **options)
     return answer.headers.get("X-Served-By", "") if answer.status_code == 200 else ""
 
 
 def described(balancer: str) -> str:
-    """Return what a visitor is shown as the description of the folder."""
+    """Return the description of the folder, as shown to a visitor."""
     answer = ask(f"{balancer}/en", headers=JSON)
     return str(answer.json()["description"]) if answer.status_code == 200 else ""
 
@@ -58,7 +58,7 @@ def describe(site: str, text: str) -> requests.Response:
     return ask(f"{site}/en", "PATCH", auth=ADMIN, headers=JSON, json={"description": text})
 
 
-def test_a_page_of_a_reader_asks_the_primary_nothing(running: Topology) -> None:
+def test_page_of_a_reader_sends_the_primary_nothing(running: Topology) -> None:
     assert asked(running.primary, running.reader) == [0] * len(PAGES)
     assert min(asked(running.primary, running.writer)) > 0
 
@@ -82,7 +82,7 @@ def test_a_save_on_a_reader_is_sent_to_the_writer(running: Topology) -> None:
     assert answer.headers["Location"].startswith("http://edit.localhost:")
 
 
-def test_without_a_reader_that_is_ready_the_writer_answers(running: Topology, balancer: str) -> None:
+def test_writer_answers_without_a_ready_reader(running: Topology, balancer: str) -> None:
     execute(running.standby.dsn(), "SELECT pg_wal_replay_pause()")
     try:
         assert describe(balancer, "newer").status_code == 204
@@ -98,6 +98,6 @@ def test_the_standby_has_refused_nothing(running: Topology) -> None:
     assert "ERROR" not in log_of(running.standby)
 
 
-def test_when_a_reader_ends_the_writer_answers(running: Topology, balancer: str) -> None:
+def test_writer_answers_when_a_reader_ends(running: Topology, balancer: str) -> None:
     running.reader_process.kill()
     until(lambda: served_by(balancer) == "writer1")

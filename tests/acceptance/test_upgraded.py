@@ -1,4 +1,4 @@
-"""A site that an earlier state of the package has made is upgraded to this one, and its searches answer the same."""
+"""A site created by an earlier state of the package is upgraded to this one, and its searches have the same answers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 UV = ROOT / ".tools" / "bin" / "uv"
 STEPS = "src/plone/pgcatalog/upgrades.zcml"
-#: What a wheel is made of where there is no git: that of a source distribution.
+#: The files from which a wheel is built without git: those of a source distribution.
 SOURCES = ("src", "scripts", "pyproject.toml", "README.md", "LICENSE")
 
 
 def states() -> dict[str, str]:
-    """Return the earlier states that are there, name -> commit: the oldest that there is where history is short or missing."""
+    """Return the available earlier states, name -> commit; the oldest commit if history is short or missing."""
     if git("rev-parse", "--show-toplevel") != str(ROOT):
         return {"only-these-sources": ""}
     newest_step = git("log", "-1", "--format=%H", "--", STEPS)
@@ -43,7 +43,7 @@ def states() -> dict[str, str]:
 
 
 def commit_of(revision: str) -> str:
-    """Return the commit that *revision* names, nothing where history does not have it."""
+    """Return the commit that *revision* names, an empty string if history does not have it."""
     return git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
 
 
@@ -81,7 +81,7 @@ def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def zconsole(tmp_path: Path, stock_dsn: str) -> Callable[..., Any]:
-    """A function that runs a step of `upgrading` on a new site, with the package in a folder, or the present one."""
+    """Function that runs a step of `upgrading` on a new site, with the package in a folder, or the present one."""
     conf = write_conf(tmp_path, stock_dsn)
 
     def run(step: str, package: Path | None = None) -> Any:
@@ -120,7 +120,7 @@ def test_a_site_of_an_earlier_state_answers_the_same_before_and_after_its_upgrad
     upgraded = zconsole("upgrade")
     assert upgraded["answers"] == made["answers"]
     assert upgraded["profile"] == steps()[-1][0]
-    # What a step has begun in the background ended with its process.
+    # Background work of a step ended with its process.
     pgcatalog("rebuild", conf, "--site", "plone")
     verified = pgcatalog("verify", conf, "--site", "plone")
     assert verified.returncode == 0, verified.stdout

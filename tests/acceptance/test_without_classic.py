@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 def test_site_without_classic_installs_searches_and_has_its_panels(postgres: EmbeddedPostgres, tmp_path: Path) -> None:
     dsn = postgres.createdb("without_classic")
-    # Without the module site nothing but the folder of links is on the path.
+    # Without the module site, only the folder of links is on the path.
     command = [sys.executable, "-S", "-m", "tests.acceptance.without_classic", dsn, str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": installed(tmp_path / "packages")}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)

@@ -1,6 +1,6 @@
-"""A script for ``zconsole run``: makes, asks or upgrades the site *plone*, with whichever version of the package is installed.
+"""A script for ``zconsole run``: creates, queries or upgrades the site *plone*, with any installed version of the package.
 
-It uses Plone only, so that it runs with every version.  Its last line is JSON: what it is asked for.
+It uses Plone only, so that it runs with every version.  Its last line is JSON: the requested result.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ import transaction
 
 PROFILE = "plone.pgcatalog:default"
 PAGES = 12
-#: What managers and visitors ask, by words, values, paths, dates, and in an order.
+#: Typical queries of managers and visitors: by words, values, paths, dates, and in an order.
 QUERIES: tuple[dict[str, Any], ...] = (
     {"SearchableText": "hedgehog"},
     {"SearchableText": "hedgehogs AND NOT winter"},
@@ -33,7 +33,7 @@ COLUMNS = ("Title", "Description", "Subject", "review_state", "start", "created"
 
 
 def fill(portal: Any) -> None:
-    """Make a folder with pages and events; some are published, and two are changed or gone after their first save."""
+    """Create a folder with pages and events; some are published, and two are changed or deleted after their first save."""
     from plone.dexterity.utils import createContentInContainer
     from Products.CMFCore.indexing import processQueue
 
@@ -49,7 +49,7 @@ def fill(portal: Any) -> None:
             description="Hedgehogs sleep in winter" if number % 3 else "A hedgehog eats slugs",
             subject=("Igel", "Winter") if number % 3 else ("Igel",),
             checkConstraints=False,
-            # Plone's own default is the next full hour, whenever it is asked for.
+            # Plone's own default is the next full hour at the time of the call.
             **(TIMES if number % 4 == 0 else {}),
         )
         if number % 5:
@@ -63,7 +63,7 @@ def fill(portal: Any) -> None:
 
 
 def answers(portal: Any) -> list[Any]:
-    """Return what each of the QUERIES finds for a manager, and for nobody: number, paths and metadata."""
+    """Return the hits of each of the QUERIES for a manager, and for anonymous: number, paths and metadata."""
     from AccessControl.SecurityManagement import noSecurityManager
 
     catalog = portal.portal_catalog
@@ -96,5 +96,5 @@ def run(portal: Any, step: str) -> Any:
 
 if __name__ == "__main__":
     setSite(app.plone)  # type: ignore[name-defined]  # noqa: F821
-    # Values of the catalog that JSON has no word for are compared by their texts.
+    # Values of the catalog that JSON cannot represent are compared by their texts.
     print(json.dumps(run(app.plone, sys.argv[-1]), default=str))  # type: ignore[name-defined]  # noqa: F821

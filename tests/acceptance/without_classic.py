@@ -1,7 +1,8 @@
-"""A site with Products.CMFPlone, plone.restapi and plone.volto only: ``python -m tests.acceptance.without_classic DSN FOLDER``.
+"""A site with Products.CMFPlone, plone.restapi and plone.volto only.
 
-``installed`` makes a folder of packages without those that none of these requires.  Products.CMFPlone 6.2 needs
-plone.app.layout; it cannot be imported while the ZCML of plone.pgcatalog is loaded.
+Usage: ``python -m tests.acceptance.without_classic DSN FOLDER``.  ``installed`` creates a folder of packages without those
+that none of these requires.  Products.CMFPlone 6.2 needs plone.app.layout; it cannot be imported while the ZCML of
+plone.pgcatalog is loaded.
 """
 
 from importlib.metadata import distributions
@@ -48,7 +49,7 @@ hidden: dict[str, Any] = {}
 
 
 def required(names: tuple[str, ...]) -> set[str]:
-    """Return the distributions that *names* require, and what these do; installed ones."""
+    """Return the installed distributions that *names* require, directly or indirectly."""
     found: set[str] = set()
     waiting = {canonicalize_name(name) for name in names}
     there = {canonicalize_name(d.metadata["Name"]) for d in distributions()}
@@ -73,7 +74,7 @@ def left_out(names: tuple[str, ...]) -> set[str]:
 
 
 def installed(folder: Path) -> str:
-    """Return the PYTHONPATH of all installed packages but those that are left out, as links in *folder*."""
+    """Return the PYTHONPATH of all installed packages except the omitted ones, as links in *folder*."""
     refused = left_out(ROOTS)
     assert {"plone-classicui", "plone-app-multilingual"} <= refused
     assert canonicalize_name(REFUSED) not in refused
@@ -92,19 +93,19 @@ def installed(folder: Path) -> str:
 
 
 def refuse_layout() -> None:
-    """Let no import find plone.app.layout."""
+    """Make imports of plone.app.layout fail."""
     for name in [name for name in sys.modules if f"{name}.".startswith(f"{REFUSED}.")]:
         hidden[name] = sys.modules[name]
         sys.modules[name] = None  # type: ignore[assignment]  # as the import system marks what there is not
 
 
 def return_layout() -> None:
-    """Let imports find plone.app.layout again."""
+    """Allow imports of plone.app.layout again."""
     sys.modules.update(hidden)
 
 
 def write_packages(folder: Path) -> None:
-    """Write the packages whose import refuses and returns plone.app.layout."""
+    """Write the packages whose import calls ``refuse_layout`` and ``return_layout``."""
     for name in ("refuse_layout", "return_layout"):
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text(
@@ -115,7 +116,7 @@ def write_packages(folder: Path) -> None:
 
 
 def main(dsn: str, folder: Path) -> None:
-    """Make the site in the database *dsn*, with Zope's files in *folder*, and use it."""
+    """Create the site in the database *dsn*, with Zope's files in *folder*, and use it."""
     assert find_spec("plone.classicui") is None
     write_packages(folder)
     sites.SITE_ZCML = SITE_ZCML

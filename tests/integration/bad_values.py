@@ -1,4 +1,4 @@
-"""Values that no index expects in a query, texts that are no search, and what may be answered."""
+"""Hostile query values and search texts, and the permitted reactions to them."""
 
 from DateTime import DateTime
 from datetime import date
@@ -16,19 +16,19 @@ import Missing
 import uuid
 
 
-#: What a caller may have to catch: errors that say what is wrong with the query.
+#: Exceptions a caller may have to catch: errors that explain the fault of the query.
 CLEAR = (CatalogError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, DateTimeError, RuntimeError)
 
 
 class Odd:
-    """An object without any order or sense."""
+    """An object without order or a meaningful value."""
 
     def __repr__(self) -> str:
         return "Odd()"
 
 
 class Hostile(Odd):
-    """An object that answers nothing."""
+    """An object whose every method fails."""
 
     def __repr__(self) -> str:
         return "Hostile()"
@@ -142,7 +142,7 @@ TEXTS: list[str] = [
 
 
 def answer(catalog: Any, query: Any = None, method: str = "unrestrictedSearchResults", **kw: Any) -> Any:
-    """Return the paths found, or the exception raised, until the last brain has been made."""
+    """Return the paths found, or the exception raised, up to the last brain."""
     try:
         return [brain.getPath() for brain in getattr(catalog, method)(query, **kw)]
     except Exception as error:  # noqa: BLE001  which exception it is is the point

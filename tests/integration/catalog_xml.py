@@ -1,4 +1,4 @@
-"""catalog.xml of GenericSetup: what a catalog tool exports, and imports."""
+"""GenericSetup's catalog.xml: export and import by a catalog tool."""
 
 from pathlib import Path
 from Products.CMFCore.exportimport.catalog import exportCatalogTool
@@ -18,7 +18,7 @@ def exported(tool: Any) -> str:
 
 
 def importable(text: str) -> str:
-    """Return *text* without DateRecurringIndexes: GenericSetup cannot import one that is there, in a ZCatalog either."""
+    """Return *text* without DateRecurringIndexes: GenericSetup cannot import an existing one, not even in a ZCatalog."""
     return re.sub(r'\s*<index [^>]*"(?:start|end)"(?:[^>]*/>|[^>]*>.*?</index>)', "", text, flags=re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""pgcatalog check, as tests run it."""
+"""``pgcatalog check``, as run by tests."""
 
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
@@ -27,12 +27,12 @@ FILE = """<filestorage>
 
 
 def check(dsn: str, *options: str) -> list[dict[str, str]]:
-    """Return the findings in the database *dsn* but for those about the settings of the test server, or its pooler."""
+    """Return the findings in the database *dsn*, except those about the settings of the test server or its pooler."""
     result = click.testing.CliRunner().invoke(main, ["check", "--dsn", dsn, "--json", *options])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     found: list[dict[str, str]] = json.loads(result.stdout)["findings"]
     assert result.exit_code == bool(found)
-    # Tests do without what protects from a crash of the machine.
+    # The test server runs without protection from crashes of the machine.
     own = ("fsync", "full_page_writes", "autovacuum")
     return [f for f in found if f["subject"] != "pooler" and f["text"].partition(" ")[0] not in own]
 

@@ -1,4 +1,4 @@
-"""Zopes whose machines' clocks differ."""
+"""Zope processes on machines with different clocks."""
 
 from persistent.TimeStamp import TimeStamp
 from typing import Any
@@ -7,14 +7,14 @@ import time
 import types
 
 
-#: What counts is how far clocks are apart against the time between two commits; a machine that runs tests is slow.
+#: The clocks' difference relative to the time between two commits matters; a machine that runs tests is slow.
 SPEED = 0.001
 
 
 def set_clock(storage: Any, seconds: float, start: float | None = None) -> None:
-    """Let the clock by which *storage* names its transactions be *seconds* ahead of ours, or behind.
+    """Set the clock by which *storage* names its transactions to *seconds* ahead of ours (negative: behind).
 
-    With *start* it is slow: a thousand seconds behind *start* it is one second behind it.
+    With *start* the clock runs slowly: a thousand seconds after *start* it shows one second after it.
     """
 
     def now() -> float:

@@ -1,4 +1,4 @@
-"""A small, nasty content tree; words that are counted, and settings of the search."""
+"""A small content tree of hostile ids and texts; word counts and search settings."""
 
 from DateTime import DateTime
 from datetime import datetime
@@ -69,7 +69,7 @@ def populate(portal: Any) -> None:
 
 
 def counted(dsn: str, catalog: Any) -> None:
-    """Count the words of *catalog*, all committed, in the database *dsn*, and let the connection see it."""
+    """Count the words of *catalog* (all committed) in the database *dsn*, and begin a transaction that sees the counts."""
     with connect_directly(dsn, "test") as connection:
         assert count_words(connection, catalog._core.zoid)
         connection.execute("ANALYZE pgcatalog_words")
@@ -77,7 +77,7 @@ def counted(dsn: str, catalog: Any) -> None:
 
 
 def pretend_rows(portal: Any, rows: int) -> None:
-    """Let PostgreSQL's planner expect so many *rows* in the catalog of *portal*, committed, and let this process notice."""
+    """Make PostgreSQL's planner and this process expect *rows* rows in the catalog of *portal* (committed)."""
     session, zoid = portal.portal_catalog._core.session, portal.portal_catalog._core.zoid
     state = session.read_states()[zoid]
     with connect_directly(portal._p_jar._normal_storage.pg_connection.info.dsn, "test") as connection:

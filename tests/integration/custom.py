@@ -1,10 +1,10 @@
-"""Indexes as add-ons add them."""
+"""Indexes as add-ons create them."""
 
 from types import SimpleNamespace
 from typing import Any
 
 
-#: Settings that index classes ask for, whatever their type.
+#: Settings that index classes read, for all types.
 EXTRA = SimpleNamespace(
     since_field="effective",
     until_field="expires",
@@ -24,7 +24,7 @@ COMPONENTS = [
 
 
 def make_index(cls: Any, catalog: Any, name: str = "") -> Any:
-    """Return a new index of type *cls*, named like its class unless it has a *name*."""
+    """Return a new index of type *cls*, with the id *name* (default: the name of the class)."""
     name = name or f"a{cls.__name__}"
     parameters = cls.__init__.__code__.co_varnames
     if "extra" in parameters:

@@ -17,7 +17,7 @@ import transaction
 
 
 def prepare(portal: Any) -> None:
-    """Make what ``change`` changes; commits."""
+    """Create the content that ``change`` changes, and commit."""
     for name in ("edited", "deleted"):
         create(portal, "Document", name, title=f"title of {name}")
     create(portal, "Folder", "tree")

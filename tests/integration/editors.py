@@ -1,4 +1,4 @@
-"""Several people at work at once: each in a thread, or a process, of its own that is stepped from the test."""
+"""Several people who work at once: each in a thread or process of its own, stepped by the test."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ ATTEMPTS = 3
 
 
 class Place(threading.local):
-    """What a worker has open."""
+    """The database, connection and site that a worker has open."""
 
     def __init__(self) -> None:
         self.stack = ExitStack()
@@ -58,7 +58,7 @@ def step(action: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 class ForkedWorker(Executor):
-    """Runs calls in one thread of another process: the thread that was forked has transactions of this process."""
+    """Runs calls in one thread of another process, because the forked thread still has transactions of this process."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("fork")
@@ -66,7 +66,7 @@ class ForkedWorker(Executor):
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kw: Any) -> "Future[Any]":
         with warnings.catch_warnings():
-            # of the fork, that there are other threads: the child opens a database of its own
+            # fork warns about other threads; the child opens a database of its own.
             warnings.simplefilter("ignore", DeprecationWarning)
             return self._process.submit(in_thread, call, args)
 
@@ -92,7 +92,7 @@ class Editor:
         self._worker = worker
 
     def do(self, action: Callable[..., Any], *args: Any) -> Any:
-        """Return what ``action(site, *args)`` returns, or raise what it raises."""
+        """Return the result of ``action(site, *args)``, or raise its exception."""
         return self.start(action, *args).result(PATIENCE)
 
     def start(self, action: Callable[..., Any], *args: Any) -> "Future[Any]":
@@ -106,7 +106,7 @@ class Editor:
         self.do(commit)
 
     def finish(self, action: Callable[..., Any], *args: Any) -> int:
-        """Commit what *action* did; a conflict is answered as Zope does it.  Return how often it had to be repeated."""
+        """Commit the changes of *action*; repeat it after a conflict, as Zope does.  Return the number of repetitions."""
         for attempt in range(ATTEMPTS):
             try:
                 self.commit()
@@ -155,6 +155,6 @@ def abort(site: Any) -> None:
 
 
 def differences(site: Any) -> list[str]:
-    """Return what differs between catalog and content for a new transaction."""
+    """Return the differences between catalog and content, as seen by a new transaction."""
     transaction.begin()
     return [str(d) for d in Verifier(site.portal_catalog).differences()]

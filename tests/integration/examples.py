@@ -1,4 +1,4 @@
-"""Requests and responses in the documentation, which are compared with what comes out.
+"""Requests and responses in the documentation, compared with real responses.
 
 With RECORD_REST_EXAMPLES=1 in the environment they are written anew.
 """
@@ -43,7 +43,7 @@ def write(name: str, data: Any) -> None:
 
 
 def shape(value: Any) -> Any:
-    """Return *value* without what differs from run to run."""
+    """Return *value* without the parts that differ from run to run."""
     if isinstance(value, dict):
         return {key: shape(item) for key, item in value.items() if key not in VARYING}
     return [shape(item) for item in value] if isinstance(value, list) else value

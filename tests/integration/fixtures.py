@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def zope() -> None:
-    """Zope and Plone loaded into the test process."""
+    """Zope and Plone, loaded into the test process."""
     sites.start_zope()
 
 
@@ -42,14 +42,14 @@ def site_template(stock_template: str, postgres: EmbeddedPostgres) -> str:
 
 
 class SiteWith(Protocol):
-    """For a function that fills a portal, returns the DSN of a fresh site filled so: with our catalog, or *stock*."""
+    """Function that returns the DSN of a fresh site, filled by *fill*, with our catalog or, if *stock*, ZCatalog."""
 
     def __call__(self, fill: Callable[[Any], Any], stock: bool = False) -> str: ...
 
 
 @pytest.fixture(scope="session")
 def site_with(stock_template: str, site_template: str, postgres: EmbeddedPostgres) -> SiteWith:
-    """What is filled is made once, and copied for each test, which takes a fraction of the time."""
+    """Builds each filled site once and copies it for each test, which takes a fraction of the time."""
 
     @cache
     def template(fill: Callable[[Any], Any], base: str) -> str:
@@ -77,7 +77,7 @@ def two_sites_template(site_template: str, postgres: EmbeddedPostgres) -> str:
 
 
 def content_of(request: pytest.FixtureRequest, name: str = "CONTENT") -> Callable[[Any], Any]:
-    """Return the function *name* of the test's module, which fills the portal of a site; without it the site stays empty."""
+    """Return the function *name* of the test's module, which fills a portal; ``no_content`` if there is none."""
     return getattr(request.module, name, no_content)
 
 
@@ -87,21 +87,21 @@ def no_content(portal: Any) -> None:
 
 @pytest.fixture(scope="module")
 def shared_site(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Site]:
-    """A site with our catalog and the module's SHARED content, over HTTP and from the inside."""
+    """A site with our catalog and the module's SHARED content, accessed over HTTP and directly."""
     with sites.opened(site_with(content_of(request, "SHARED"))) as db:
         yield Site(db)
 
 
 @pytest.fixture(scope="module")
 def shared_portal(shared_site: Site) -> Iterator[Any]:
-    """The portal of that site, for tests that change nothing that stays."""
+    """The portal of the shared site, for tests whose changes are undone."""
     with sites.inside(shared_site.db) as portal:
         yield portal
 
 
 @pytest.fixture
 def shared_filled(shared_portal: Any) -> Any:
-    """That portal, for a manager in a new transaction: other tests may have left it since."""
+    """The portal of the shared site, for a manager in a new transaction, whatever other tests did."""
     sites.return_to(shared_portal)
     transaction.begin()
     return shared_portal
@@ -109,7 +109,7 @@ def shared_filled(shared_portal: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def shared_both(shared_portal: Any) -> Any:
-    """(our catalog, the oracle) of that site."""
+    """(our catalog, the oracle) of the shared site."""
     from tests.integration.oracle import make_oracle
 
     return shared_portal.portal_catalog, make_oracle(shared_portal)
@@ -142,7 +142,7 @@ def dsn(site_with: SiteWith, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def db(dsn: str) -> Iterator[Any]:
-    """A ZODB.DB on that copy."""
+    """A ZODB.DB on the database of ``dsn``."""
     with sites.opened(dsn) as database:
         yield database
 
@@ -162,7 +162,7 @@ def portal(app: Any) -> Any:
 
 @pytest.fixture
 def filled(portal: Any) -> Any:
-    """The site, as a module has filled it, in a new transaction."""
+    """The site, filled by its module, in a new transaction."""
     transaction.begin()
     return portal
 

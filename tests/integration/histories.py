@@ -1,6 +1,6 @@
-"""Databases whose history changes under running Zopes: failovers that lose commits, and dumps that are restored.
+"""Databases whose history changes under running Zopes: failovers that lose commits, and restored dumps.
 
-A ``Process`` is a Zope as far as the database can tell: a ZODB.DB with caches of its own; each call is a request.
+A ``Process`` is a Zope as far as the database can see: a ZODB.DB with caches of its own; each call is a request.
 """
 
 from collections.abc import Callable
@@ -39,11 +39,11 @@ class Process:
         self.db = db
 
     def do(self, action: Callable[..., Any], *args: Any) -> Any:
-        """Return what ``action(site, *args)`` returns in a request of its own that changes nothing."""
+        """Return the result of ``action(site, *args)`` in a request of its own without changes."""
         return self._request(lambda site: action(site, *args))[1]
 
     def save(self, action: Callable[..., Any], *args: Any) -> int:
-        """Commit what *action* does; return how often that had to be repeated."""
+        """Commit the changes of *action*; return the number of repetitions."""
 
         def saved(site: Any) -> None:
             action(site, *args)
@@ -52,7 +52,7 @@ class Process:
         return self._request(saved)[0]
 
     def _request(self, action: Callable[[Any], Any]) -> tuple[int, Any]:
-        """Return what *action* does, repeated as Zope repeats a request, and how often it was repeated."""
+        """Return (number of repetitions, result of *action*), repeated as Zope repeats a request."""
         for attempt in range(ATTEMPTS):
             with suppress(TransientError), sites.inside(self.db) as site:
                 notify(BeforeTraverseEvent(site, site.REQUEST))
@@ -63,7 +63,7 @@ class Process:
 
 @contextmanager
 def process(dsn: str, **options: Any) -> Iterator[Process]:
-    """Yield a new Process; *options* are those of its storage."""
+    """Yield a new Process; *options* are options of its storage."""
     with sites.opened(dsn, **options) as db:
         yield Process(db)
 
@@ -83,7 +83,7 @@ class Cluster:
         return server
 
     def renew(self) -> None:
-        """Have a standby that streams."""
+        """Create a standby that streams."""
         if self.standby is not None:
             self._remove(self.standby)
         self.standby = self._keep(self.primary.standby(self._free[-1]))
@@ -102,13 +102,13 @@ class Cluster:
         return dsn_of(self.primary, self.standby, dbname=dbname)
 
     def cut_off(self) -> None:
-        """From here on, what is committed will be lost."""
+        """Stop replication: later commits will be lost."""
         assert self.standby is not None
         self.standby.catch_up()
         self.standby.cut_off()
 
     def fail_over(self) -> None:
-        """Kill the primary; the standby, which lacks what it has not received, takes over."""
+        """Kill the primary; the standby takes over, without the commits that it has not received."""
         assert self.standby is not None
         former, self.primary, self.standby = self.primary, self.standby, None
         former.kill()
@@ -117,7 +117,7 @@ class Cluster:
 
 
 class Failover:
-    """A database on a cluster that will lose what is committed between ``fork`` and ``lose``."""
+    """A database on a cluster that will lose the commits between ``fork`` and ``lose``."""
 
     def __init__(self, cluster: Cluster, template: str) -> None:
         self.cluster = cluster
@@ -137,7 +137,7 @@ class Failover:
 
 
 class Restore(Failover):
-    """The same by pg_dump and, into the same database, pg_restore."""
+    """The same loss by pg_dump, and pg_restore into the same database."""
 
     def _run(self, program: str, dsn: str, *options: str) -> None:
         command = [str(self.cluster.primary._binaries / program), "-d", dsn, *options]
@@ -165,11 +165,11 @@ class Restore(Failover):
         super().end()
 
 
-# -- what is done
+# -- actions
 
 
 def fill(site: Any) -> None:
-    """Make the pages that the histories change."""
+    """Create the pages that the histories change."""
     for number in range(PAGES):
         create(site, "Document", f"page{number}", title=f"old {number}", subject=("old",))
 
@@ -182,7 +182,7 @@ def change(site: Any, number: int, word: str) -> None:
 
 
 def change_object(site: Any, number: int, word: str) -> None:
-    """Without the catalog."""
+    """Change an object without cataloguing it."""
     site[f"page{number}"].description = word
 
 
@@ -194,11 +194,11 @@ def make(site: Any, portal_type: str, word: str) -> None:
     create(site, portal_type, "made", title=word, subject=(word,))
 
 
-# -- what is answered
+# -- observations
 
 
 def answers(site: Any) -> dict[str, Any]:
-    """Return what *site* says of its pages, each in as many ways as there are caches it may come from."""
+    """Return the answers of *site* about its pages, in each of the ways that involve a cache."""
     catalog = site.portal_catalog
     ours = {"path": {"query": "/plone", "depth": 1}, "sort_on": "getId"}
     words = ("old", "lost", "new", "saved")
@@ -221,7 +221,7 @@ def row(brain: Any) -> tuple[Any, ...]:
 
 
 def counter(site: Any) -> tuple[Any, ...]:
-    """Return what ETags and RAM caches of Plone take for the state of the catalog."""
+    """Return the counters that ETags and RAM caches of Plone use as the state of the catalog."""
     catalog = site.portal_catalog
     return catalog.getCounter(), catalog._catalog.getIndex("Title").getCounter()
 
@@ -233,7 +233,7 @@ def next_xid(dsn: str) -> int:
 
 
 def use_up_xids(dsn: str, until: int) -> None:
-    """Let the next transaction that writes have the id *until*."""
+    """Advance the transaction ids, so that the next writing transaction has the id *until*."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         for _ in range(until - next_xid(dsn)):
             connection.execute("SELECT pg_current_xact_id()")
@@ -241,7 +241,7 @@ def use_up_xids(dsn: str, until: int) -> None:
 
 
 def xmin(dsn: str, zoid: int) -> int:
-    """Return the id of the transaction that has written the object *zoid*."""
+    """Return the id of the transaction that wrote the object *zoid*."""
     with psycopg.connect(dsn) as connection:
         [(xid,)] = connection.execute("SELECT xmin::text::bigint FROM object_state WHERE zoid = %s", [zoid])
         return int(xid)

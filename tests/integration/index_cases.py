@@ -1,4 +1,4 @@
-"""Indexes and values for ``test_index_values_oracle``: everything ZCatalog indexes without an error."""
+"""Indexes and values for ``test_index_values_oracle``: all values that ZCatalog indexes without an error."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ BERLIN = pytz.timezone("Europe/Berlin")
 
 @dataclass
 class Case:
-    """An index called x, what the objects have for it, and what a query may ask for."""
+    """An index called x, values for the objects, and values for queries."""
 
     name: str
     index: Callable[[], Any]
@@ -46,7 +46,7 @@ class Case:
     values: list[Any]
     keys: list[Any]
     options: tuple[str, ...] = ("range", "not")
-    #: False for indexes that forget to convert ``not`` when there is a ``query`` too.
+    #: False for indexes that do not convert ``not`` if there is a ``query`` too.
     not_with_query: bool = True
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Jobs of a kind that notes what it is asked for."""
+"""A kind of job that records its requests."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.queue import table
@@ -13,7 +13,7 @@ import pytest
 
 @implementer(IJobKind)
 class Recorded:
-    """A kind of job that notes what it is asked for, and does what *does* says, which may return what is done beside."""
+    """A kind of job that records its requests and runs *does*, which may return long work as a function, as ``work`` may."""
 
     is_ready = True
 

@@ -1,4 +1,4 @@
-"""Kept counts: what they have to be, by the rows and by the hits of searches."""
+"""Stored counts: their expected values, computed from rows and from search hits."""
 
 from collections import Counter
 from plone.pgcatalog.database import counts
@@ -15,7 +15,7 @@ import transaction
 #: Indexes whose values are counted.
 NAMES = ["portal_type", "review_state", "Creator", "Subject", "is_folderish"]
 TABLES = ("pgcatalog_counts", "pgcatalog_count_changes")
-#: Searches that nobody has narrowed, as pages and services ask.
+#: Searches without narrowing, as pages and services send them.
 QUERIES: list[dict[str, Any]] = [
     {"path": "/plone"},
     {"path": "/plone", "portal_type": ["Document", "Event", "Folder"]},
@@ -24,7 +24,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 def counted(catalog: Any, query: dict[str, Any]) -> dict[str, Counter[Any]]:
-    """Return what the facets of *query* are, one hit after the other."""
+    """Return the expected facets of *query*, counted hit by hit."""
     found: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
     for brain in catalog(query):
         values = catalog.getIndexDataForRID(brain.getRID())
@@ -35,7 +35,10 @@ def counted(catalog: Any, query: dict[str, Any]) -> dict[str, Counter[Any]]:
 
 
 def check(portal: Any, are_kept: bool = True) -> None:
-    """Facets of everybody are what their hits say, in one message each, and from kept counts."""
+    """Check that each user's facets equal the counts of the hits, in one message each.
+
+    With *are_kept* they must come from stored counts, otherwise from rows.
+    """
     catalog = portal.portal_catalog
     for person in PEOPLE:
         with acting_as(portal, person):
@@ -59,7 +62,7 @@ def check(portal: Any, are_kept: bool = True) -> None:
 
 
 def different(dsn: str) -> dict[str, int]:
-    """Return relation -> how many kept counts are not what its rows say, for each catalog."""
+    """Return relation -> number of stored counts that differ from the rows, for each catalog."""
     with psycopg.connect(dsn) as connection:
         cursor = connection.cursor()
         relations = cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()
@@ -67,7 +70,7 @@ def different(dsn: str) -> dict[str, int]:
 
 
 def make_older(dsn: str) -> None:
-    """Give the catalogs in the database the form that they had before counts were kept."""
+    """Convert the catalogs in the database to their form from before counts were stored."""
     with psycopg.connect(dsn) as connection:
         cursor = connection.cursor()
         for (relation,) in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall():
@@ -76,7 +79,7 @@ def make_older(dsn: str) -> None:
 
 
 def left(dsn: str) -> set[str]:
-    """Return the relations that something is kept for: counts, or a function that keeps them."""
+    """Return the relations that have stored counts, or a function that maintains them."""
     with psycopg.connect(dsn) as connection:
         found = connection.execute(
             "SELECT relation FROM pgcatalog_counts UNION SELECT relation FROM pgcatalog_count_changes"
@@ -86,6 +89,6 @@ def left(dsn: str) -> set[str]:
 
 
 def save(portal: Any) -> None:
-    """Commit, and see what is committed."""
+    """Commit, and begin a transaction that sees the commit."""
     transaction.commit()
     transaction.begin()

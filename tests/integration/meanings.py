@@ -1,4 +1,4 @@
-"""A site whose embedder knows a few things that texts may be about: what means the same is known by heart."""
+"""A site whose embedder has a built-in table of words with the same meaning."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ import re
 import transaction
 
 
-#: Words about the same thing have a line.
+#: Each line has the words about one thing.
 THINGS = (
     "holiday holidays leave vacation urlaub",
     "car cars automobile vehicle wagen",
@@ -34,7 +34,10 @@ ABOUT = {word: number for number, line in enumerate(THINGS) for word in line.spl
 
 
 def about(text: str) -> list[float]:
-    """Return how much of *text* is about each of THINGS; the last number keeps texts about nothing from being zero."""
+    """Return the share of *text* about each of THINGS.
+
+    A constant last number prevents a zero vector for other texts.
+    """
     counts = [0.0] * len(THINGS) + [0.3]
     for word in re.findall(r"\w+", text.lower()):
         if word in ABOUT:
@@ -48,7 +51,7 @@ def embed(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
 
 
 def setting(**values: Any) -> None:
-    """Set what the control panel would, in a transaction of its own."""
+    """Store *values* as settings, as the control panel does, in a transaction of its own."""
     registry = getUtility(IRegistry)
     for name, value in values.items():
         registry[f"plone.pgcatalog.{name}"] = value
@@ -66,7 +69,7 @@ def embedder(threshold: float = 0.7, **settings: Any) -> Iterator[Answers]:
 
 
 def fill(portal: Any) -> None:
-    """Have the vectors of all that is catalogued made."""
+    """Compute the vectors of everything catalogued."""
     transaction.commit()
     database = portal._p_jar.db()
     dsn = database_dsn(database)

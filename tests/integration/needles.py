@@ -71,7 +71,7 @@ def fill(portal: Any) -> None:
 
 
 def fill_for_solr(portal: Any) -> None:
-    """Besides those an image and a news item."""
+    """Create the same, and an image and a news item."""
     fill(portal)
     portal.portal_workflow.setChainForPortalTypes(("News Item",), ())
     create(portal.news, "Image", "straw", title="A straw", image=NamedBlobImage(PNG, "image/png", "straw.png"))
@@ -80,7 +80,7 @@ def fill_for_solr(portal: Any) -> None:
 
 @contextmanager
 def solr_site(dsn: str) -> Iterator[Site]:
-    """Yield the site in *dsn*, filled so, with the search tabs TABS."""
+    """Yield the site in *dsn*, filled by ``fill_for_solr``, with the search tabs TABS."""
     with sites.opened(dsn) as db:
         site = Site(db)
         with site.inside():

@@ -17,7 +17,7 @@ class Extra:
         self.__dict__.update(options)
 
 
-#: Index id -> type and options; each indexes what the object says ``odd`` is.
+#: Index id -> type and options; each indexes the attribute ``odd`` of objects.
 INDEXES: dict[str, Any] = {
     "odd-field": ("FieldIndex", Extra(indexed_attrs="odd")),
     "odd-keyword": ("KeywordIndex", Extra(indexed_attrs="odd")),
@@ -31,7 +31,7 @@ INDEXES: dict[str, Any] = {
 
 @contextmanager
 def indexed(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
-    """Within the block, content has *value* (of the object) for the catalog's attribute *name*."""
+    """Within the block, objects have *value* (a function of the object) as the catalog's attribute *name*."""
 
     @indexer(IDexterityContent)
     def factory(obj: Any) -> Any:
@@ -50,11 +50,11 @@ def found(catalog: Any, **query: Any) -> list[str]:
 
 
 def fill(portal: Any) -> None:
-    """Let the catalog index ``odd`` in every way; make a page, which tests change, between two others."""
+    """Add every kind of index of ``odd`` to the catalog; create a page, which tests change, between two others."""
     catalog = portal.portal_catalog
     for id, (kind, extra) in INDEXES.items():
         catalog.addIndex(id, kind, extra)
-    # These have no option for the attribute: it is their id.
+    # These types have no option for the attribute: it is their id.
     catalog.addIndex("odd", "DateIndex")
     catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
     catalog.addColumn("odd")

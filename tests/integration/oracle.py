@@ -10,7 +10,7 @@ from typing import Any
 
 
 def make_oracle(portal: Any) -> Any:
-    """Return a CatalogTool in the portal's context, not stored, holding what our catalog holds."""
+    """Return a CatalogTool in the portal's context, not stored, with the content of our catalog."""
     ours = portal.portal_catalog
     tool = CatalogTool()
     take_settings(ours, tool)
@@ -20,13 +20,13 @@ def make_oracle(portal: Any) -> Any:
         revive(oracle, name)
     for name in ours._catalog.names:
         oracle._catalog.addColumn(name)
-    # In the order of our rids: results come in the order of the record ids where nothing else is asked for.
+    # In the order of our rids: results without a sort come in the order of the record ids.
     fill(oracle, list(ours._catalog.paths.values()))
     return oracle
 
 
 def answer(catalog: Any, query: dict[str, Any], method: str = "unrestrictedSearchResults") -> Any:
-    """Return (paths, actual_result_count), or the type of the exception, that *catalog* answers *query* with."""
+    """Return (paths, actual_result_count) of the result of *query* in *catalog*, or the type of the exception raised."""
     try:
         results = getattr(catalog, method)(**query)
     except Exception as error:  # noqa: BLE001  whatever it is, both must raise it

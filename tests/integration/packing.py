@@ -1,8 +1,10 @@
-"""Lets something happen in the middle of a pack of zodb-pgjsonb, at the moments that it logs.
+"""Runs an action in the middle of a pack of zodb-pgjsonb, at the moments that it logs.
 
-Run by test_pack in a process of its own, in a folder of its own.  Arguments: the DSN, whether the storage keeps history, and
-either "crossed" and the package that the configuration of the console script ``zodbpack`` imports, to pack by it while somebody
-saves, and to print how many references lead to nothing; or one of WAYS, and how often to pack in that way.
+Run by test_pack in a process of its own, in a folder of its own.  Arguments: the DSN, whether the storage stores history,
+and either
+- "crossed" and the package that the configuration of the console script ``zodbpack`` imports: packs by it during saves, and
+  prints the number of dangling references; or
+- one of WAYS and a number: packs so often in that way.
 """
 
 from collections.abc import Callable
@@ -21,7 +23,7 @@ import psycopg
 import sys
 
 
-#: What a pack has logged: what can be reached is known, objects are removed, files are removed, all is committed.
+#: Messages of a pack: reachable objects found, objects removed, files removed, all committed.
 MOMENTS = ("reachability trace complete", "unreachable objects", "unreachable blobs", "Pack complete")
 CONF = """\
 %import {package}
@@ -41,14 +43,14 @@ class Listener(logging.Handler):
         self.action = action
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without the lock of a handler: packs of several threads come through."""
+        """Handle *record* without the lock of a handler, so that packs of several threads can pass."""
         self.action(record.getMessage())
         return True
 
 
 @contextmanager
 def listening(action: Callable[[str], object]) -> Iterator[None]:
-    """Let *action* be called with what packs log, in the thread that packs."""
+    """Call *action* with each log message of a pack, in the thread that packs."""
     logger, listener = logging.getLogger("zodb_pgjsonb.packer"), Listener(action)
     level = logger.level
     logger.addHandler(listener)
@@ -62,21 +64,21 @@ def listening(action: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def at(moment: str, action: Callable[[], object]) -> Iterator[None]:
-    """Let *action* be called whenever a pack comes to *moment*."""
+    """Call *action* whenever a pack reaches *moment*."""
     with listening(lambda message: moment in message and action()):
         yield
 
 
 @contextmanager
 def steps_of_packs() -> Iterator[list[str]]:
-    """Yield the list of the MOMENTS that packs come to."""
+    """Yield the list of the MOMENTS that packs reach."""
     steps: list[str] = []
     with listening(lambda message: steps.extend(moment for moment in MOMENTS if moment in message)):
         yield steps
 
 
 def zodbpack(dsn: str, keeps_history: str, package: str = "plone.pgcatalog") -> None:
-    """Pack by the console script, in a process that has loaded nothing but what its configuration imports."""
+    """Pack by the console script, in a process that has loaded only the imports of its configuration."""
     from relstorage.zodbpack import main
 
     Path("pack.conf").write_text(CONF.format(dsn=dsn, package=package, keeps_history=keeps_history))
@@ -84,7 +86,7 @@ def zodbpack(dsn: str, keeps_history: str, package: str = "plone.pgcatalog") -> 
 
 
 def script(dsn: str, keeps_history: str) -> None:
-    """Pack as a script does that opens zope.conf; nobody uses a site in this process."""
+    """Pack as a script that opens zope.conf; no site is used in this process."""
     import Zope2
 
     start_zope(dsn, keeps_history)

@@ -1,4 +1,4 @@
-"""Sites with pages, and who looks at them."""
+"""Sites with pages, and observations of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ def make_many_pages(portal: Any) -> None:
 
 
 def analyzed(portal: Any, dsn: str) -> Any:
-    """Return *portal*, of whose number of rows PostgreSQL knows."""
+    """Return *portal*, whose number of rows is in PostgreSQL's statistics."""
     with connect_directly(dsn, "test", 30) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
         connection.execute(f'ANALYZE "{relation}"')
@@ -56,6 +56,6 @@ def second_connection(db: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def shown(portal: Any, **query: Any) -> list[tuple[str, Any, Any]]:
-    """Return what a listing shows of the first forty rows that *query* finds."""
+    """Return the values that a listing shows of the first forty rows found by *query*."""
     found = portal.portal_catalog.unrestrictedSearchResults(**(query or QUERY))
     return [(brain.getPath(), brain.Title, brain.Subject) for brain in found[:40]]

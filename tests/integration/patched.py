@@ -18,10 +18,10 @@ def is_patched() -> bool:
 
 
 def patch_storage(folder: Path) -> None:
-    """Put a copy of the installed package that has all patches into *folder*; for PYTHONPATH."""
+    """Put a copy of the installed package with all patches into *folder*, for PYTHONPATH."""
     package = Path(zodb_pgjsonb.__file__).parent
     shutil.copytree(package, folder / "zodb_pgjsonb", ignore=shutil.ignore_patterns("__pycache__"))
     for patch in PATCHES:
-        # Outside of a repository: git would leave out what it does not track.
+        # Outside of a repository: git would skip untracked files.
         environ = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
         subprocess.run(["git", "apply", "--verbose", str(patch)], cwd=folder, env=environ, check=True)

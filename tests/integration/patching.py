@@ -36,7 +36,7 @@ METHODS = [
 
 @contextmanager
 def attribute(cls: type, name: str, value: Any) -> Iterator[None]:
-    """Have the class *cls* an attribute for a while."""
+    """Set the attribute *name* of the class *cls* to *value* within the block."""
     before = {name: vars(cls)[name]} if name in vars(cls) else {}
     setattr(cls, name, value)
     try:
@@ -49,9 +49,9 @@ def attribute(cls: type, name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def recorded(cls: type, name: str, reached: Names, kept_as: str | None = None) -> Iterator[None]:
-    """Patch a method by one that notes in *reached* that it is called, and calls the original.
+    """Patch a method by a function that records its calls in *reached* and calls the original.
 
-    It has that in a variable, or, as collective.monkeypatcher's, as the attribute *kept_as* of the class.
+    The original is in a variable, or, as with collective.monkeypatcher, in the attribute *kept_as* of the class.
     """
     original = vars(cls)[name]
 
@@ -69,7 +69,7 @@ def recorded(cls: type, name: str, reached: Names, kept_as: str | None = None) -
 
 
 def web(catalog: Any) -> dict[str, Any]:
-    """The arguments of a form that is sent to the management interface."""
+    """Return the fields of a form as sent to the management interface."""
     request = catalog.REQUEST
     request["REQUEST_METHOD"] = "POST"
     request.form["_authenticator"] = createToken()
@@ -95,12 +95,12 @@ def rid_of(catalog: Any) -> int:
 
 
 def indexes_again(catalog: Any, change: Callable[[], Any]) -> None:
-    """Have *change* add the index and the column ``patched``, and remove them."""
+    """Run *change*, which adds the index ``patched``, and delete that index."""
     change()
     catalog._catalog.delIndex("patched")
 
 
-#: How a site calls it: what is done with the catalog.
+#: Method -> how a site calls it on the catalog.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "searchResults": lambda c: list(c.searchResults(**QUERY)),
     "__call__": lambda c: (list(c(**QUERY)), c._catalog(QUERY)),
@@ -176,7 +176,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "getCatalogReport": lambda c: c.getCatalogReport(),
     "__len__": lambda c: len(c),
     "_CatalogTool__url": lambda c: c._indexObject(page_of(c)),
-    # of the inside, by its own names
+    # of the inner catalog, by its own names
     "clear": lambda c: c._catalog.clear(),
     "catalogObject": lambda c: c._catalog.catalogObject(page_of(c), path_of(c)),
     "uncatalogObject": lambda c: c._catalog.uncatalogObject(path_of(c)),
@@ -189,7 +189,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 def call(name: str, catalog: Any) -> None:
-    """Call the method *name* as a site does; the page is catalogued before."""
+    """Call the method *name* as a site does, with a catalogued page."""
     if catalog._catalog.hasuid(path_of(catalog)) is None:
         catalog._catalog.catalogObject(page_of(catalog), path_of(catalog))
     if name in CALLS:

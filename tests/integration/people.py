@@ -21,7 +21,7 @@ PEOPLE = (None, *USERS)
 
 @contextmanager
 def acting_as(portal: Any, user_id: str | None) -> Iterator[None]:
-    """Be the site's user *user_id*, anonymous for None."""
+    """Act as the site's user *user_id* within the block; None for anonymous."""
     before = getSecurityManager().getUser()
     if user_id is None:
         newSecurityManager(None, nobody.__of__(portal.acl_users))
@@ -80,7 +80,7 @@ def make_content(portal: Any) -> None:
 
 
 def make_all(portal: Any) -> None:
-    """The content that others have, users, and what not everybody may see."""
+    """Create ``make_content``'s content, users, and content of restricted visibility."""
     populate(portal)
     add_users(portal)
     make_content(portal)
@@ -96,7 +96,7 @@ def run_script(portal: Any, catalog: Any, body: str) -> Any:
 
 
 def viewable(portal: Any, catalog: Any) -> dict[str, bool]:
-    """Return path -> is active, of what the current user may view, asking no catalog."""
+    """Return path -> is active, of the objects that the current user may view, without a catalog query."""
     check = getSecurityManager().checkPermission
     found = {}
     for path in catalog._catalog.uids:

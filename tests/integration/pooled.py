@@ -1,4 +1,4 @@
-"""Servers behind a pooler, and what lies on their sessions."""
+"""Servers behind a pooler, and the leftovers on their sessions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from psycopg.conninfo import conninfo_to_dict
-from scripts.topology.bouncer import find_pgbouncer
-from scripts.topology.bouncer import PgBouncer
 from tests.integration import site as sites
+from tests.integration.bouncer import find_pgbouncer
+from tests.integration.bouncer import PgBouncer
 from typing import Any
 from typing import Self
 
@@ -18,11 +18,11 @@ import os
 import psycopg
 
 
-#: Settings that a pooler itself gives a session, to follow its clients.
+#: Settings that a pooler itself sets in a session, to follow its clients.
 FOLLOWED = (
     *("application_name", "client_encoding", "DateStyle", "IntervalStyle", "standard_conforming_strings", "TimeZone"),
 )
-#: One line for each thing that a session has and a new one has not.
+#: One line for each thing in a session that a new session does not have.
 LEFT = """
 SELECT 'setting ' || name FROM pg_settings WHERE source = 'session' AND setting <> reset_val AND name <> ALL(%(known)s)
 UNION ALL
@@ -34,19 +34,19 @@ SELECT 'statement ' || name FROM pg_prepared_statements WHERE name NOT LIKE 'PGB
 """
 
 
-#: Each test has a database of its own, and none is asked again: the server's connections are for the next ones.
+#: Each test has a database of its own that is not used again: its server connections are free for the next tests.
 TEST_POOLER = {"server_idle_timeout": "5"}
 
 
 def past(server: EmbeddedPostgres) -> str:
-    """Return what PGCATALOG_DIRECT_DSN is to be, past all poolers of *server*."""
+    """Return the value of PGCATALOG_DIRECT_DSN that bypasses all poolers of *server*."""
     place = conninfo_to_dict(EmbeddedPostgres.dsn(server))
     return f"host={place['host']} port={place['port']}"
 
 
 @contextmanager
 def sessions(dsn: str, number: int) -> Iterator[list[psycopg.Connection[Any]]]:
-    """Yield *number* connections to *dsn*, a pooler's, that have a session of the server each until the end."""
+    """Yield *number* connections to *dsn* (a pooler's), each with a server session of its own until the end."""
     with ExitStack() as stack:
         clients = [stack.enter_context(psycopg.connect(dsn, prepare_threshold=None)) for _ in range(number)]
         pids = {client.execute("SELECT pg_backend_pid()").fetchone() for client in clients}
@@ -55,7 +55,7 @@ def sessions(dsn: str, number: int) -> Iterator[list[psycopg.Connection[Any]]]:
 
 
 def clean(dsn: str, number: int) -> None:
-    """Remove what lies on the *number* sessions of the server that the pooler has for *dsn*."""
+    """Reset the *number* server sessions that the pooler has for *dsn*."""
     with sessions(dsn, number) as clients:
         for client in clients:
             client.execute("RESET ALL")
@@ -64,17 +64,17 @@ def clean(dsn: str, number: int) -> None:
 
 
 def left(dsn: str, number: int) -> list[str]:
-    """Return what lies on the *number* sessions of the server that the pooler has for *dsn*, in words."""
+    """Return descriptions of the leftovers on the *number* server sessions that the pooler has for *dsn*."""
     with sessions(dsn, number) as clients:
         values = {"known": list(FOLLOWED)}
         return sorted(line for client in clients for (line,) in client.execute(LEFT, values).fetchall())
 
 
 class PooledPostgres(EmbeddedPostgres):
-    """A server for tests whose databases are reached through a pooler, but for what PGCATALOG_DIRECT_DSN is for.
+    """A test server whose databases are reached through a pooler, except by the uses of PGCATALOG_DIRECT_DSN.
 
-    If it follows no prepared statements, zodb-pgjsonb is to have its patches (``docs/upstream``), and psycopg prepares
-    nothing, as all clients of such a pooler are to.
+    If the pooler does not track prepared statements, zodb-pgjsonb needs its patches (``docs/upstream``), and psycopg must
+    not prepare statements, as for all clients of such a pooler.
     """
 
     def __init__(self, program: str | None, temp_dir: Path | None) -> None:
@@ -111,7 +111,7 @@ class PooledPostgres(EmbeddedPostgres):
 
     @contextmanager
     def _past_the_pooler(self, dbname: str | None) -> Iterator[None]:
-        """Let the pooler close its connections to *dbname*, and be asked for nothing meanwhile."""
+        """Have the pooler close its connections to *dbname*; no client uses it meanwhile."""
         pooler, self._pooler = self._pooler, None
         try:
             if pooler is not None and dbname is not None:

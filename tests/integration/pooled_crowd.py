@@ -24,7 +24,7 @@ SAVES = 25
 
 
 def work(db: Any, number: int) -> Counter[str]:
-    """Search and save the same few pages again and again; return how often what was met."""
+    """Search and save the same few pages repeatedly; return the number of times each outcome occurred."""
     met: Counter[str] = Counter()
     chosen = random.Random(number)
     for turn in range(SAVES):

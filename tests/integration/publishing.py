@@ -1,4 +1,4 @@
-"""Subscribers of the publisher's events, and a site whose requests they watch."""
+"""Subscribers to the publisher's events, and a site whose requests they observe."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ZPublisher import interfaces
 import transaction
 
 
-#: How many pages have a word of their own.
+#: Number of pages that have a word of their own.
 RARE = 20
 
 _words = count()
@@ -39,7 +39,7 @@ def save(db: Any) -> None:
 
 
 def titles(portal: Any) -> list[str]:
-    """Return the title of ``rare19``, as the catalog has it."""
+    """Return the title of ``rare19`` in the catalog."""
     return [brain.Title for brain in portal.portal_catalog.unrestrictedSearchResults(getId="rare19")]
 
 
@@ -50,7 +50,7 @@ def portal_of(event: Any) -> Any:
 
 @contextmanager
 def handlers(**by_interface: Callable[[Any], None]) -> Iterator[None]:
-    """Call each function at the publisher's event of its name."""
+    """Register each function as a handler of the publisher's event of its name."""
     manager = getGlobalSiteManager()
     found = [(handler, (getattr(interfaces, name),)) for name, handler in by_interface.items()]
     for handler, required in found:

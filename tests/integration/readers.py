@@ -1,4 +1,4 @@
-"""A primary with a writing Zope, and its standby with one that only reads; what both answer."""
+"""A primary with a writing Zope, and its standby with a read-only one; comparison of their answers."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,12 +22,12 @@ import transaction
 
 
 PAGES = 12
-#: The token in a link, another one each time.
+#: The token in a link, different each time.
 _TOKEN = r"[?&]_authenticator=\w+"
-#: What differs between two answers to the same question: tokens, and what was made for this answer alone.
+#: The parts that differ between two answers to the same request: tokens, and ids created per answer.
 _RANDOM = re.compile(rb"[0-9a-f]{32,40}")
 _LINK = re.compile(r'(?:href|src|action)="(?:http://nohost)?(/plone[^"#]*)"')
-#: Saves something, ends the session, downloads the whole site, or is served from the disk.
+#: Saves, ends the session, downloads the whole site, or is served from the disk.
 _LEFT_OUT = re.compile(
     r"selectViewTemplate|content_status_modify|workflow_action|object_cut|object_copy|logout"
     r"|\+\+(?:plone|resource|theme)\+\+|@@site-logo|@@export|favicon|\.(?:js|css|map|svg|png)\b"
@@ -35,7 +35,7 @@ _LEFT_OUT = re.compile(
 
 
 class Servers:
-    """A primary and its standby; ``dsn`` and ``standby_dsn`` lead to the database of a site on either."""
+    """A primary and its standby; ``dsn`` and ``standby_dsn`` are the database of a site on each."""
 
     def __init__(self, primary: EmbeddedPostgres, standby: EmbeddedPostgres, name: str) -> None:
         self.primary = primary
@@ -45,19 +45,19 @@ class Servers:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let the standby replay nothing meanwhile."""
+        """Stop the standby's replay within the block."""
         execute(self.standby.dsn(), "SELECT pg_wal_replay_pause()")
         self.standby._wait_for("pause", "SELECT pg_get_wal_replay_pause_state() = 'paused'")
         try:
             yield
         finally:
-            # What is replayed at once may be in the way of this very statement.
+            # Immediate replay may conflict with this very statement.
             with suppress(psycopg.errors.SerializationFailure):
                 execute(self.standby.dsn(), "SELECT pg_wal_replay_resume()")
 
 
 def start(stack: ExitStack, name: str = "site", **settings: str) -> Servers:
-    """Return servers with a site that has content; they end with *stack*."""
+    """Return servers with a site that has content; they stop with *stack*."""
     primary = stack.enter_context(EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)))
     dsn = primary.createdb(name)
     sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
@@ -65,7 +65,7 @@ def start(stack: ExitStack, name: str = "site", **settings: str) -> Servers:
         with sites.inside(db) as site:
             fill(site)
             transaction.commit()
-        # The very first visit of a new site saves assignments of portlets.
+        # The first visit of a new site saves portlet assignments.
         assert Web(db).open("/plone").status == 200
     standby = stack.enter_context(primary.standby(settings={**with_standby(TEST_SETTINGS), **settings}))
     return Servers(primary, standby, name)
@@ -88,10 +88,10 @@ def reading(dsn: str, **options: Any) -> Any:
 
 @contextmanager
 def reading_until_killed(dsn: str, **options: Any) -> Iterator[Any]:
-    """``reading`` from a server that goes away.
+    """Context of ``reading`` from a server that is killed within the block.
 
-    ZODB loses a connection that could not be opened, and closing the database fails for it with a KeyError, before it
-    comes to the storage: another thread has begun it.
+    ZODB loses a connection that could not be opened.  Closing the database then fails with a KeyError before it reaches the
+    storage, because another thread has begun it.
     """
     storage = ReadOnlyStorage(dsn, **options)
     context = sites.opened_on(storage)
@@ -102,17 +102,17 @@ def reading_until_killed(dsn: str, **options: Any) -> Iterator[Any]:
 
 
 def body(response: Response) -> bytes:
-    """Return the body of *response* without what is another one each time."""
+    """Return the body of *response* without the parts that differ each time."""
     return _RANDOM.sub(b"", response.body)
 
 
 def target(response: Response) -> str:
-    """Return where *response* redirects to, without what is another one each time; empty for nowhere."""
+    """Return the redirect target of *response* without the parts that differ each time; empty if there is none."""
     return re.sub(_TOKEN, "", response.headers.get("Location", ""))
 
 
 def crawl(web: Web, login: str | None, limit: int) -> dict[str, Response]:
-    """Return the answers to up to *limit* paths that the front page leads to."""
+    """Return the responses to up to *limit* paths linked, directly or indirectly, from the front page."""
     found: dict[str, Response] = {}
     waiting = ["/plone"]
     while waiting and len(found) < limit:

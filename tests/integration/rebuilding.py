@@ -1,4 +1,4 @@
-"""Rebuilds that tests drive step by step, and what they look at before and afterwards."""
+"""Rebuilds that tests step through, and the observations before and after."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ import transaction
 
 @contextmanager
 def second_site(db: Any, id: str = "plone") -> Iterator[Any]:
-    """Yield the site as another process has it: a connection and transactions of its own."""
+    """Yield the site as another process sees it: with a connection and transactions of its own."""
     from plone.pgcatalog.request import with_request
 
     manager = transaction.TransactionManager()
@@ -38,7 +38,7 @@ def inside(site: Any) -> Iterator[None]:
         yield
     finally:
         setSite(before)
-        # Dexterity keeps objects, of whatever connection, with the request.
+        # Dexterity caches objects of any connection on the request.
         getattr(getRequest(), "__dict__", {}).pop(ASSIGNABLE_CACHE_KEY, None)
 
 
@@ -62,7 +62,7 @@ class Steps:
         return self
 
     def kill(self) -> None:
-        """End as a killed process does, until the server knows: the connection is gone, nothing is tidied up."""
+        """End as a killed process does, until the server has noticed: the connection is gone, nothing is cleaned up."""
         if self.rebuild.connection.closed:
             return
         pid = self.rebuild.connection.info.backend_pid
@@ -92,7 +92,7 @@ def differences(portal: Any) -> list[str]:
 
 
 def everything(portal: Any) -> Any:
-    """What the catalog says of every path."""
+    """Return the catalog's (metadata, indexed values) of every path."""
     catalog = portal.portal_catalog
     return {
         path: (catalog.getMetadataForRID(rid), catalog.getIndexDataForRID(rid))
@@ -109,7 +109,7 @@ def tables(dsn: str) -> set[str]:
 
 
 def sql(dsn: str, statement: str) -> list[Any]:
-    """Run *statement* behind everybody's back; {} stands for the live relation."""
+    """Run *statement* directly, outside of any site's connection; {} stands for the live relation."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
         cursor = connection.execute(statement.format(f'"{relation}"'))

@@ -1,4 +1,4 @@
-"""Changes of the catalog's relation beside the catalog, and many rows without objects, for the costs of searches."""
+"""Direct changes of the catalog's relation, and many rows without objects, for the costs of searches."""
 
 from plone.pgcatalog.database.direct import connect_directly
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 
-#: For rows that tests make in SQL: the number of a list in a column that is interned, as long as the connection lives.
+#: For rows that tests create in SQL: the number of a list in an interned column, for the lifetime of the connection.
 NUMBER_OF = """
 CREATE OR REPLACE FUNCTION pg_temp.number_of(of text, list text[]) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE found bigint := (SELECT number FROM pgcatalog_sets s WHERE s.name = of AND s.vals = list LIMIT 1);
@@ -21,16 +21,19 @@ END $$
 
 
 def damage(dsn: str, statement: str) -> None:
-    """Change the catalog behind everybody's back; {} stands for its relation."""
+    """Run *statement* directly, outside of any site's connection; {} stands for the catalog's relation."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
         connection.execute(statement.format(f'"{relation}"'))
 
 
 def filled(catalog: Any, *statements: str) -> str:
-    """Run *statements* on the relation of *catalog*, beside the site, and return its name; what was known is known no more."""
+    """Run *statements* on the relation of *catalog* outside of the site, and advance the generation.
+
+    Return the name of the relation.
+    """
     relation: str = catalog._core.view().read_state().relation
-    # What is temporary lasts for several transactions here.
+    # Temporary objects must last for several transactions here.
     with connect_directly(catalog._p_jar._normal_storage.pg_connection.info.dsn, "test") as other:
         other.execute(NUMBER_OF)
         for statement in statements:
@@ -59,13 +62,13 @@ INSERT INTO "{relation}" (rid, path, idx, path_value, parent_path, depth, portal
 
 
 def fill_relation(connection: Any, count: int) -> str:
-    """Put *count* rows into the only catalog of the database of *connection*; return the name of its relation.
+    """Insert *count* rows into the only catalog of the database of *connection*; return the name of its relation.
 
-    Every tenth row is for managers, the others for everybody.
+    Every tenth row is visible to managers only, the others to all users.
     """
     [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
     connection.execute(NUMBER_OF)
-    # A parameter, so a literal % would have to be doubled.
+    # With a parameter, a literal % would have to be doubled.
     connection.execute(ROWS.replace("% ", "%% ").replace("{relation}", relation), (count,))
     connection.execute(f'ANALYZE "{relation}"')
     return str(relation)

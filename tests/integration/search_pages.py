@@ -1,4 +1,4 @@
-"""The search page as a visitor without a script sees it."""
+"""The search page, as seen by a visitor without JavaScript."""
 
 from html import unescape
 from tests.integration.content import counted
@@ -14,7 +14,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Site:
-    """The module's shared site, whose words are counted."""
+    """The module's shared site, with counted words."""
     with shared_site.inside() as portal:
         counted(shared_site.dsn, portal.portal_catalog)
     return shared_site
@@ -22,7 +22,7 @@ def site(shared_site: Site) -> Site:
 
 @pytest.fixture(scope="module")
 def web(site: Site) -> Web:
-    """That site over HTTP."""
+    """The shared site over HTTP."""
     return site.web
 
 
@@ -32,7 +32,7 @@ class Page:
     def __init__(self, response: Any) -> None:
         assert response.status == 200, response.text
         self.html = response.text
-        # Plone's header has a title that we do not make.
+        # Plone's header has a title that is not ours.
         self.tree = lxml.html.fromstring(response.text)
 
     def texts(self, path: str) -> list[str]:
@@ -83,7 +83,7 @@ class Page:
 
     @property
     def chips(self) -> dict[str, str]:
-        """Value -> address without it."""
+        """Value -> address of the search without it."""
         links = self.tree.xpath('//*[@id="search-chips"]//a[strong]')
         return {link.xpath("./strong")[0].text_content(): link.get("href") for link in links}
 

@@ -1,4 +1,4 @@
-"""PostgreSQL servers of a test's own."""
+"""PostgreSQL servers for single tests."""
 
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS

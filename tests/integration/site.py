@@ -19,14 +19,14 @@ import tempfile
 import transaction
 
 
-#: What all storages are opened with.
+#: Options of all storages.
 STORAGE: dict[str, Any] = {"cache_warm_pct": 0}
 TEMPLATE = "plone_template"
 STOCK_TEMPLATE = "plone_stock"
 _numbers = itertools.count(1)
 #: A server and the name of a database there.
 Clone = tuple[EmbeddedPostgres, str]
-#: The clones of each fixture that is being set up, the innermost last; and those whose fixture has ended.
+#: The clones of each fixture that is being set up (innermost last), and the clones of fixtures that have ended.
 _collected: list[list[Clone]] = []
 _ended: list[Clone] = []
 
@@ -54,7 +54,7 @@ SITE_ZCML = """\
 
 
 def override_settings(monkeypatch: Any, **values: Any) -> None:
-    """Let all sites of this process have these settings, until *monkeypatch* is undone."""
+    """Apply these settings to all sites of this process, until *monkeypatch* is undone."""
     read = settings.site_setting
     monkeypatch.setattr(
         settings, "site_setting", lambda tool, name: values[name] if name in values else read(tool, name)
@@ -65,7 +65,7 @@ def override_settings(monkeypatch: Any, **values: Any) -> None:
 def start_zope() -> None:
     """Load Zope, Plone and our ZCML into this process, once."""
     load_zope(pathlib.Path(tempfile.mkdtemp(prefix="pgcatalog-zope-")))
-    # What stays to the end of the process need not be looked at by each collection.
+    # Objects that live until the end of the process need not be scanned by each collection.
     gc.collect()
     gc.freeze()
 
@@ -105,7 +105,7 @@ def opened_on(storage: Any) -> Iterator[Any]:
     from zope.processlifetime import DatabaseOpenedWithRoot
     from Zope2.App.ClassFactory import ClassFactory
 
-    # As zope.conf calls it: what refers to objects by a path (five.intid) knows the name of the database.
+    # As in zope.conf: references to objects by a path (five.intid) contain the name of the database.
     db = DB(storage, database_name="main")
     db.classFactory = ClassFactory
     notify(DatabaseOpenedWithRoot(db))
@@ -148,7 +148,7 @@ def inside(db: Any, id: str = "plone") -> Iterator[Any]:
 
 
 def return_to(portal: Any) -> None:
-    """Be admin in the site *portal* again, which is still open: other tests may have left it since."""
+    """Act as admin in the site *portal* again, which is still open, whatever other tests did."""
     from zope.component.hooks import setSite
     from zope.globalrequest import setRequest
 
@@ -203,7 +203,7 @@ def create_site_in(db: Any, id: str = "plone", profiles: tuple[str, ...] = ()) -
 
 
 def clone(postgres: EmbeddedPostgres, template: str) -> str:
-    """Return the DSN of a new copy of the database *template*; it is dropped when the fixture that makes it has ended."""
+    """Return the DSN of a new copy of the database *template*; it is dropped at the end of the fixture that created it."""
     name = f"site_{next(_numbers)}"
     dsn = postgres.createdb(name, template=template)
     if _collected:
@@ -213,7 +213,7 @@ def clone(postgres: EmbeddedPostgres, template: str) -> str:
 
 @contextmanager
 def collecting_clones() -> Iterator[list[Clone]]:
-    """Collect the databases that are made by ``clone`` within the context, but for an inner one."""
+    """Collect the databases created by ``clone`` within the context, except those of an inner context."""
     clones: list[Clone] = []
     _collected.append(clones)
     try:
@@ -223,7 +223,7 @@ def collecting_clones() -> Iterator[list[Clone]]:
 
 
 def drop_clones(clones: list[Clone]) -> None:
-    """Drop *clones*, and those of earlier calls that were still in use: in memory they would fill the machine."""
+    """Drop *clones*, and clones of earlier calls that were still in use: in memory they would fill the machine."""
     _ended.extend(clones)
     left = []
     for postgres, name in _ended:

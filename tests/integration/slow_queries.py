@@ -1,4 +1,4 @@
-"""Generated rows, and a search of them that an index would help."""
+"""Generated rows, and a search of them that an index would speed up."""
 
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.observe import recorder
@@ -8,7 +8,7 @@ from typing import Any
 import transaction
 
 
-#: Statistics tell PostgreSQL that the few rows of one creator are few, but not that they are the oldest.
+#: By its statistics PostgreSQL sees that one creator has few rows, but not that they are the oldest.
 FILL = """
     INSERT INTO "{}" (rid, path, portal_type, review_state, creator, get_id, modified, effective_range_since,
         effective_range_until, allowed_roles, subject)
@@ -23,7 +23,7 @@ ROWS = 4000
 
 
 def generate_rows(dsn: str, count: int = ROWS) -> None:
-    """Put *count* rows of nobody's content into the catalog of the only site in the database *dsn*."""
+    """Insert *count* rows without objects into the catalog of the only site in the database *dsn*."""
     with connect_directly(dsn, "test", 0) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         connection.execute(NUMBER_OF)
@@ -32,7 +32,7 @@ def generate_rows(dsn: str, count: int = ROWS) -> None:
 
 
 def search(portal: Any, **query: Any) -> None:
-    """Search, and begin a transaction that sees it recorded."""
+    """Run a search, and begin a transaction that sees its log entry."""
     for _brain in portal.portal_catalog.unrestrictedSearchResults(**query)[:10]:
         break
     assert recorder.flush(10)
@@ -40,5 +40,5 @@ def search(portal: Any, **query: Any) -> None:
 
 
 def slow_listing(portal: Any) -> None:
-    """Search for what few of the generated rows have, in an order in which they come last."""
+    """Search for a value that few of the generated rows have, in an order in which they come last."""
     search(portal, Creator="creator7", portal_type="File", sort_on="modified", sort_order="reverse", sort_limit=10)

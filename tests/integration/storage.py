@@ -1,4 +1,4 @@
-"""What tests ask of zodb-pgjsonb's storage that has no public name there, and what faults leave."""
+"""Access to internals of zodb-pgjsonb's storage that have no public name, and checks after faults."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,20 +16,20 @@ import psycopg
 
 
 class Reads(NamedTuple):
-    """How often a connection's storage has asked for objects, and for how many."""
+    """Number of a connection's storage queries for objects, and of the objects loaded."""
 
     statements: int
     objects: int
 
 
 def reads(jar: Any) -> Reads:
-    """Return what the storage of the ZODB connection *jar* has read so far."""
+    """Return the reads so far of the storage of the ZODB connection *jar*."""
     storage = jar._normal_storage
     return Reads(storage._pg_query_count, storage._pg_load_count)
 
 
 def forget_loaded(jar: Any) -> None:
-    """Let the storage of *jar* read every object that is not in the connection's own memory anew."""
+    """Clear the storage cache of *jar*: every object that is not in the connection's own memory is read again."""
     jar._normal_storage._load_cache.clear()
     jar.db().storage.clear_caches()
 
@@ -42,7 +42,7 @@ def save(db: Any, number: int) -> None:
 
 @contextmanager
 def with_number(dsn: str) -> Iterator[Any]:
-    """Yield a ZODB.DB of a process of its own, with an object ``number`` 0."""
+    """Yield a ZODB.DB, as of another process, with an object ``number`` 0."""
     with sites.opened(dsn) as db:
         save(db, 0)
         yield db
@@ -50,7 +50,7 @@ def with_number(dsn: str) -> Iterator[Any]:
 
 @contextmanager
 def reader(dsn: str) -> Iterator[Any]:
-    """Yield a ZODB connection of a process of its own that has begun some transactions, and has read the number."""
+    """Yield a ZODB connection, as of another process, after some transactions that have read the number."""
     with sites.opened(dsn) as db:
         jar = db.open(TransactionManager())
         for _ in range(3):
@@ -66,18 +66,18 @@ def ids(portal: Any, **query: Any) -> list[str]:
 
 
 def backend(portal: Any) -> int:
-    """Return the process of the server in which the snapshot of *portal* is."""
+    """Return the server's process id of the snapshot of *portal*."""
     return session_of(portal._p_jar._normal_storage.pg_connection)
 
 
 def terminate(dsn: str, pid: int) -> None:
-    """End the session *pid* of the server, and wait until it has let go of its locks."""
+    """End the session *pid* of the server, and wait until it has released its locks."""
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s, %s)", [pid, int(PATIENCE * 1000)])
 
 
 def assert_sound(portal: Any) -> None:
-    """The rows of *portal*'s catalog are what its objects say, and the kept counts are what its rows say."""
+    """Check that the rows of *portal*'s catalog equal its objects' values, and the stored counts equal those of the rows."""
     catalog = portal.portal_catalog
     assert [str(d) for d in Verifier(catalog).differences()] == []
     cursor = portal._p_jar._normal_storage.pg_connection.cursor(row_factory=tuple_row)

@@ -1,7 +1,7 @@
 """A table of the values that content of Plone has; run by test_stored_values in processes of their own.
 
-Arguments: ``store`` or ``load``, a DSN or the path of a FileStorage, and whether history is kept.  ``load`` prints as JSON, for each value in each place, how
-it differs from the one that was stored; nothing for those that are equal.
+Arguments: ``store`` or ``load``, a DSN or the path of a FileStorage, and whether history is stored.  ``load`` prints as
+JSON, for each value in each place that differs from the stored one, the difference.
 """
 
 from BTrees.IOBTree import IOBTree
@@ -33,7 +33,7 @@ from plone.app.textfield.value import RichTextValue
 from plone.namedfile.file import NamedBlobFile
 from plone.namedfile.interfaces import IStorage
 from plone.namedfile.storages import BytesStorable
-from plone.pgcatalog.storage import require_writable  # noqa: F401 -- the module that keeps values
+from plone.pgcatalog.storage import require_writable  # noqa: F401 -- installs the codec of values
 from re import IGNORECASE
 from typing import Any
 from uuid import UUID
@@ -59,7 +59,7 @@ provideUtility(BytesStorable(), IStorage, name="builtins.bytes")
 
 NOON = datetime(2026, 6, 1, 12, 30, 0, 5)
 BERLIN, SAO_PAULO = pytz.timezone("Europe/Berlin"), pytz.timezone("America/Sao_Paulo")
-#: Hashable, so they are tried as keys and in sets as well.
+#: Hashable, so also tested as keys and in sets.
 HASHABLE: dict[str, Any] = {
     "none": None,
     "true": True,
@@ -168,7 +168,7 @@ CONTAINERS: dict[str, Any] = {
     "NamedBlobFile": NamedBlobFile(b"a\x00", "application/pdf", "ä.pdf"),
     "RelationValue": RelationValue(2**31 - 1),
 }
-#: Where a value may stand.
+#: Places for a value.
 PLACES: dict[str, Callable[[Any], Any]] = {
     "attribute": lambda value: value,
     "list": lambda value: [1, value, value],
@@ -189,7 +189,7 @@ def cases() -> Iterator[tuple[str, Any]]:
 
 
 def described(value: Any) -> str:
-    """Return type and value of *value*, and what Plone reads of it."""
+    """Return type and value of *value*, and the properties of it that Plone reads."""
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
     if kind is float or kind is DateTime or issubclass(kind, timedelta):
@@ -205,7 +205,7 @@ def described(value: Any) -> str:
         return f"{name} {value!r} {value.domain} {value.default} {value.mapping}"
     if isinstance(value, Mapping | OOBTree | IOBTree | LOBTree | PersistentMapping):
         pairs = [f"{described(key)}: {described(item)}" for key, item in value.items()]
-        # JSONB has an order of its own for the keys of a dict.
+        # JSONB has its own order of the keys of a dict.
         return f"{name} {pairs if kind is OrderedDict else sorted(pairs)}"
     if isinstance(value, list | tuple | PersistentList | deque | OOTreeSet):
         return f"{name} {[described(item) for item in value]}"
@@ -221,7 +221,7 @@ def described(value: Any) -> str:
 
 
 def differences(root: Any) -> dict[str, str]:
-    """Return by name how the values below *root* differ from those of `cases`."""
+    """Return name -> difference, of the values below *root* that differ from those of `cases`."""
     found = {}
     for name, value in cases():
         try:
@@ -242,7 +242,7 @@ class Holder(PersistentMapping):  # type: ignore[misc]
 
 
 def run(action: str, target: str, keeps_history: bool = False) -> str:
-    """Return the output of this script in a process of its own, whose caches are cold."""
+    """Return the output of this script in a process of its own, with cold caches."""
     command = [sys.executable, "-m", "tests.integration.stored_values", action, target, str(keeps_history)]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

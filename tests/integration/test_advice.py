@@ -1,4 +1,4 @@
-"""Index advice: found by trying, built and dropped beside the running site, and nothing is left half-done."""
+"""Index advice: found by trials, built and dropped in the running site, without partial results."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ def db(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @contextmanager
 def inside(db: Any) -> Iterator[Any]:
-    """Yield the site.  Its snapshot ends here, as with a request: a build waits for that."""
+    """Yield the site.  Its snapshot ends here, as with a request; a build waits for that."""
     with sites.inside(db) as portal:
         yield portal
 
@@ -108,17 +108,17 @@ def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
     )
 
 
-def test_only_a_value_that_all_ask_for_makes_a_partial_index(site: Any) -> None:
+def test_partial_index_needs_a_value_that_all_queries_share(site: Any) -> None:
     catalog = site.portal_catalog._core
     for kind in ("Document", "Event", "File"):
         search(site, portal_type=kind, review_state="published", Subject="tag3", sort_on="modified", sort_limit=5)
     found = {c.where for c in all_candidates(catalog)}
-    # As often as the same state, different types were asked for.
+    # Same number of queries as for the state, but with different types.
     assert ("review_state", "published") in found
     assert not [where for where in found if where and where[0] == "portal_type"]
 
 
-def test_what_is_fast_already_gets_no_index(site: Any) -> None:
+def test_fast_query_gets_no_index(site: Any) -> None:
     search(site, getId="x17")
     search(site, sort_on="modified", portal_type="Document", sort_limit=1)
     advice = advise(site.portal_catalog._core)
@@ -152,7 +152,7 @@ def test_without_rows_there_is_no_advice(site: Any, dsn: str) -> None:
         advise(site.portal_catalog._core)
 
 
-def test_where_no_copy_can_be_made_there_is_no_advice(site: Any, dsn: str) -> None:
+def test_advice_needs_a_copyable_table(site: Any, dsn: str) -> None:
     slow_listing(site)
     with psycopg.connect(dsn) as connection:
         name = connection.info.dbname
@@ -170,7 +170,7 @@ def role_exists(connection: Any, name: str) -> bool:
 
 @contextmanager
 def as_role(catalog: Any, role: str) -> Iterator[None]:
-    """Let new connections to the catalog's database be those of *role*."""
+    """Use *role* for new connections to the catalog's database."""
     storage = catalog.jar.db().storage
     before = storage._dsn
     storage._dsn = before.replace("user=postgres", f"user={role}")
@@ -272,7 +272,7 @@ def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Index
 
 
 def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: IndexTarget) -> None:
-    """A server that was killed leaves an invalid index, and nobody to tidy up."""
+    """A killed server leaves an invalid index without cleanup."""
     builder.apply(target, CANDIDATE, "")
     assert background_ended()
     with psycopg.connect(dsn) as connection:
@@ -296,7 +296,7 @@ def test_only_one_builds_at_a_time(db: Any, dsn: str, target: IndexTarget) -> No
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
-def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: IndexTarget) -> None:
+def test_build_without_permission_leaves_nothing(db: Any, dsn: str, target: IndexTarget) -> None:
     with psycopg.connect(dsn) as connection:
         if not role_exists(connection, "writer"):
             connection.execute("CREATE ROLE writer LOGIN")
@@ -310,7 +310,7 @@ def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: I
     assert (entry.state, entry.message) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
 
 
-def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: IndexTarget) -> None:
+def test_only_our_own_indexes_are_dropped(db: Any, dsn: str, target: IndexTarget) -> None:
     before = indexes(dsn, target.relation)
     for name in ("modified", "path", "advice_", "advice_unknown", '"; DROP TABLE object_state; --', ""):
         with pytest.raises(BuildError, match="not an index created from advice"):
@@ -337,7 +337,7 @@ def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: IndexTar
     assert after.relation != target.relation
     assert indexes(dsn, after.relation)[after.index(CANDIDATE.name)]
     assert [e.state for e in entries(dsn, after)] == ["ready"]
-    # Not when a column is gone: its index was deleted.
+    # Except if a column was deleted: its index was deleted with it.
     with inside(db) as portal:
         portal.portal_catalog.delIndex("Creator")
         portal.portal_catalog.manage_catalogClear()
@@ -348,7 +348,7 @@ def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: IndexTar
 
 
 def test_saves_survive_the_longest_values(db: Any, dsn: str, target: IndexTarget) -> None:
-    """No index that is ever proposed refuses a row."""
+    """No proposed index rejects a row."""
     with inside(db) as portal:
         listing = {"Creator": "c", "path": {"query": "/plone", "depth": 1}, "b_size": 5}
         search(portal, Creator="c", portal_type="File", getId="x", review_state="private", sort_on="sortable_title")

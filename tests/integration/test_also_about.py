@@ -1,4 +1,4 @@
-"""*Related results*: pages near to a question, beside the hits of its words."""
+"""*Related results*: pages close in meaning to a question, beside the hits of its words."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.discovery.also import also_about
@@ -35,7 +35,7 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def place(site_template: str, postgres: Any) -> Iterator[Any]:
-    """A site that searches by meaning, with PAGES and their vectors; one that means the same is private."""
+    """A site that searches by meaning, with PAGES and their vectors; one page with the same meaning is private."""
     dsn = sites.clone(postgres, site_template)
     with (
         sites.opened(dsn) as db,
@@ -65,7 +65,7 @@ def also(portal: Any, text: str, **query: Any) -> dict[str, str]:
 
 
 class Shown:
-    """A search page: its *number* of hits, ids of *hits*, id -> passage of *also*, and what it was *corrected* to."""
+    """A search page: its *number* of hits, ids of *hits*, id -> passage of *also*, and the *corrected* text."""
 
     def __init__(self, web: Web, text: str, who: Any = None, **query: str) -> None:
         [results] = lxml.html.fromstring(web.get("/plone/@@search", who, SearchableText=text, **query).text).xpath(
@@ -81,7 +81,7 @@ class Shown:
         self.facets = results.xpath(".//*[@id='search-facets']//label/span/text()")
 
 
-def test_page_that_words_have_not_found_stands_apart_with_its_passage(place: Any) -> None:
+def test_page_found_by_meaning_only_is_shown_apart_with_its_passage(place: Any) -> None:
     shown = Shown(place[2], "leave")
     assert (shown.number, shown.hits) == (1, ["leave"])
     assert shown.also == {"urlaub": PAGES["urlaub"][1]}
@@ -138,8 +138,8 @@ def test_page_further_back_and_similar_pages_have_no_near_pages(place: Any) -> N
     assert not Shown(place[2], "leave", similar=place[0].leave.UID()).also
 
 
-def test_who_may_not_see_a_page_never_gets_it(place: Any) -> None:
-    """Roles decide; retracting or deleting a page takes it away at once."""
+def test_hidden_page_is_never_near(place: Any) -> None:
+    """Access depends on roles; retracting or deleting a page removes it at once."""
     portal, _, web = place
     assert set(Shown(web, "vacation", MANAGER).also) == {"leave", "urlaub", "secret"}
     assert set(Shown(web, "vacation").also) == {"leave", "urlaub"}
@@ -172,7 +172,7 @@ def test_there_are_few_near_pages(portal: Any) -> None:
 
 
 @pytest.mark.parametrize("luck", ["broken", "slow"])
-def test_page_comes_without_near_pages_where_the_embedder_does_not_answer(place: Any, luck: str) -> None:
+def test_page_of_a_failing_embedder_has_no_near_pages(place: Any, luck: str) -> None:
     _, answers, web = place
     answer, go_on = answers.answer, threading.Event()
 
@@ -191,7 +191,7 @@ def test_page_comes_without_near_pages_where_the_embedder_does_not_answer(place:
 
 
 def test_near_pages_take_no_round_trip_of_their_own(portal: Any) -> None:
-    """Beside the snippets of the hits, with their metadata; the table of vectors is looked up once in a snapshot."""
+    """Fetched with the snippets of the hits and their metadata; the table of vectors is looked up once per snapshot."""
     also(portal, "vacation")
     results = portal.portal_catalog.searchResults(SearchableText="leave", b_start=0, b_size=10)
     brains = list(results)

@@ -56,7 +56,7 @@ VISITORS = {"anonymous": None, "editor": "edith:secret", "manager": MANAGER}
 
 @pytest.fixture
 def met(portal: Any) -> Any:
-    """The site, whose catalog the process has met."""
+    """The site, whose catalog this process has already used."""
     portal.other.reindexObject()
     transaction.commit()
     transaction.begin()
@@ -150,7 +150,7 @@ def nothing_announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_page_with_links_sends_two_messages_after_a_save(
     shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One for links and images, one for teasers: these ask for what the visitor may see."""
+    """One for links and images, one for teasers: teasers are restricted to objects visible to the visitor."""
     login = VISITORS[visitor]
     for _ in range(2):
         # The process reads the lists of keywords, and loads the objects.
@@ -268,7 +268,7 @@ def test_link_integrity_searches_for_all_uids_at_once(shared_site: Site, monkeyp
 @pytest.mark.parametrize(
     "uids", [["\0"], ["x" * 2000], ["/plone"], ["' OR 1=1"], "f" * 32], ids=lambda uids: uids[0][:5]
 )
-def test_link_integrity_of_what_is_no_uid_is_that_of_plone(
+def test_link_integrity_of_an_invalid_uid_is_that_of_plone(
     shared_site: Site, uids: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
@@ -281,7 +281,7 @@ def test_link_integrity_of_what_is_no_uid_is_that_of_plone(
 
 
 def seen(brain: Any) -> tuple[Any, ...]:
-    """Return what *brain* tells, and its object."""
+    """Return the values of *brain*, and the path of its object."""
     values = [getattr(brain, name) for name in ("Title", "UID", "review_state", "portal_type", "Subject", "getId")]
     return brain.getPath(), brain.getURL(), brain.getRID(), values, brain._unrestrictedGetObject().getPhysicalPath()
 
@@ -375,7 +375,7 @@ STEPS = st.one_of(
 
 
 def same_for_all(portal: Any, uids: list[str], kind: str, person: str | None) -> None:
-    """Check that each search for one of *uids* answers as it does without announcements and caches."""
+    """Check that each search for one of *uids* has the same answer as without announcements and caches."""
     catalog, search = portal.portal_catalog, KINDS[kind]
     catalog._core.announce("UID", uids, object())
     with acting_as(portal, person):
@@ -389,7 +389,7 @@ def same_for_all(portal: Any, uids: list[str], kind: str, person: str | None) ->
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEPS, min_size=2, max_size=12))
 def test_announced_searches_answer_as_single_ones(shared_site: Site, steps: list[tuple[str, ...]]) -> None:
-    """For each visitor, with changes pending, behind savepoints, and behind each way to end a transaction."""
+    """For each visitor, with pending changes, behind savepoints, and behind each way to end a transaction."""
     with sites.inside(shared_site.db) as portal:
         uids = [portal.targets[name].UID() for name in TARGETS] + [portal.page.UID(), "f" * 32]
         savepoint = None
@@ -447,7 +447,7 @@ def test_announced_searches_answer_as_single_ones_behind_each_change(portal: Any
 
 
 def test_one_visitor_is_not_answered_as_another(portal: Any) -> None:
-    """In one transaction, with the same announcement: a program may act for several users."""
+    """In one transaction with the same announcement: a program may act for several users."""
     uids = [portal.targets[name].UID() for name in TARGETS]
     portal.portal_catalog._core.announce("UID", uids, "test")
     seen_by_manager = [bool(searched_as_visitor(portal, uid)) for uid in uids]

@@ -1,4 +1,4 @@
-"""What is announced has limits, and what is no UID is not announced."""
+"""Announcements have limits, and only UIDs are announced."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ CONTENT = fill
 
 
 def counts(portal: Any) -> tuple[int, int, int]:
-    """Return the numbers of sources, values and groups of searches that the snapshot keeps."""
+    """Return the numbers of sources, values and groups of searches stored by the snapshot."""
     core = portal.portal_catalog._core
     return Announced.of(core.session, core.zoid).counts
 
@@ -78,7 +78,7 @@ def test_announcements_of_a_long_transaction_stay_few(portal: Any) -> None:
     assert counts(portal)[0] <= MOST_SOURCES
 
 
-def test_searches_with_ever_other_conditions_read_for_themselves(portal: Any) -> None:
+def test_searches_with_changing_conditions_read_separately(portal: Any) -> None:
     transaction.begin()
     core = portal.portal_catalog._core
     uids = [portal[f"page{number}"].UID() for number in range(PAGES)]
@@ -91,11 +91,11 @@ def test_searches_with_ever_other_conditions_read_for_themselves(portal: Any) ->
     assert counts(portal)[2] == MOST_GROUPS
 
 
-# -- what refers
+# -- references
 
 
 def links_in(value: Any) -> list[str]:
-    """Return the UIDs in *value*, as the simplest program finds them."""
+    """Return the UIDs in *value*, found by the simplest algorithm."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):

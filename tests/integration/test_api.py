@@ -1,7 +1,7 @@
-"""The whole API: what ZCatalog's classes have, ours have too.
+"""The whole API: our classes have all methods of ZCatalog's.
 
-The names come from the installed classes, so a release of Plone that adds a method fails here by name.
-What ours leave out on purpose stands in ``OMITTED``, with the reason.
+The names are read from the installed classes, so a release of Plone that adds a method fails here by name. Deliberate
+omissions are in ``OMITTED``, with the reason.
 """
 
 from Acquisition import aq_base
@@ -32,11 +32,11 @@ import Persistence
 import pytest
 
 
-#: What every persistent, acquiring object has; the catalog is one, ``_CatalogCompat`` need not be.
+#: Attributes of every persistent, acquiring object; the catalog is one, ``_CatalogCompat`` need not be.
 FOUNDATIONS = {name for cls in (Persistence.Persistent, Acquisition.Implicit, ExtensionClass.Base) for name in dir(cls)}
 SPECIAL = ("__len__", "__getitem__", "__call__", "__init__")
 
-#: Not there on purpose, and why.
+#: Omitted on purpose, and why.
 OMITTED = {
     "Catalog.__init__": "a view of the tool, which nobody but the tool makes",
     "DateRangeIndex._since": "a tree that only the class itself reads",
@@ -44,7 +44,7 @@ OMITTED = {
     "DateRangeIndex._until": "as _since",
     "DateRangeIndex._until_only": "as _since",
 }
-#: What index types leave undeclared, and we protect, because some of their classes let everybody in.
+#: Undeclared by index types, and protected by us, because some of their classes allow access to all users.
 PROTECTED = ("clear", "index_object", "unindex_object")
 
 
@@ -56,7 +56,7 @@ def names_of(cls: type, *instances: Any) -> list[str]:
 
 
 def parameters(method: Any) -> list[str] | None:
-    """Return the names of the parameters of *method*, None if it takes just any."""
+    """Return the names of the parameters of *method*; None if it accepts any."""
     try:
         found = signature(method).parameters.values()
     except (TypeError, ValueError):
@@ -67,7 +67,7 @@ def parameters(method: Any) -> list[str] | None:
 
 
 def accepts(ours: Any, theirs: Any) -> bool:
-    """True when a call that *theirs* accepts is accepted by *ours*, by position or by name."""
+    """Return whether *ours* accepts, by position or by name, every call that *theirs* accepts."""
     mine, wanted = parameters(ours), parameters(theirs)
     if mine is None or wanted is None:
         return True
@@ -76,18 +76,18 @@ def accepts(ours: Any, theirs: Any) -> bool:
 
 
 def permission(cls: type, name: str) -> Any:
-    """Return the security declaration of *name* in a form that compares: a permission's name, or roles."""
+    """Return the security declaration of *name* in a comparable form: a permission's name, or roles."""
     declared = getattr(cls, f"{name}__roles__", "undeclared")
     return getattr(declared, "__name__", declared)
 
 
 def index_classes(catalog: Any) -> list[type]:
-    """Return the classes of all index types that can be added."""
+    """Return the classes of all index types that a user can add."""
     return list(dict.fromkeys(i["instance"] for i in catalog.Indexes.all_meta_types()))
 
 
 def compare(theirs: type, ours: type, names: list[str], real: Any, other: Any) -> Iterator[str]:
-    """Yield what is wrong with *names* of the class *ours* and its instance *other*; *real* is one of *theirs*."""
+    """Yield the faults in *names* of the class *ours* and its instance *other*; *real* is an instance of *theirs*."""
     for name in names:
         if f"{theirs.__name__}.{name}" in OMITTED or not hasattr(real, name):
             continue
@@ -104,19 +104,19 @@ def compare(theirs: type, ours: type, names: list[str], real: Any, other: Any) -
             yield f"{name} is protected by {mine}, not {wanted}"
 
 
-def test_the_tool_has_everything(portal: Any, catalog: Any) -> None:
+def test_tool_has_all_methods_of_zcatalogs_tool(portal: Any, catalog: Any) -> None:
     theirs = CatalogTool().__of__(portal)
     wrong = compare(CatalogTool, PlonePGCatalogTool, names_of(CatalogTool, theirs), theirs, catalog)
     assert "\n".join(wrong) == ""
 
 
-def test_the_inner_catalog_has_everything(catalog: Any) -> None:
+def test_inner_catalog_has_all_methods_of_zcatalogs(catalog: Any) -> None:
     theirs = Catalog()
     names = [n for n in names_of(Catalog, theirs) if n not in FOUNDATIONS or n in SPECIAL]
     assert "\n".join(compare(Catalog, _CatalogCompat, names, theirs, catalog._catalog)) == ""
 
 
-def test_every_index_type_has_everything(catalog: Any) -> None:
+def test_every_index_type_has_all_methods_of_the_real_one(catalog: Any) -> None:
     wrong: list[str] = []
     for cls in index_classes(catalog):
         index = make_index(cls, catalog)
@@ -128,7 +128,7 @@ def test_every_index_type_has_everything(catalog: Any) -> None:
     assert "\n".join(wrong) == ""
 
 
-def test_brains_have_everything(portal: Any, catalog: Any) -> None:
+def test_brains_have_all_methods_of_zcatalogs(portal: Any, catalog: Any) -> None:
     create(portal, "Document", "page")
     (ours,) = catalog(getId="page")
     (theirs,) = make_oracle(portal)(getId="page")
@@ -136,7 +136,7 @@ def test_brains_have_everything(portal: Any, catalog: Any) -> None:
     assert "\n".join(compare(AbstractCatalogBrain, type(aq_base(ours)), names, theirs, ours)) == ""
 
 
-def test_omissions_are_omissions(catalog: Any) -> None:
+def test_omitted_names_are_really_missing(catalog: Any) -> None:
     classes = {cls.__name__: proxy_class(cls) for cls in index_classes(catalog)} | {"Catalog": _CatalogCompat}
     names = [line.split(".") for line in OMITTED if not line.endswith("__")]
     assert [name for owner, name in names if hasattr(classes[owner], name)] == []
@@ -154,7 +154,7 @@ def paths(catalog: Any, rids: Iterable[int]) -> list[str]:
 
 
 def outcome(call: Callable[[Any], Any], catalog: Any) -> Any:
-    """Return what *call* returns for *catalog*, or the type of what it raises."""
+    """Return the result of *call* for *catalog*, or the type of its exception."""
     try:
         return call(catalog)
     except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
@@ -174,7 +174,7 @@ def scores_of(catalog: Any, brain: Any) -> tuple[Any, Any, bool]:
     return brain.data_record_score_, brain.data_record_normalized_score_, brain.getRID() == rid_of(catalog)
 
 
-#: Calls without an index; each gives the same for both catalogs.
+#: Calls without an index; each has the same result for both catalogs.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "len": len,
     "bool": bool,
@@ -277,12 +277,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_the_same_answer(both: Any, name: str) -> None:
+def test_calls_have_zcatalogs_results(both: Any, name: str) -> None:
     ours, theirs = (outcome(CALLS[name], catalog) for catalog in both)
     assert ours == theirs
 
 
-def test_brains_of_a_class_of_ones_own(both: Any) -> None:
+def test_brain_class_can_be_replaced(both: Any) -> None:
     class Shouting:
         def shout(self) -> str:
             return self.Title.upper()  # type: ignore[attr-defined,no-any-return]
@@ -380,7 +380,7 @@ QUERIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_an_index_is_applied(both: Any, name: str) -> None:
+def test_index_can_be_applied_directly(both: Any, name: str) -> None:
     def apply(catalog: Any) -> Any:
         found = catalog._catalog.getIndex(name)._apply_index({name: QUERIES[name]})
         if found is None:
@@ -394,7 +394,7 @@ def test_an_index_is_applied(both: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in QUERIES if n != "getObjPositionInParent"])
-def test_an_index_is_queried(both: Any, name: str) -> None:
+def test_index_can_be_queried_directly(both: Any, name: str) -> None:
     def query(catalog: Any) -> Any:
         index = catalog._catalog.getIndex(name)
         record = IndexQuery({name: QUERIES[name]}, name, index.query_options, index.operators, index.useOperator)
@@ -410,7 +410,7 @@ def test_a_boolean_index_always_has_both_values(both: Any) -> None:
         assert rare[1] <= common[1]
         assert {rare[0], common[0]} == {True, False}
         assert len(list(catalog.Indexes["is_folderish"].items())) == 2
-        # Nobody has a value here.
+        # No object has a value here.
         assert sorted(catalog.Indexes["is_default_page"].uniqueValues()) == [False, True]
 
 

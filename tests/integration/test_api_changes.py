@@ -56,7 +56,7 @@ REFUSED: list[tuple[str, tuple[Any, ...]]] = [
 ]
 
 
-def test_the_same_is_refused(portal: Any, catalog: Any) -> None:
+def test_refused_changes_are_those_of_zcatalog(portal: Any, catalog: Any) -> None:
     create(portal, "Document", "page")
     oracle = make_oracle(portal)
     for name, arguments in REFUSED:
@@ -83,7 +83,7 @@ def test_indexes_are_cleared_and_reindexed(filled: Any, ids: Any) -> None:
         assert len(filled(Subject="Rot")) == 2
 
 
-def test_a_cleared_index_comes_back_with_abort(filled: Any) -> None:
+def test_abort_restores_a_cleared_index(filled: Any) -> None:
     filled.clearIndex("getId")
     transaction.abort()
     assert len(filled(getId="page")) == 1
@@ -101,7 +101,7 @@ def test_indexes_are_deleted(filled: Any, ids: Any) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_an_index_comes_back_with_another_type(filled: Any, before: bool) -> None:
+def test_deleted_index_can_be_added_with_another_type(filled: Any, before: bool) -> None:
     filled.delIndex("Subject")
     if before:
         transaction.commit()
@@ -146,7 +146,7 @@ def test_an_index_of_one_name_is_stripped(filled: Any) -> None:
 
 
 class Asked(dict[str, Any]):
-    """A query dict that notes which keys somebody has looked for."""
+    """A query dict that records the keys looked up in it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,10 +161,10 @@ class Asked(dict[str, Any]):
         return super().__contains__(name)
 
 
-def test_no_index_has_the_name_of_what_searches_look_for_in_a_query(portal: Any, catalog: Any) -> None:
-    """Whatever ZCatalog, Plone and our compiler look for by its name is an index, or refused as one.
+def test_no_index_has_the_name_of_a_query_keyword(portal: Any, catalog: Any) -> None:
+    """Each key that ZCatalog, Plone and our compiler look up in a query by name is an index, or refused as the name of one.
 
-    But for oids: where there is an index of that name, nobody looks for them.
+    Except "oids": an index of that name disables the lookup.
     """
     asked = Asked()
     CatalogTool.searchResults(catalog, asked)
@@ -187,7 +187,7 @@ def test_an_index_with_a_word_of_queries_as_its_name_is_refused(shared_filled: A
     assert sorted(catalog.indexes()) == before
 
 
-def test_the_folder_of_indexes_deletes(filled: Any) -> None:
+def test_index_folder_deletes_indexes(filled: Any) -> None:
     filled.Indexes.manage_delObjects(["getId"])
     transaction.commit()
     assert "getId" not in filled.indexes()
@@ -239,7 +239,7 @@ def test_clearFindAndRebuild_stays_in_the_transaction(filled: Any, monkeypatch: 
     assert "/plone/my_folder/page" not in filled._catalog.uids
 
 
-def test_metadata_alone_is_updated(filled: Any, portal: Any) -> None:
+def test_metadata_can_be_updated_alone(filled: Any, portal: Any) -> None:
     page = portal.my_folder.page
     page.title = "Changed"
     rid = filled.getrid("/plone/my_folder/page")
@@ -250,7 +250,7 @@ def test_metadata_alone_is_updated(filled: Any, portal: Any) -> None:
         assert len(filled(Title="changed")) == 0
 
 
-def test_sorts_rids_by_position(filled: Any, portal: Any) -> None:
+def test_rids_are_sorted_by_position(filled: Any, portal: Any) -> None:
     def ids(catalog: Any) -> list[str]:
         inside = catalog._catalog
         query = {"path": {"query": "/plone/my_folder", "depth": 1}}
@@ -271,10 +271,10 @@ def test_slow_searches_are_reported(filled: Any, portal: Any, monkeypatch: pytes
         assert catalog.getCatalogReport() == []
         catalog.manage_editCatalogReport(long_query_time=0.0)
         for name in ("page", "news"):
-            # Ours searches when somebody looks at the result.
+            # Our catalog searches only when the result is read.
             len(catalog.unrestrictedSearchResults(getId=name, path="/plone", sort_on="getId"))
         reports = catalog.getCatalogReport()
-        # ZCatalog's key has the values, too, of indexes with few values.
+        # ZCatalog's key also has the values of indexes with few values.
         keys = [{key if isinstance(key, str) else key[0] for key in report["query"]} for report in reports]
         assert keys == [{"getId", "path", "sort_on"}] * len(keys)
         assert sum(report["counter"] for report in reports) == 2

@@ -1,4 +1,4 @@
-"""Whatever is asked: ZCatalog's answer or a clear error, and the transaction goes on."""
+"""Bad queries: ZCatalog's answer or a clear error, and the transaction remains usable."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ import transaction
 
 
 FOLDER = "/plone/my_folder"
-INDEXES = ALL_INDEXES[:10]  # those that Plone has
+INDEXES = ALL_INDEXES[:10]  # those of Plone
 ODD_IDS = (
     *("with space", "it's", 'a"quote', "back\\slash", "100%", "a_b", "a-b", "aXb", "%s", "{0}", "ümläut"),
     *("u\u0308mla\u0308ut", "数据", "\U0001f600", "a~b", "a+b;c=d", "(x)[y]", "dot.html", "x" * 200),
@@ -43,11 +43,11 @@ class Both:
         self.folders = answer(self.oracle, portal_type="Folder")
 
     def check(self) -> None:
-        """The transaction is alive: a search answers."""
+        """Check that the transaction is usable: a search answers."""
         assert answer(self.ours, portal_type="Folder") == self.folders
 
     def change(self) -> None:
-        """Leave something pending, which changes no answer."""
+        """Make a pending change that affects no answer."""
         self.portal.my_folder.page.reindexObject(idxs=["portal_type", "Subject", "path"])
 
 
@@ -75,7 +75,10 @@ def both(module_both: Both, request: Any) -> Iterator[Both]:
 
 
 def wrong(ours: Any, theirs: Any, same_order: bool = True) -> bool:
-    """True unless *ours* is the answer *theirs*, or answers or refuses where that is an exception."""
+    """Return whether *ours* differs from *theirs*.
+
+    Where *theirs* is an exception, any answer or clear error is right.
+    """
     if isinstance(theirs, Exception):
         return isinstance(ours, Exception) and not isinstance(ours, CLEAR)
     if isinstance(ours, Exception):
@@ -96,7 +99,7 @@ def compare(both: Both, queries: list[Any], method: str = "unrestrictedSearchRes
 
 
 def is_known(index: str, value: Any) -> bool:
-    """True for the deviations ``containers-as-lists``, ``not-alone``, ``date-not-with-query`` and ``date-far``."""
+    """Return True for the deviations ``containers-as-lists``, ``not-alone``, ``date-not-with-query`` and ``date-far``."""
     if isinstance(value, CONTAINERS) and not isinstance(value, PLAIN):
         return True
     if index == "created" and isinstance(value, dict) and value.get("query") == [2**70, -(2**70)]:
@@ -108,7 +111,7 @@ def is_known(index: str, value: Any) -> bool:
 
 
 def takes_for_ever(value: Any) -> bool:
-    """True for what ZCatalog counts up to."""
+    """Return True for values up to which ZCatalog counts."""
     return isinstance(value, dict) and 2**70 in [value.get(k) for k in ("depth", "level", "navtree_start")]
 
 
@@ -116,7 +119,7 @@ def takes_for_ever(value: Any) -> bool:
 MOSTLY_WITHOUT = pytest.mark.parametrize(
     "both", ["nothing pending", pytest.param("pending", marks=pytest.mark.slow)], indirect=True
 )
-#: Whose values are asked for with pending changes, too.
+#: Indexes also queried with pending changes.
 WITH_PENDING = ("SearchableText", "Subject", "portal_type")
 
 
@@ -129,7 +132,7 @@ WITH_PENDING = ("SearchableText", "Subject", "portal_type")
     ],
     indirect=["both"],
 )
-def test_odd_values(both: Both, index: str) -> None:
+def test_odd_values_are_answered_as_by_zcatalog(both: Both, index: str) -> None:
     compare(both, [{index: v} for v in VALUES if not is_known(index, v) and not takes_for_ever(v)], same_order=False)
     for value in VALUES:
         ours = answer(both.ours, {index: value}, "searchResults")
@@ -139,21 +142,21 @@ def test_odd_values(both: Both, index: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("index", INDEXES)
-def test_odd_values_beside_sensible_ones(both: Both, index: str) -> None:
+def test_odd_values_beside_sensible_ones_are_answered_as_by_zcatalog(both: Both, index: str) -> None:
     others = {"path": FOLDER} if index != "path" else {"portal_type": "Document"}
     for value in VALUES:
         alone = answer(both.ours, {index: value})
         together = answer(both.ours, {index: value, **others, "sort_on": "getId"})
         if isinstance(alone, Exception):
             assert type(together) is type(alone)
-        elif index != "getObjPositionInParent":  # which finds nothing out
+        elif index != "getObjPositionInParent":  # finds nothing, so no difference shows
             assert set(together) == set(alone) & set(answer(both.ours, others))
         both.check()
 
 
 @MOSTLY_WITHOUT
 @pytest.mark.parametrize("index", ["SearchableText", "Title", "Description"])
-def test_broken_texts(both: Both, index: str) -> None:
+def test_broken_texts_are_answered_as_by_zcatalog(both: Both, index: str) -> None:
     compare(both, [{index: text} for text in TEXTS], same_order=False)
     compare(both, [{index: {"query": text}} for text in TEXTS], "searchResults", same_order=False)
     for text in TEXTS:
@@ -161,7 +164,7 @@ def test_broken_texts(both: Both, index: str) -> None:
 
 
 @MOSTLY_WITHOUT
-def test_odd_paths(both: Both) -> None:
+def test_odd_paths_are_answered_as_by_zcatalog(both: Both) -> None:
     paths = [f"{FOLDER}/{id}" for id in ODD_IDS]
     assert set(paths) <= set(answer(both.oracle, path=FOLDER))
     for tail in ("", "/", "/child1", "%", "_", "\\", "'", "//child", "/..", "\0", " "):
@@ -189,7 +192,7 @@ def test_unknown_indexes_are_ignored(both: Both, name: str) -> None:
     "query", [None, "", "portal_type", 5, [], [("portal_type", "Folder")], Odd(), b"x", {1: 2}], ids=repr
 )
 @pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults", "__call__", "search"])
-def test_odd_queries(both: Both, query: Any, method: str) -> None:
+def test_odd_queries_are_answered_as_by_zcatalog(both: Both, query: Any, method: str) -> None:
     compare(both, [query], method)
     if method != "search":
         ours = answer(both.ours, query, method, portal_type="Folder")
@@ -208,7 +211,7 @@ ORDERS = (
 
 
 @pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults"])
-def test_odd_sorting(both: Both, method: str) -> None:
+def test_odd_sorting_is_answered_as_by_zcatalog(both: Both, method: str) -> None:
     base = {"path": f"{FOLDER}/a"}
     for key in ("sort_on", "sort-on"):
         compare(both, [{**base, key: value} for value in SORT_ON], method)
@@ -243,7 +246,7 @@ SORTS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("sort", SORTS, ids=str)
 @pytest.mark.parametrize("start", [None, -1, -200, 2, 2**70, "3", "x", float("nan"), Odd()], ids=repr)
-def test_odd_numbers(module_both: Both, sort: dict[str, Any], start: Any) -> None:
+def test_odd_numbers_are_answered_as_by_zcatalog(module_both: Both, sort: dict[str, Any], start: Any) -> None:
     both = module_both
     base = {"path": FOLDER, **sort}
     everything = answer(both.ours, base)
@@ -259,7 +262,7 @@ def test_odd_numbers(module_both: Both, sort: dict[str, Any], start: Any) -> Non
 
 @pytest.mark.parametrize("sort", SORTS, ids=str)
 @pytest.mark.parametrize("name", ["sort_limit", "sort-limit", "b_size"])
-def test_limits_as_in_zcatalog(module_both: Both, sort: dict[str, Any], name: str) -> None:
+def test_limits_are_those_of_zcatalog(module_both: Both, sort: dict[str, Any], name: str) -> None:
     both = module_both
     for number in (1, 3, 200, 2**31, 2**63, 2**70, "3", " 2 ", True, None):
         for start in ({}, {"b_start": 2}, {"b_start": "2"}, {"b_start": 200}, {"b_start": 2**70}):
@@ -310,7 +313,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_odd_arguments(both: Both, name: str) -> None:
+def test_odd_arguments_are_answered_as_by_zcatalog(both: Both, name: str) -> None:
     for argument in ARGUMENTS:
         outcome = []
         for catalog in (both.ours, both.oracle):

@@ -1,4 +1,4 @@
-"""What is read in a batch goes in one message: it saves others, and does no harm."""
+"""Reads in a batch are sent in one message: they save round trips, and do no harm."""
 
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.results.cache import result_cache
@@ -15,7 +15,7 @@ import transaction
 
 @pytest.fixture
 def pages(portal: Any) -> Any:
-    """The site with a page that the process knows nothing of in this transaction."""
+    """The site with a page that is not cached in this transaction."""
     create(portal, "Document", "page", title="A page")
     transaction.commit()
     transaction.begin()
@@ -44,7 +44,7 @@ def test_a_batch_takes_one_message(pages: Any) -> None:
     assert traffic[0].round_trips == 1, traffic[0].statements
 
 
-def test_the_end_sends_what_nobody_has_waited_for(pages: Any) -> None:
+def test_end_of_a_batch_sends_unread_fetches(pages: Any) -> None:
     with traced(pages) as traffic:
         with batch(pages):
             first, second = read(pages, "SELECT 1"), read(pages, "SELECT 2")
@@ -62,7 +62,7 @@ def test_a_batch_in_a_batch_is_part_of_it(pages: Any) -> None:
     assert traffic[0].round_trips == 1, traffic[0].statements
 
 
-def test_without_a_batch_each_is_read_alone(pages: Any) -> None:
+def test_reads_without_a_batch_are_sent_alone(pages: Any) -> None:
     first = read(pages, "SELECT 1")
     with traced(pages) as traffic:
         assert page(pages) == ["page"]
@@ -71,7 +71,7 @@ def test_without_a_batch_each_is_read_alone(pages: Any) -> None:
     assert len(traffic[0].matching("SELECT 1")) == 1
 
 
-def test_one_that_fails_does_no_harm(pages: Any) -> None:
+def test_failing_fetch_does_no_harm(pages: Any) -> None:
     with batch(pages):
         wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")
         assert page(pages) == ["page"]
@@ -81,7 +81,7 @@ def test_one_that_fails_does_no_harm(pages: Any) -> None:
     assert len(pages.portal_catalog.unrestrictedSearchResults(getId="nowhere")) == 0
 
 
-def test_one_that_fails_at_the_end_says_so_when_it_is_wanted(pages: Any) -> None:
+def test_failing_fetch_raises_when_its_result_is_read(pages: Any) -> None:
     with batch(pages):
         wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")
     with pytest.raises(psycopg.errors.DivisionByZero):
@@ -89,7 +89,7 @@ def test_one_that_fails_at_the_end_says_so_when_it_is_wanted(pages: Any) -> None
     assert right.value() == [(2,)]
 
 
-def test_one_that_takes_too_long_is_not_tried_again(pages: Any) -> None:
+def test_timed_out_fetch_is_not_repeated(pages: Any) -> None:
     with traced(pages) as traffic:
         with batch(pages):
             slow = read(pages, "SELECT pg_sleep(10)", 0.05)
@@ -115,7 +115,7 @@ def test_an_error_inside_ends_the_batch(pages: Any) -> None:
     assert first.value() == [(1,)]
 
 
-def test_with_pending_changes_each_is_read_alone(pages: Any) -> None:
+def test_reads_with_pending_changes_are_sent_alone(pages: Any) -> None:
     create(pages, "Document", "pending")
     with batch(pages):
         first = read(pages, "SELECT 1")
@@ -124,7 +124,7 @@ def test_with_pending_changes_each_is_read_alone(pages: Any) -> None:
     assert first.value() == [(1,)]
 
 
-def test_the_next_transaction_does_not_read_it(pages: Any) -> None:
+def test_unread_fetch_ends_with_its_transaction(pages: Any) -> None:
     with batch(pages):
         read(pages, "SELECT 'former'")
         transaction.commit()

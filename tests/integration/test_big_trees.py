@@ -1,4 +1,4 @@
-"""Big trees are renamed, moved, copied and deleted: right in every row, and at a cost that grows with the tree only."""
+"""Big trees are renamed, moved, copied and deleted correctly in every row, at a cost proportional to the tree."""
 
 from Acquisition import aq_base
 from Acquisition import Implicit
@@ -34,11 +34,11 @@ import transaction
 pytestmark = pytest.mark.slow
 
 
-#: Ids that LIKE, a regular expression, a prefix or a sort by bytes could take for ``a_b``.
+#: Ids that LIKE, a regular expression, a prefix or a sort by bytes could confuse with ``a_b``.
 SIBLINGS = ("a", "ab", "a%b", "a-b", "a.b", "a_b2", "a_", "a b", "axb", "A_b", "a~b", "a_b.c")
 TREE = "a_b"
 PER_FOLDER = 100
-#: What the cheap content of this module has of its own, so that nothing is looked for in its containers.
+#: Own attributes of the cheap content of this module, so that they are not acquired from its containers.
 PLAIN = (
     *("author_name", "cmf_uid", "CreationDate", "Creator", "commentators", "created", "creator", "Date", "Description"),
     *("effective", "EffectiveDate", "end", "exclude_from_nav", "expires", "ExpirationDate", "getIcon", "getObjSize"),
@@ -63,7 +63,7 @@ class ILeaf(Interface):
 
 @implementer(ILeaf)
 class Leaf(CMFCatalogAware, SimpleItem):
-    """Catalog-aware, persistent and cheap: without schema, workflow and comments, as 10,000 of them must be."""
+    """Catalog-aware, persistent and cheap content: without schema, workflow and comments, as 10,000 are created."""
 
     meta_type = "Leaf"
     locals().update(dict.fromkeys(PLAIN))
@@ -82,7 +82,7 @@ class Leaf(CMFCatalogAware, SimpleItem):
 
 @pytest.fixture(autouse=True)
 def indexed_leaves(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leaves are indexed by the events that index content, and a loaded machine may take its time for 10,000."""
+    """Leaves are indexed by the events that index content; time limits are raised for slow machines."""
     monkeypatch.setenv("ZODB_PGJSONB_IDLE_IN_XACT_TIMEOUT_MS", "600000")
     manager = getGlobalSiteManager()
     manager.registerHandler(handleContentishEvent, (ILeaf, IObjectEvent))
@@ -91,7 +91,7 @@ def indexed_leaves(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def put(folder: Any, obj: Any) -> None:
-    """Put *obj* into *folder* as adding it does, without events, and catalogue it."""
+    """Put *obj* into *folder* and catalogue it, without the events of adding."""
     folder._setOb(obj.id, obj)
     folder._count.change(1)
     IOrdering(folder).notifyAdded(obj.id)
@@ -99,7 +99,7 @@ def put(folder: Any, obj: Any) -> None:
 
 
 def grow(top: Any, leaves: int) -> None:
-    """Put *leaves* leaves into folders of PER_FOLDER, every other one a level deeper."""
+    """Put *leaves* leaves into folders of PER_FOLDER leaves, every other folder one level deeper."""
     for number in range(leaves):
         if number % PER_FOLDER == 0:
             folder = create(top, "Folder", f"folder{number // PER_FOLDER}")
@@ -110,7 +110,7 @@ def grow(top: Any, leaves: int) -> None:
 
 
 def plant(portal: Any, leaves: int) -> Any:
-    """Return a committed tree, among siblings of confusing names with a leaf in each."""
+    """Return a committed tree, among siblings with confusing names and a leaf in each."""
     catalog = portal.portal_catalog
     if "place" not in catalog.indexes():
         catalog.addIndex("place", "FieldIndex")
@@ -123,9 +123,9 @@ def plant(portal: Any, leaves: int) -> Any:
 
 
 def slim(portal: Any) -> None:
-    """Leave the catalog with what depends on the path, so that 10,000 objects are indexed in a bearable time."""
+    """Reduce the catalog to indexes and columns that depend on the path, so that indexing 10,000 objects is fast enough."""
     catalog = portal.portal_catalog
-    catalog.threshold = 10**9  # the ZCatalog that takes this over is filled before it is stored: no subtransactions
+    catalog.threshold = 10**9  # the ZCatalog that replaces it is filled before it is stored: no subtransactions
     for name in set(catalog.indexes()) - KEPT:
         catalog.delIndex(name)
     for name in set(catalog.schema()) - KEPT:
@@ -133,7 +133,7 @@ def slim(portal: Any) -> None:
 
 
 def committed_rows(portal: Any, under: tuple[str, ...]) -> list[tuple[Any, ...]]:
-    """(path, place in the table, writing transaction) of the committed rows below *under*."""
+    """Return (path, place in the table, writing transaction) of the committed rows below *under*."""
     jar = portal._p_jar
     session = Session.of(jar)
     relation = session.read_states()[portal.portal_catalog._core.zoid].relation
@@ -146,11 +146,11 @@ def committed_rows(portal: Any, under: tuple[str, ...]) -> list[tuple[Any, ...]]
         ).fetchall()
 
 
-# -- what both catalogs must agree on
+# -- data that must be equal in both catalogs
 
 
 def path_data(catalog: Any) -> dict[str, Any]:
-    """Path -> metadata of everything catalogued."""
+    """Return path -> metadata of everything catalogued."""
     names = catalog._catalog.names
     return {brain.getPath(): {name: getattr(brain, name) for name in names} for brain in catalog.searchAll()}
 
@@ -178,7 +178,7 @@ def path_queries(root: str, portal: Any) -> Iterator[dict[str, Any]]:
 
 
 def check(portal: Any, root: str) -> None:
-    """Both catalogs say the same of every path."""
+    """Check that both catalogs have the same data for every path."""
     ours, oracle = portal.portal_catalog, getattr(portal, ORACLE)
     for query in path_queries(root, portal):
         found, expected = paths(ours, **query), paths(oracle, **query)
@@ -202,7 +202,7 @@ def check_brains(portal: Any, root: str) -> None:
 
 @pytest.fixture
 def both(portal: Any) -> Iterator[Any]:
-    """The portal, whose indexing also feeds a ZCatalog."""
+    """The portal, with a ZCatalog fed by the same indexing."""
     with feeding_the_oracle():
         yield portal
 
@@ -268,11 +268,11 @@ def test_an_aborted_rename_leaves_no_trace(both: Any) -> None:
     assert committed_rows(both, (TREE, *SIBLINGS)) == rows
 
 
-# -- what it costs
+# -- costs
 
 
 class Unstored(Traversable, Implicit):
-    """Something to catalogue that is not in the ZODB."""
+    """A catalogued object that is not in the ZODB."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -282,14 +282,14 @@ class Unstored(Traversable, Implicit):
 
 
 def pend(catalog: Any, numbers: range) -> None:
-    """Catalogue what would be at many paths: pending rows in bulk."""
+    """Catalogue *numbers* unstored objects, each at many paths: pending rows in bulk."""
     container = Unstored("made").__of__(catalog.aq_parent)
     for number in numbers:
         catalog.catalog_object(Unstored(f"leaf{number}").__of__(container))
 
 
 def test_a_search_sends_as_much_however_much_is_pending(portal: Any) -> None:
-    """Plone searches for every object of a tree it moves: what a search costs must not grow with the tree."""
+    """Plone searches for every object of a tree it moves: the cost of a search must not grow with the tree."""
     catalog = portal.portal_catalog
     seen = []
     for few in (range(20), range(20, 400)):
@@ -301,7 +301,7 @@ def test_a_search_sends_as_much_however_much_is_pending(portal: Any) -> None:
             assert paths(catalog, path="/plone/made/leaf1000") == ["/plone/made/leaf1000"]
         catalog.uncatalog_object("/plone/made/leaf1000")
         pend(catalog, range(few.start, few.start + 1))
-        # Whether psycopg asks once more for answers (Flush) depends on whether they are there already.
+        # Whether psycopg sends a Flush depends on whether the answers have arrived already.
         messages = [message for message in traffic[0].messages if message[0] != "Flush"]
         seen.append((traffic[0].round_trips, len(messages), sum(len(text) for _, text in messages) // 100))
     assert seen[1][0] <= seen[0][0]
@@ -351,8 +351,8 @@ def share(portal: Any, id: str) -> None:
 
 @pytest.fixture
 def trees(portal: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """The ids of an empty folder, a tree, and a bigger tree, all of them saved."""
-    monkeypatch.setattr(counts, "FOLD_COMMITS", 10**9)  # every hundredth commit has a statement more
+    """The ids of a saved empty folder, a saved tree, and a saved bigger tree."""
+    monkeypatch.setattr(counts, "FOLD_COMMITS", 10**9)  # every hundredth commit has one statement more
     plant(portal, 20)
     grow(create(portal, "Folder", "bigger"), 200)
     create(portal, "Folder", "first")
@@ -364,7 +364,7 @@ def trees(portal: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
 def test_a_commit_takes_as_many_round_trips_however_big_the_tree(
     portal: Any, trees: tuple[str, ...], change: Any
 ) -> None:
-    """Each statement goes with the values of all rows in one pipeline."""
+    """Each statement sends the values of all rows in one pipeline."""
     seen = []
     # The first one gets a number for a new principal.
     for id in trees:
@@ -407,14 +407,14 @@ def test_saved_object_whose_row_changes_in_part_is_written_once(portal: Any) -> 
 
 
 def memory_of_ours() -> int:
-    """Bytes that code of this package has allocated and holds."""
+    """Return the bytes allocated by code of this package and not freed."""
     gc.collect()
     snapshot = tracemalloc.take_snapshot()
     ours = snapshot.filter_traces([tracemalloc.Filter(True, "*/plone/pgcatalog/*")])
     return sum(statistic.size for statistic in ours.statistics("filename"))
 
 
-def test_pending_changes_take_bounded_memory_and_give_it_back(portal: Any) -> None:
+def test_pending_changes_use_bounded_memory_and_release_it(portal: Any) -> None:
     catalog = portal.portal_catalog
     pend(catalog, range(50))
     transaction.commit()
@@ -438,7 +438,7 @@ def test_pending_changes_take_bounded_memory_and_give_it_back(portal: Any) -> No
     assert (after - before) / 500 < 500
 
 
-def test_savepoints_in_a_big_tree_can_be_gone_back_to(portal: Any) -> None:
+def test_savepoints_in_a_big_tree_can_be_rolled_back(portal: Any) -> None:
     catalog = portal.portal_catalog
     pend(catalog, range(30))
     first = transaction.savepoint()

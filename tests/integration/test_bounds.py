@@ -1,4 +1,4 @@
-"""Numbers that visitors send: each has a bound, or is refused, before any work is made of it."""
+"""Numbers sent by visitors: each is bounded or refused before it causes work."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ import pytest
 
 SHARED = fill
 
-#: Whole numbers beyond all that a catalog holds, with one that means the same and is quick in ZCatalog, too.
+#: Integers beyond all values in a catalog -> an equivalent one that ZCatalog processes quickly, too.
 FAR = {2**31: 40, 10**20: 40, -(10**20): -40}
 WHOLE = (0, -1, 1, 2, True)
 ODD = (
     1.5, Decimal("1.5"), float("nan"), float("inf"), Decimal("NaN"), date(2026, 1, 1), DateTime("2026/01/01 UTC"), "1", "x",
     [], [1], {}, None,
 )  # fmt: skip
-#: Options beside which each option of a path index is asked.
+#: Options combined with each option of a path index.
 BESIDE: tuple[dict[str, Any], ...] = (
     *({}, {"navtree": 1}, {"navtree": 1, "depth": 0}, {"navtree": 1, "depth": 2}, {"level": 1}),
     {"navtree": 1, "level": 1, "depth": 1},
@@ -39,7 +39,7 @@ PATHS = ("/plone/folder", "/plone", "/plone/nobody", ["/plone/folder", "/plone"]
 
 
 @pytest.mark.parametrize("option", ["depth", "level", "navtree_start"])
-def test_number_of_a_path_option_means_what_it_means_to_zcatalog(both: Any, option: str) -> None:
+def test_number_of_a_path_option_is_applied_as_by_zcatalog(both: Any, option: str) -> None:
     ours, oracle = both
     indexes = ("path", "aPathIndex") if option == "level" else ("path",)
     for index, path, beside in ((i, p, b) for i in indexes for p in PATHS for b in (BESIDE if i == "path" else ({},))):
@@ -56,7 +56,7 @@ def test_number_of_a_path_option_means_what_it_means_to_zcatalog(both: Any, opti
         for odd in ODD:
             found = answer(ours, {index: query | {option: odd}})
             if isinstance(found, list):
-                # ``navtree_start`` without ``navtree`` means nothing.
+                # ``navtree_start`` without ``navtree`` has no effect.
                 assert found == answer(ours, {index: query}), (index, query, odd)
             assert isinstance(found, (list, *CLEAR)), (index, query, odd, found)
             assert "0x" not in str(found)
@@ -70,7 +70,7 @@ def test_level_of_a_single_path_is_bounded(both: Any) -> None:
     assert answer(both[0], {"path": {"query": [("folder", float("inf"))]}}) == []
 
 
-#: What takes a number besides queries, for code and scripts of a site.
+#: Calls with a number other than queries, for code and scripts of a site.
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "more_like_this": lambda catalog, n: list(catalog.more_like_this(catalog(getId="page0")[0], n)),
     "suggest": lambda catalog, n: catalog.suggest("wor", n),
@@ -100,7 +100,7 @@ def test_number_in_a_call_is_answered_or_refused_by_python(both: Any, name: str)
             assert number in ODD or number < 1 or name.endswith("oid")
 
 
-#: What each service makes a number of.
+#: Parameters that each service converts to a number.
 PARAMETERS = (
     *(
         "b_start",
@@ -157,7 +157,7 @@ def web(site_with: SiteWith) -> Iterator[Web]:
 
 
 def refusals(web: Web, service: Service, requests: list[Pairs]) -> list[str]:
-    """Return what is wrong with the answers to *requests*: 200, or 400 with a reason, is right."""
+    """Return the wrong answers to *requests*: right are 200, and 400 with a reason."""
     found = []
     for pairs in requests:
         response = service.ask(web, pairs)

@@ -1,4 +1,4 @@
-"""A result keeps the brains that it has given out, as ZCatalog's LazyMap does; a stream keeps none."""
+"""A result returns the same brain object for the same row, as ZCatalog's LazyMap does; a stream stores no brains."""
 
 from Acquisition import aq_base
 from Acquisition import Implicit
@@ -42,7 +42,7 @@ def fill(portal: Any) -> None:
 SHARED = fill
 
 
-#: Ways to ask for a result of twelve brains and more.
+#: Ways to get a result of twelve or more brains.
 QUERIES: dict[str, dict[str, Any]] = {
     "page": {"portal_type": "Document", "sort_on": "getId", "b_size": 12},
     "sorted": {"portal_type": "Document", "sort_on": "getId"},
@@ -73,7 +73,7 @@ def is_same(one: Any, other: Any) -> bool:
     return one is other and aq_base(one) is aq_base(other) and hash(one) == hash(other) and one == other
 
 
-#: What can be told of the brains of a result.
+#: Observable properties of the brains of a result.
 LAWS: dict[str, Callable[[Any], Any]] = {
     "in": lambda rs: (rs[0] in rs, rs[11] in rs),
     "index": lambda rs: (list(rs).index(rs[2]), list(rs).count(rs[2])),
@@ -105,7 +105,7 @@ LAWS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("law", LAWS)
-def test_brains_have_the_identity_that_zcatalogs_have(both: Any, law: str, query: str) -> None:
+def test_brains_have_the_identity_of_zcatalogs(both: Any, law: str, query: str) -> None:
     ours, theirs = (LAWS[law](catalog.unrestrictedSearchResults(**QUERIES[query])) for catalog in both)
     assert ours == theirs
 
@@ -117,7 +117,7 @@ def outcome(call: Callable[[Any], Any], results: Any) -> Any:
         return type(error)
 
 
-#: What can be told of a single brain.
+#: Observable properties of a single brain.
 BRAINS: dict[str, Callable[[Any], Any]] = {
     "class": lambda b: (type(aq_base(b)).__name__, b.__class__.__name__),
     "bases": lambda b: [isinstance(x, cls) for x in (b, aq_base(b)) for cls in (AbstractCatalogBrain, Record)],
@@ -151,7 +151,7 @@ def test_a_brain_is_a_record(both: Any, name: str) -> None:
 
 @pytest.mark.parametrize("index", [1.0, "1", None, (1,)])
 @pytest.mark.parametrize("query", QUERIES)
-def test_no_brain_has_a_place_that_is_no_number(both: Any, query: str, index: Any) -> None:
+def test_place_of_a_brain_is_a_number(both: Any, query: str, index: Any) -> None:
     with pytest.raises(TypeError):
         both[0].unrestrictedSearchResults(**QUERIES[query])[index]
 
@@ -181,14 +181,14 @@ def test_threads_get_the_same_brains(both: Any, query: str) -> None:
 
 
 def alive() -> int:
-    """Return how many brains there are."""
+    """Return the number of existing brains."""
     named = (found for found in gc.get_objects() if type(found).__name__ == "mybrains")
     return sum(isinstance(found, AbstractCatalogBrain) for found in named)
 
 
 @pytest.fixture
 def uncollected() -> Iterator[None]:
-    """Without the collector: what a cycle holds stays, and is counted."""
+    """Disable the garbage collector, so that objects held by a cycle are still counted."""
     gc.collect()
     gc.disable()
     yield
@@ -197,7 +197,7 @@ def uncollected() -> Iterator[None]:
 
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_result_that_is_dropped_leaves_nothing(both: Any, query: str) -> None:
+def test_dropped_result_leaves_no_brain(both: Any, query: str) -> None:
     before = alive()
     results = both[0].unrestrictedSearchResults(**QUERIES[query])
     shown = [(b.Title, b.getURL(), b.getPath(), b.getObject().id) for b in results[0:12]]
@@ -208,7 +208,7 @@ def test_a_result_that_is_dropped_leaves_nothing(both: Any, query: str) -> None:
 
 
 @pytest.mark.usefixtures("uncollected")
-def test_a_result_has_no_more_brains_than_it_was_asked_for(both: Any) -> None:
+def test_result_has_only_the_requested_brains(both: Any) -> None:
     before = alive()
     results = both[0].unrestrictedSearchResults(portal_type="Document", sort_on="getId")
     assert (len(results), results.actual_result_count, bool(results)) == (120, 120, True)
@@ -222,7 +222,7 @@ def test_a_result_has_no_more_brains_than_it_was_asked_for(both: Any) -> None:
 
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("read", ["iterate", "getAllBrains"])
-def test_a_stream_keeps_none(both: Any, read: str) -> None:
+def test_stream_stores_no_brains(both: Any, read: str) -> None:
     before, most = alive(), 0
     catalog = both[0]
     found = catalog.getAllBrains() if read == "getAllBrains" else catalog.searchAll().iterate(50)
@@ -235,7 +235,7 @@ def test_a_stream_keeps_none(both: Any, read: str) -> None:
 
 
 def lose(db: Any, path: str) -> int:
-    """Have the database lose an object, whose row nobody has in the cache; return its oid."""
+    """Delete an object, whose row is not cached, from the database; return its oid."""
     with sites.inside(db) as portal:
         oid = int.from_bytes(portal.unrestrictedTraverse(path)._p_oid)
     with psycopg.connect(db.storage._dsn) as connection:
@@ -244,7 +244,7 @@ def lose(db: Any, path: str) -> int:
     return oid
 
 
-#: What asks a brain for something that only its row tells.
+#: Reads of a brain that need its row.
 TOUCHES: dict[str, Callable[[Any], Any]] = {
     "an attribute": lambda brain: brain.Title,
     "an attribute that a site has not": lambda brain: brain.UID,
@@ -258,7 +258,7 @@ TOUCHES: dict[str, Callable[[Any], Any]] = {
 
 
 SORTS: dict[str, dict[str, str]] = {"getId": {"sort_on": "getId"}, "path": {"sort_on": "path"}, "": {}}
-#: Folders of three pages, each of which loses its second one.
+#: Folders of three pages; each loses its second page.
 FOLDERS = [*product(TOUCHES, SORTS), ("over HTTP", "")]
 
 
@@ -277,8 +277,11 @@ def losing(site_with: SiteWith) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("touch", "sort"), FOLDERS[:-1])
-def test_a_row_that_is_gone_gives_nothing_of_the_site(losing: Any, touch: str, sort: str) -> None:
-    """An answer in the cache lists it: a KeyError as ZCatalog's, for which a request is repeated, and then it is not there."""
+def test_missing_row_acquires_no_value_from_the_site(losing: Any, touch: str, sort: str) -> None:
+    """An answer in the cache lists the row.
+
+    Reading it raises a KeyError like ZCatalog's; the repeated request does not find it.
+    """
     folder = f"/plone/folder{FOLDERS.index((touch, sort))}"
     query = {"portal_type": "Document", "path": folder} | SORTS[sort]
     with sites.inside(losing) as portal:
@@ -287,7 +290,7 @@ def test_a_row_that_is_gone_gives_nothing_of_the_site(losing: Any, touch: str, s
     with sites.inside(losing) as portal:
         results = portal.portal_catalog.unrestrictedSearchResults(query)
         brains = list(results)
-        # Reading one row reads its neighbours; what is asked again is known then.
+        # Reading one row reads its neighbours; their values are cached then.
         assert [brain.Title for brain in brains if brain.getRID() != oid] == ["Page 0", "Page 2"]
         gone = [brain for brain in (*brains, *results[:3], results[0], results[1], *results) if brain.getRID() == oid]
         for brain in gone:
@@ -322,8 +325,8 @@ class Site(Implicit):
 
 
 def test_an_error_in_a_value_is_none_of_a_missing_attribute() -> None:
-    """Acquisition would answer with what the site has under this name."""
-    # What has no idx has no values.
+    """Acquisition would answer with the site's attribute of the same name."""
+    # A row without idx has no values.
     brain = brain_class(NoBrainer, ("Title",))(None, 1, row=Row("/plone/page", idx=object())).__of__(Site())
     for ask in (lambda: brain.Title, lambda: getattr(brain, "Title", None)):
         with pytest.raises(RuntimeError, match="Title"):

@@ -1,6 +1,6 @@
-"""An object that is uncatalogued, stays persistent, and is catalogued again elsewhere has the rows, texts and vectors of now.
+"""An object that is uncatalogued, stays persistent, and is catalogued again elsewhere has current rows, texts and vectors.
 
-So do the recycle bin of Plone 6.3, and working copies: the object keeps its oid, and with it its record id.
+Plone 6.3's recycle bin and working copies do so: the object has the same oid, and so the same record id.
 """
 
 from Acquisition import aq_base
@@ -76,14 +76,14 @@ def commit_after(step: str, commits: tuple[str, ...]) -> None:
 
 
 def taken(folder: Any, name: str) -> Any:
-    """Take the object *name* out of *folder*, which uncatalogues it; return it."""
+    """Remove the object *name* from *folder*, which uncatalogues it; return it."""
     thing = aq_base(folder[name])
     folder._delObject(name)
     return thing
 
 
 def catalogued_again(portal: Any, name: str, commits: tuple[str, ...], change: Any) -> Any:
-    """Take the object *name* out of one folder, *change* it in the bin, and put it into the other one; return it."""
+    """Move the object *name* into the bin, *change* it there, move it into the other folder, and return it."""
     portal.test_bin[name] = thing = taken(portal.old, name)
     commit_after("taken", commits)
     change(thing)
@@ -104,7 +104,7 @@ def paths(portal: Any, dsn: str, oid: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("commits", COMMITS, ids="-".join)
-def test_object_that_is_catalogued_again_elsewhere_has_one_row_of_now(place: Any, commits: tuple[str, ...]) -> None:
+def test_object_catalogued_again_elsewhere_has_one_current_row(place: Any, commits: tuple[str, ...]) -> None:
     portal, worker = place
     name = "page-" + "-".join(commits)
     thing = page(portal.old, name, "wombat holiday", "The wombat sleeps.")
@@ -131,7 +131,7 @@ def test_object_that_is_catalogued_again_elsewhere_has_one_row_of_now(place: Any
     oracle = make_oracle(portal)
     for query in QUERIES:
         assert answer(portal.portal_catalog, query) == answer(oracle, query), query
-    # The vectors are those of the title now: it is about money, and no more about holidays.
+    # The vectors are of the current title: it is about money, not about holidays.
     nearest = [brain.getId for brain in portal.portal_catalog(SearchableText="wages", rank="hybrid", path="/plone/new")]
     assert name in nearest
     assert name not in [brain.getId for brain in portal.portal_catalog(SearchableText="vacation", rank="hybrid")]
@@ -147,7 +147,7 @@ def assert_is_of_now(portal: Any, name: str, rid: int) -> None:
 
 
 @pytest.mark.parametrize("commits", COMMITS, ids="-".join)
-def test_file_that_is_catalogued_again_has_the_text_of_now(place: Any, commits: tuple[str, ...]) -> None:
+def test_file_catalogued_again_has_the_current_text(place: Any, commits: tuple[str, ...]) -> None:
     portal, worker = place
     name = "file-" + "-".join(commits)
     upload(portal.old, name, files.pdf("quokka bilby"))
@@ -172,7 +172,7 @@ def test_file_that_is_catalogued_again_has_the_text_of_now(place: Any, commits: 
     assert [b.getPath() for b in portal.portal_catalog(SearchableText="echidna", getId=name)] == [f"/plone/new/{name}"]
 
 
-# -- what else knows the object
+# -- other copies of the object's data
 
 
 def title_and_path(portal: Any, name: str) -> list[tuple[str, str]]:
@@ -186,8 +186,10 @@ def rename(thing: Any) -> None:
 
 
 @pytest.mark.parametrize("commits", COMMITS, ids="-".join)
-def test_other_connections_see_the_row_of_their_snapshot_then_that_of_now(place: Any, commits: tuple[str, ...]) -> None:
-    """Also a connection of another ZODB.DB, as of another Zope."""
+def test_other_connections_see_the_row_of_their_snapshot_then_the_current_one(
+    place: Any, commits: tuple[str, ...]
+) -> None:
+    """Including a connection of another ZODB.DB, as in another Zope."""
     portal, worker = place
     name = "seen-" + "-".join(commits)
     page(portal.old, name, "wombat holiday")
@@ -204,7 +206,7 @@ def test_other_connections_see_the_row_of_their_snapshot_then_that_of_now(place:
 
 
 @pytest.mark.parametrize("commits", COMMITS, ids="-".join)
-def test_kept_results_have_the_rows_of_their_search(place: Any, commits: tuple[str, ...]) -> None:
+def test_cached_results_have_the_rows_of_their_search(place: Any, commits: tuple[str, ...]) -> None:
     portal, _ = place
     name = "kept-" + "-".join(commits)
     page(portal.old, name, "wombat holiday")
@@ -228,7 +230,7 @@ def test_kept_results_have_the_rows_of_their_search(place: Any, commits: tuple[s
 
 @pytest.fixture
 def undoable(site_template: str, postgres: Any) -> Iterator[tuple[Any, Worker]]:
-    """(portal, worker) of such a site whose storage keeps history."""
+    """(portal, worker) of such a site whose storage preserves history."""
     with sites.opened(sites.clone(postgres, site_template), history_preserving=True) as db, site_in(db) as site:
         yield site
 
@@ -240,7 +242,7 @@ def last(portal: Any, count: int, note: str = "") -> list[Any]:
 
 
 def undo(portal: Any, ids: list[Any]) -> list[Any]:
-    """Take back the transactions *ids*, one after the other; return the ids of those that did so.
+    """Undo the transactions *ids*, one after the other; return the ids of the undo transactions.
 
     The catalog follows each in a transaction of its own.
     """
@@ -252,7 +254,7 @@ def undo(portal: Any, ids: list[Any]) -> list[Any]:
 
 
 def found(portal: Any, name: str) -> dict[str, Any]:
-    """Return what *portal* answers about the object *name*: rows, words of its text, and those of the same meaning."""
+    """Return the answers of *portal* about the object *name*: rows, words of its text, and words with the same meaning."""
     catalog = portal.portal_catalog
     texts = {word: catalog(SearchableText=word, getId=name) for word in ("wombat", "numbat", "bilby", "echidna")}
     meanings = {word: catalog(SearchableText=word, rank="hybrid", getId=name) for word in ("vacation", "wages")}
@@ -266,12 +268,10 @@ def found(portal: Any, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("commits", COMMITS, ids="-".join)
 @pytest.mark.parametrize("kind", ["page", "file"])
-def test_undo_brings_back_row_text_and_vectors_of_before(
-    undoable: tuple[Any, Worker], kind: str, commits: tuple[str, ...]
-) -> None:
-    """The undo of the undo brings back those of now; an object that is uncatalogued in between has none.
+def test_undo_restores_row_text_and_vectors(undoable: tuple[Any, Worker], kind: str, commits: tuple[str, ...]) -> None:
+    """An undo of the undo restores the current ones; an object that is uncatalogued in between has none.
 
-    A storage with history cannot bring back a blob whose creation was undone (docs/upstream, 0009).
+    A storage with history cannot restore a blob whose creation was undone (docs/upstream, 0009).
     """
     portal, worker = undoable
     if kind == "page":
@@ -312,9 +312,9 @@ def test_undo_brings_back_row_text_and_vectors_of_before(
 # -- random sequences
 
 FOLDERS = ("old", "new")
-#: What a title says, and a word of the same meaning.
+#: Title -> a word of the same meaning.
 TITLES = {"wombat holiday": "vacation", "numbat salary": "wages", "quoll fire": "flames"}
-#: What the file says.
+#: Words of the file's text.
 TEXTS = ("bilby", "echidna", "quokka")
 NAMES = ("page", "file")
 SORTED: dict[str, Any] = {"sort_on": "path"}
@@ -328,7 +328,7 @@ ASKED: tuple[dict[str, Any], ...] = (
 
 
 class Sequence:
-    """Does steps to a page and a file of the site of *portal*, and compares what is catalogued with a ZCatalog."""
+    """Applies steps to a page and a file of the site of *portal*, and compares the catalogs with a ZCatalog."""
 
     def __init__(self, portal: Any, worker: Worker, other: Editor) -> None:
         self.portal = portal
@@ -365,7 +365,7 @@ class Sequence:
             folder[name].unindexObject()
 
     def change(self, number: int, name: str) -> None:
-        """Change the title, and the file; what is in a folder is catalogued."""
+        """Change the title, and the file; an object in a folder is catalogued."""
         self.things[name].title = list(TITLES)[number % 3]
         if name == "file":
             self.text = TEXTS[number % 3]
@@ -417,7 +417,7 @@ class Sequence:
         return {name: self.other.do(title_and_path, name) for name in NAMES}
 
     def assert_answers_are_of_now(self) -> None:
-        # A ZCatalog remembers for the whole request what it has found, also after an abort (search-after-rollback).
+        # A ZCatalog caches search results for the whole request, also after an abort (search-after-rollback).
         self.portal.REQUEST.set("__catalog_cache__", None)
         for query in ASKED:
             ours, theirs = (
@@ -431,7 +431,7 @@ class Sequence:
                 assert brain.getRID() == u64(self.things[name]._p_oid)
 
     def catalogued(self) -> dict[str, str]:
-        """Return name -> path of what the ZCatalog has."""
+        """Return name -> path of the things in the ZCatalog."""
         return {
             brain.getId: brain.getPath()
             for brain in getattr(self.portal, ORACLE).unrestrictedSearchResults(getId=NAMES)

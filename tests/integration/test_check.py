@@ -1,4 +1,4 @@
-"""pgcatalog check on databases and sites that are really broken: each finding says what is wrong and what to do."""
+"""``pgcatalog check`` on databases and sites with real faults: each finding names the fault and the remedy."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,18 +54,18 @@ def as_role(dsn: str, role: str) -> str:
     return psycopg.conninfo.make_conninfo(dsn, user=role, password="x")
 
 
-def test_nothing_is_found_in_a_sound_site(dsn: str) -> None:
+def test_sound_site_has_no_findings(dsn: str) -> None:
     assert check(dsn) == []
     result = click.testing.CliRunner().invoke(main, ["check"])
     assert result.exit_code == 2
     assert "a ZOPE_CONF or the option --dsn is required" in result.output
 
 
-def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+def test_unreachable_server_is_reported(tmp_path: Path) -> None:
     assert said(f"host={tmp_path} dbname=nothing") == [("error", "database")]
 
 
-def test_another_encoding(postgres: EmbeddedPostgres) -> None:
+def test_wrong_encoding_is_reported(postgres: EmbeddedPostgres) -> None:
     execute(postgres.dsn(), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     [finding] = check(postgres.dsn("latin"))
     assert (finding["level"], finding["subject"]) == ("error", "encoding")
@@ -74,7 +74,7 @@ def test_another_encoding(postgres: EmbeddedPostgres) -> None:
     postgres.dropdb("latin")
 
 
-def test_settings_that_lose_data_or_statistics(open_tmp: Path) -> None:
+def test_settings_that_lose_data_or_statistics_are_reported(open_tmp: Path) -> None:
     wrong = {**TEST_SETTINGS, "autovacuum": "off", "fsync": "off"}
     with EmbeddedPostgres(settings=wrong, temp_dir=open_tmp) as server:
         result = click.testing.CliRunner().invoke(main, ["check", "--dsn", server.dsn()])
@@ -86,7 +86,7 @@ def test_settings_that_lose_data_or_statistics(open_tmp: Path) -> None:
 
 
 @pytest.mark.direct("the pooler of the tests logs in as one role")
-def test_a_role_without_rights(dsn: str, role: str) -> None:
+def test_role_without_rights_is_reported(dsn: str, role: str) -> None:
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
     execute(
         dsn,
@@ -116,7 +116,7 @@ def test_a_role_without_rights(dsn: str, role: str) -> None:
         transaction.commit()
 
 
-def test_pools_and_connections_that_are_too_few(dsn: str, tmp_path: Path) -> None:
+def test_too_small_pools_and_connection_limits_are_reported(dsn: str, tmp_path: Path) -> None:
     with psycopg.connect(dsn) as connection:
         found = list(map(str, health.connection_findings(dict_rows(connection), 40, 8, 8, 5)))
         fine = list(health.connection_findings(dict_rows(connection), 1, 4, 7, 8))
@@ -134,7 +134,7 @@ def dict_rows(connection: Any) -> Any:
     return connection
 
 
-def test_a_storage_that_is_none_of_ours(tmp_path: Path) -> None:
+def test_unsupported_storage_is_reported(tmp_path: Path) -> None:
     from plone.pgcatalog.cli.look import storage_findings
     from plone.pgcatalog.cli.target import configured_databases
 
@@ -150,10 +150,10 @@ def test_a_storage_that_is_none_of_ours(tmp_path: Path) -> None:
     assert list(storage_findings([database])) == []
 
 
-def test_an_index_that_was_not_built_to_its_end(dsn: str) -> None:
+def test_invalid_index_is_reported(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
-        # The way an index becomes invalid: CREATE INDEX CONCURRENTLY that fails.
+        # An index becomes invalid by a CREATE INDEX CONCURRENTLY that fails.
         with pytest.raises(psycopg.errors.DivisionByZero):
             connection.execute(f"CREATE INDEX CONCURRENTLY halfway ON {relation} ((1 / (length(path) - length(path))))")
     [finding] = check(dsn)
@@ -161,7 +161,7 @@ def test_an_index_that_was_not_built_to_its_end(dsn: str) -> None:
     assert "halfway is invalid" in finding["text"] + finding["remedy"]
 
 
-def test_an_interrupted_rebuild(dsn: str) -> None:
+def test_interrupted_rebuild_is_reported(dsn: str) -> None:
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         runner = Rebuild(portal.portal_catalog)
         steps = runner.steps()
@@ -173,7 +173,7 @@ def test_an_interrupted_rebuild(dsn: str) -> None:
     assert finding["remedy"] == "Run pgcatalog rebuild to resume it."
 
 
-def test_a_database_copied_without_its_catalog(dsn: str) -> None:
+def test_database_copied_without_its_catalog_is_reported(dsn: str) -> None:
     execute(dsn, "DELETE FROM pgcatalog_state")
     [finding] = check(dsn)
     assert (
@@ -183,7 +183,7 @@ def test_a_database_copied_without_its_catalog(dsn: str) -> None:
     assert finding["remedy"] == "Run pgcatalog rebuild to fill it."
 
 
-def test_a_long_transaction(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_transaction_is_reported(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "LONG", 0.0)
     with psycopg.connect(dsn, application_name="report") as connection:
         connection.execute("SELECT 1")
@@ -194,7 +194,7 @@ def test_a_long_transaction(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding["remedy"].endswith(f"SELECT pg_terminate_backend({pid});")
 
 
-def test_a_disk_that_is_too_full(tmp_path: Path) -> None:
+def test_full_disk_is_reported(tmp_path: Path) -> None:
     [finding] = health.disk_findings(str(tmp_path), 1 << 60)
     assert (finding.level, finding.subject) == ("error", "disk")
     assert list(health.disk_findings(str(tmp_path), 1)) == []
@@ -202,7 +202,7 @@ def test_a_disk_that_is_too_full(tmp_path: Path) -> None:
     assert list(health.disk_findings(None, 1 << 60)) == []
 
 
-def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
+def test_tables_without_planner_statistics_are_reported(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         connection.execute(f"CREATE TABLE copied (LIKE {relation} INCLUDING ALL)")
@@ -210,7 +210,7 @@ def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
             "INSERT INTO copied (rid, path) SELECT n, '/plone/page-' || n FROM generate_series(1, 20000) n"
         )
         connection.execute("UPDATE pgcatalog_state SET relation = 'copied'")
-    # The parts of the former table are missing, too.
+    # The statistics of the former table's parts are missing, too.
     text = ": the planner has no statistics for copied"
     assert [f["remedy"] for f in check(dsn) if f["text"].endswith(text)] == [
         "Run pgcatalog vacuum ZOPE_CONF to create them."
@@ -219,21 +219,21 @@ def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
     assert [f for f in check(dsn) if f["text"].endswith(text)] == []
 
 
-def test_an_older_server() -> None:
+def test_older_server_is_reported() -> None:
     server = {"version": 140011, "version_name": "14.11", "encoding": "UTF8", "shared_buffers": 1, "bytes": 0}
     server |= dict.fromkeys(("autovacuum", "track_counts", "fsync", "full_page_writes"), "on")
     assert [f.text for f in health.server_findings(server)] == ["version 14.11 is older than 15"]
 
 
 def write_distribution(folder: Path, name: str, *files: str) -> None:
-    """Make an installed distribution in *folder*, as pip leaves one."""
+    """Create an installed distribution in *folder*, as pip leaves it."""
     info = folder / f"{name.replace('.', '_')}-9.9.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
     (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
 
 
-def test_another_distribution_of_the_same_name(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_namesake_distribution_is_reported(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from plone.pgcatalog.subscribers import register_processors
 
     write_distribution(tmp_path, "plone.pgcatalog", "plone/pgcatalog/interfaces.py")
@@ -266,7 +266,7 @@ class LengthIndex(FieldIndex):
 
 
 def in_site(dsn: str, change: Any) -> list[health.Finding]:
-    """Return what is found in the catalog of a site after *change*."""
+    """Apply *change* to a site; return the findings about its catalog."""
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         change(portal)
         return list(cli_site.catalog_findings("/plone", portal.portal_catalog))
@@ -277,19 +277,19 @@ def add_foreign_index(portal: Any) -> None:
     portal.portal_catalog.addIndex("sort_on", "FieldIndex")
 
 
-def test_indexes_that_cannot_be_kept(stock_dsn: str) -> None:
+def test_unsupported_indexes_are_reported(stock_dsn: str) -> None:
     found = in_site(stock_dsn, add_foreign_index)
     assert [(f.level, f.subject) for f in found] == [("error", "index")] * 2
     assert "the index length has the type LengthIndex" in found[0].text
     assert "'sort_on'" in found[1].text
 
 
-def test_a_sound_site_has_nothing_to_say(stock_dsn: str, dsn: str) -> None:
+def test_sound_catalog_has_no_findings(stock_dsn: str, dsn: str) -> None:
     for each in (stock_dsn, dsn):
         assert in_site(each, lambda portal: None) == []
 
 
-def test_figures_that_everybody_may_read(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publicly_readable_figures_are_reported(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     [finding] = cli_site.metrics_findings(app)
     assert (finding.level, finding.subject) == ("warning", "metrics")
     assert "PLONE_OBSERVABILITY_METRICS_ALLOWLIST" in finding.remedy
@@ -297,7 +297,7 @@ def test_figures_that_everybody_may_read(app: Any, monkeypatch: pytest.MonkeyPat
     assert list(cli_site.metrics_findings(app)) == []
 
 
-def test_columns_that_the_table_has_not(dsn: str) -> None:
+def test_missing_columns_are_reported(dsn: str) -> None:
     def forget_column(portal: Any) -> None:
         execute(dsn, "UPDATE pgcatalog_state SET columns = array_remove(columns, 'creator')")
         transaction.begin()
@@ -307,7 +307,7 @@ def test_columns_that_the_table_has_not(dsn: str) -> None:
     assert "creator" in finding.text
 
 
-def test_a_catalog_that_was_left_on_another_storage(zope: None) -> None:
+def test_catalog_left_on_another_storage_is_reported(zope: None) -> None:
     from OFS.Folder import Folder
     from plone.pgcatalog.catalog import PlonePGCatalogTool
 
@@ -322,7 +322,7 @@ def test_a_catalog_that_was_left_on_another_storage(zope: None) -> None:
     database.close()
 
 
-def test_references_to_objects_that_are_gone(dsn: str) -> None:
+def test_references_to_missing_objects_are_reported(dsn: str) -> None:
     assert "objects" not in {subject for _, subject in said(dsn)}
     with psycopg.connect(dsn) as connection:
         lost = "DELETE FROM object_state WHERE zoid = (SELECT min(zoid) FROM object_state WHERE class_name = 'WorkflowTool')"

@@ -42,7 +42,7 @@ OTHERS = {
     "urchin": ("Urchin", "Its older name"),
     "secret": ("Secret hedgehog", "Nobody sees its rendezvous"),
 }
-#: what a visitor finds
+#: Hits of a visitor.
 FOUND = ["visits", *PAGES, "urchin"]
 
 
@@ -75,7 +75,7 @@ def hits(page: str) -> list[str]:
 
 
 def assert_ranked(names: list[str]) -> None:
-    """The pinned page is first, pages with the word itself in the order of their relevance."""
+    """Check that the pinned page is first, followed by the pages with the word itself in the order of their relevance."""
     assert names[0] == "visits"
     assert sorted(names) == sorted(FOUND)
     assert [name for name in names if name in PAGES] == list(PAGES)
@@ -88,7 +88,7 @@ def test_the_search_page_shows_ranked_hits(web: Web) -> None:
     assert re.search(r'id="search-results-number"[^>]*>\s*5\s*<', page.text)
 
 
-def test_its_pages_and_filters_agree(web: Web) -> None:
+def test_pages_and_filters_of_the_search_page_agree(web: Web) -> None:
     second = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog", **{"b_start:int": 3})
     first = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog")
     assert hits(second.text) == hits(first.text)[3:]
@@ -98,13 +98,13 @@ def test_its_pages_and_filters_agree(web: Web) -> None:
     assert hits(by_title.text) == ["forest", "garden", "hedgehog", "urchin"]
 
 
-def test_it_shows_what_the_user_may_see(web: Web) -> None:
+def test_search_page_shows_only_visible_hits(web: Web) -> None:
     page = web.get("/plone/@@search", "boss:secret", "text/html", SearchableText="hedgehog")
     assert sorted(hits(page.text)) == sorted([*FOUND, "secret"])
     assert hits(page.text)[0] == "visits"
 
 
-def test_live_search_shows_the_same(web: Web) -> None:
+def test_live_search_shows_the_hits_of_the_search_page(web: Web) -> None:
     answer = json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2).body)
     more = json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2, page=2).body)
     rest = json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2, page=3).body)
@@ -139,7 +139,7 @@ def meant(page: Any) -> tuple[str, dict[str, str]] | None:
     if found is None:
         assert "did-you-mean" not in page.text
         return None
-    # Among the results, which is what the page's script takes over.
+    # Inside the results, the part that the page's script inserts.
     assert found.start() > page.text.index('id="search-results"')
     assert found[1].strip() == "Did you mean:"
     address = urlsplit(unescape(found[2]))
@@ -152,7 +152,7 @@ def search(web: Web, text: str, login: str | None = None, **query: Any) -> Any:
 
 
 @pytest.mark.parametrize("login", [None, "mara:secret", "boss:secret"])
-def test_a_search_without_hits_says_what_was_meant(web: Web, login: str | None) -> None:
+def test_search_without_hits_suggests_a_correction(web: Web, login: str | None) -> None:
     page = search(web, "Hegdehog leaves", login)
     assert hits(page.text) == []
     found = meant(page)
@@ -160,7 +160,7 @@ def test_a_search_without_hits_says_what_was_meant(web: Web, login: str | None) 
     assert hits(search(web, found[0], login).text) == ["garden"]
 
 
-def test_the_link_keeps_the_other_filters(web: Web) -> None:
+def test_link_of_the_suggestion_has_the_other_filters(web: Web) -> None:
     filters = {
         "portal_type:list": "Document",
         "created.query:record:date": "2001-01-01",
@@ -171,12 +171,12 @@ def test_the_link_keeps_the_other_filters(web: Web) -> None:
     found = meant(search(web, "hegdehog", **filters, **{"b_start:int": "0", "ajax_load": "1"}))
     assert found == ("hedgehog", {**filters, "SearchableText": "hedgehog"})
     assert len(hits(web.get("/plone/@@search", None, "text/html", **found[1]).text)) == 4
-    # What the filters exclude was not meant.
+    # Pages excluded by the filters are no suggestion.
     assert meant(search(web, "hegdehog", **{"portal_type:list": "Event"})) is None
     assert meant(search(web, "hegdehog", path="/plone/nowhere")) is None
 
 
-def test_nobody_is_told_a_word_that_he_may_not_see(web: Web) -> None:
+def test_suggestion_has_no_invisible_word(web: Web) -> None:
     assert meant(search(web, "rendezvsou")) is None
     assert meant(search(web, "rendezvsou", allowedRolesAndUsers="Manager")) is None
     assert meant(search(web, "rendezvsou", "mara:secret")) is None
@@ -184,7 +184,7 @@ def test_nobody_is_told_a_word_that_he_may_not_see(web: Web) -> None:
 
 
 @pytest.mark.parametrize("rest", ["& <", "<!-- '", '"leaves"', "+ % #"])
-def test_what_was_typed_is_shown_as_text(web: Web, rest: str) -> None:
+def test_search_text_is_escaped(web: Web, rest: str) -> None:
     page = search(web, f"hegdehog {rest}")
     assert meant(page) == (f"hedgehog {rest}", {"SearchableText": f"hedgehog {rest}"})
     shown = page.text.partition('id="did-you-mean"')[2].partition("</p>")[0]
@@ -198,7 +198,7 @@ def test_no_link_finds_nothing(web: Web, text: str) -> None:
     assert found is None or hits(search(web, found[0]).text)
 
 
-def test_nothing_is_asked_when_there_are_hits(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_with_hits_computes_no_suggestion(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(DidYouMean, "render", lambda self: asked.append(self) or "")
     assert hits(search(web, "hedgehog").text)
@@ -210,7 +210,7 @@ def test_nothing_is_asked_when_there_are_hits(web: Web, monkeypatch: pytest.Monk
     assert len(asked) == 1
 
 
-def test_an_error_costs_the_suggestion_and_not_the_page(web: Web, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_error_in_the_suggestion_spares_the_page(web: Web, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("ALTER TABLE pgcatalog_words RENAME TO words_elsewhere")
         try:
@@ -224,7 +224,7 @@ def test_an_error_costs_the_suggestion_and_not_the_page(web: Web, dsn: str, capl
 
 
 def test_a_site_that_has_uninstalled_it_has_the_page_without(web: Web) -> None:
-    """The last test: the site is another one then."""
+    """Must be the last test: it changes the site."""
     with sites.inside(web.db) as portal:
         portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
         transaction.commit()
@@ -250,7 +250,7 @@ PIXEL = base64.b64decode(
 
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, Web, dsn): a site whose pages are public, one excepted."""
+    """(portal, Web, dsn): a site whose pages are public, except one."""
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         add_users(portal)
@@ -276,7 +276,7 @@ def words(answer: dict[str, Any]) -> list[str]:
 
 
 def searched(url: str) -> str:
-    """Return what the search page at *url* is asked for."""
+    """Return the search text in *url*, an address of the search page."""
     address = urlsplit(url)
     assert (address.netloc, address.path) == ("nohost", "/plone/@@search")
     return dict(parse_qsl(address.query))["SearchableText"]
@@ -289,12 +289,12 @@ def test_words_complete_what_was_typed(site: Any) -> None:
     assert [searched(word["url"]) for word in answer["words"]] == words(answer)
     assert answer["words"][0]["label"] == "Search for garden hedgehogs"
     assert words(live(site, "hedg")) == ["hedgehogs", "hedge", "hedging"]
-    # What is there already is no completion.
+    # A complete word has no completion.
     assert words(live(site, "hedge")) == ["hedgehogs"]
     assert words(live(site, "owl ")) == []
 
 
-def test_items_are_plones_and_pages_go_on(site: Any) -> None:
+def test_live_search_items_are_plones_and_have_pages(site: Any) -> None:
     first, second = live(site, "hedgehogs"), live(site, "hedgehogs", page=2)
     assert (first["total"], len(first["items"])) == (second["total"], 7) == (10, 7)
     assert len({item["url"] for item in (*first["items"], *second["items"])}) == 10
@@ -302,7 +302,7 @@ def test_items_are_plones_and_pages_go_on(site: Any) -> None:
     assert words(second) == []
 
 
-def test_what_finds_nothing_is_corrected(site: Any) -> None:
+def test_text_without_hits_is_corrected(site: Any) -> None:
     answer, meant = live(site, "Hegdehogs gardn"), live(site, "Hedgehogs garden")
     assert answer["corrected"] == {
         "text": "Hedgehogs garden",
@@ -316,39 +316,39 @@ def test_what_finds_nothing_is_corrected(site: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["xyzzyxyzzy", "", "  ", "\0", "(", '"', "hedgehogs owl", "hegdehogs owll", "*"])
-def test_what_nothing_is_like_finds_nothing(site: Any, text: str) -> None:
+def test_text_unlike_any_word_finds_nothing(site: Any, text: str) -> None:
     answer = live(site, text)
     assert "corrected" not in answer
     assert len(answer["items"]) == min(answer["total"], 7)
 
 
-def test_without_a_text_it_says_what_to_tell_who_has_typed_too_little(site: Any) -> None:
-    """The browser knows the number."""
+def test_answer_without_a_text_has_the_message_for_too_short_texts(site: Any) -> None:
+    """The browser checks the minimum length."""
     assert live(site, "")["short"] == "Type at least ${number} letters"
     assert "short" not in live(site, "hedgehogs")
 
 
-def test_the_correction_obeys_the_filters(site: Any) -> None:
+def test_correction_obeys_the_filters(site: Any) -> None:
     assert "corrected" in live(site, "hegdehogs", path="/plone/winter1")
     assert "corrected" not in live(site, "hegdehogs", path="/plone/fourth")
     assert live(site, "hegdehogs", **{"portal_type:list": "Event"})["total"] == 0
 
 
 @pytest.mark.parametrize("login", [None, "mara:secret"])
-def test_nobody_is_told_a_word_or_title_that_he_may_not_see(site: Any, login: str | None) -> None:
+def test_live_search_has_no_invisible_word_or_title(site: Any, login: str | None) -> None:
     for text in ("hedgew", "hedgewar", "rendez", "rendezvsou", "Hedgewras"):
         answer = json.dumps(live(site, text, login)).lower()
         assert "hedgewars" not in answer.replace(text.lower(), "")
         assert "rendezvous" not in answer
     assert live(site, "rendezvsou", "boss:secret")["corrected"]["text"] == "rendezvous"
     assert "hedgewars" in words(live(site, "hedgew", "boss:secret"))
-    # As if it were nowhere: what is hidden does not stand in the way of what is not.
+    # A hidden page has no effect on the answers about visible ones.
     assert live(site, "hedgewogs", login)["total"] == live(site, "hedgehogs", login)["total"]
 
 
 @pytest.mark.parametrize(("text", "most"), [("hedg", 1), ("hedgehogs", 1), ("hegdehogs", 2), ("xyzzyxyzzy", 1)])
 @pytest.mark.parametrize("user", [None, "mara"])
-def test_it_costs_few_messages(site: Any, text: str, most: int, user: str | None) -> None:
+def test_live_search_sends_few_messages(site: Any, text: str, most: int, user: str | None) -> None:
     portal, *_ = site
     from plone.pgcatalog.interfaces import IPGCatalogLayer
     from plone.pgcatalog.results.cache import result_cache
@@ -375,11 +375,11 @@ def related(site: Any, login: str | None = None) -> list[str]:
     return page.partition('id="related-pages"')[2].partition("</aside>")[0].split('href="')[1:]
 
 
-def test_related_pages_are_off_until_somebody_wants_them(site: Any) -> None:
+def test_related_pages_are_off_by_default(site: Any) -> None:
     assert related(site) == []
 
 
-def test_related_pages_show_what_the_visitor_may_see_and_none_on_the_front_page(site: Any) -> None:
+def test_related_pages_are_the_visible_ones_and_absent_on_the_front_page(site: Any) -> None:
     portal, _, dsn = site
     sites.return_to(portal)
     transaction.begin()
@@ -408,7 +408,7 @@ def test_related_pages_show_what_the_visitor_may_see_and_none_on_the_front_page(
 
 
 def test_nothing_is_saved(site: Any) -> None:
-    """Plone's own saves an empty list of scales in each page that it shows for the first time."""
+    """Plone's own code saves an empty list of scales in each page when it is first shown."""
     portal, _, dsn = site
     publish(create(portal, "Document", "lynx", title="A lynx"))
     transaction.commit()

@@ -1,7 +1,7 @@
-"""Zopes on machines whose clocks differ: nobody misses a commit, and nobody conflicts for ever.
+"""Zopes on machines whose clocks differ: no commit is missed, and no conflict repeats for ever.
 
-Transactions are named by the clock of the process that commits them; what others have committed since they looked
-last is what has a later name.
+Transactions are named by the clock of the committing process; a process takes later names as the commits of others since its
+last look.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def dsn(filled: str, postgres: Any) -> str:
 
 @pytest.fixture(params=SECONDS, ids=lambda seconds: f"{seconds:+g}s")
 def seconds(request: pytest.FixtureRequest) -> float:
-    """How far the clock of one process is ahead of that of the other."""
+    """Difference between the clocks of the two processes."""
     return float(request.param)
 
 
@@ -69,7 +69,7 @@ def pair(dsn: str, seconds: float, request: pytest.FixtureRequest) -> Iterator[t
 
 
 def test_nobody_misses_a_commit(pair: tuple[Process, Process], dsn: str) -> None:
-    """Both commit in turn; whoever looks then answers as a new process, whose eyes are fresh."""
+    """Both commit in turn; after each commit both answer as a new process."""
     with process(dsn) as reader:
         for number in range(ROUNDS):
             for name, author in zip(("one", "other"), pair, strict=True):
@@ -89,7 +89,7 @@ def test_a_commit_without_the_catalog_is_seen_too(pair: tuple[Process, Process])
                 assert each.do(lambda site: site.page0.description) == f"{name}{number}"
 
 
-def test_two_who_save_the_same_page_in_turn_do_not_conflict_for_ever(pair: tuple[Process, Process]) -> None:
+def test_two_processes_saving_the_same_page_do_not_conflict_for_ever(pair: tuple[Process, Process]) -> None:
     """A request is repeated at most once: the clock is right from then on."""
     for number in range(ROUNDS):
         for name, author in zip(("one", "other"), pair, strict=True):
@@ -111,7 +111,7 @@ def test_names_of_transactions_grow_from_commit_to_commit(pair: tuple[Process, P
 
 
 def tid_of_page(dsn: str, author: Process, number: int) -> int:
-    """Return the name of the transaction that has written a page."""
+    """Return the name of the transaction that wrote a page."""
     zoid = author.do(lambda site: u64(site[f"page{number}"]._p_oid))
     with psycopg.connect(dsn) as connection:
         [(tid,)] = connection.execute("SELECT tid FROM object_state WHERE zoid = %s", [zoid])
@@ -119,7 +119,7 @@ def tid_of_page(dsn: str, author: Process, number: int) -> int:
 
 
 def test_both_have_one_counter_and_no_number_comes_twice(pair: tuple[Process, Process]) -> None:
-    """An ETag that one process gives is asked of the other."""
+    """An ETag from one process may be sent to the other."""
     given = [pair[0].do(counter)]
     for number in range(ROUNDS):
         for author in pair:
@@ -132,13 +132,13 @@ def test_both_have_one_counter_and_no_number_comes_twice(pair: tuple[Process, Pr
 
 @pytest.fixture
 def undoing(dsn: str, seconds: float) -> Iterator[tuple[Process, Process]]:
-    """A pair whose storages can undo."""
+    """Two processes whose storages can undo."""
     with two(dsn, seconds, history_preserving=True) as processes:
         yield processes
 
 
 def logged(dsn: str) -> dict[int, set[str]]:
-    """Return transaction -> paths it has catalogued."""
+    """Return transaction -> paths that it catalogued."""
     found: dict[int, set[str]] = {}
     with psycopg.connect(dsn) as connection:
         for tid, path in connection.execute("SELECT tid, path FROM pgcatalog_changes"):
@@ -146,7 +146,9 @@ def logged(dsn: str) -> dict[int, set[str]]:
     return found
 
 
-def test_what_a_transaction_catalogues_is_logged_under_its_own_name(undoing: tuple[Process, Process], dsn: str) -> None:
+def test_catalogued_paths_are_logged_under_the_name_of_their_transaction(
+    undoing: tuple[Process, Process], dsn: str
+) -> None:
     for number in range(ROUNDS):
         for author in undoing:
             before = logged(dsn)
@@ -157,8 +159,8 @@ def test_what_a_transaction_catalogues_is_logged_under_its_own_name(undoing: tup
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_an_undo_takes_back_the_very_transaction(undoing: tuple[Process, Process], dsn: str, who: int) -> None:
-    """And the catalog follows, whoever undoes what whoever has done."""
+def test_undo_undoes_exactly_the_given_transaction(undoing: tuple[Process, Process], dsn: str, who: int) -> None:
+    """The catalog follows, whichever process undoes the work of either."""
     undoing[who].save(histories.change, 0, "kept")
     undoing[1 - who].save(histories.change, 1, "undone")
     name = next(u["id"] for u in undoing[who].db.undoInfo(0, 1))
@@ -176,7 +178,7 @@ def test_an_undo_takes_back_the_very_transaction(undoing: tuple[Process, Process
 
 
 def test_a_request_simply_succeeds(dsn: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over HTTP, with Zope's own way to repeat: both change the same page in turn, and both see it."""
+    """Over HTTP, with Zope's own repetition: both change the same page in turn, and both see the change."""
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
     with two(dsn, seconds) as (one, other):
         for number in range(ROUNDS):
@@ -191,8 +193,8 @@ def test_a_request_simply_succeeds(dsn: str, seconds: float, monkeypatch: pytest
                     assert [item["title"] for item in found.json["items"]] == [title]
 
 
-def test_two_who_are_behind_go_on_after_one_who_was_ahead(dsn: str) -> None:
-    """Until their clocks get there, both name their transactions by the newest one: never by the same name."""
+def test_two_late_processes_continue_after_an_early_one(dsn: str) -> None:
+    """Until their clocks catch up, both name their transactions after the newest one, and never with the same name."""
     with process(dsn) as ahead, two(dsn, -5.0) as late:
         set_clock(ahead.db.storage, 5.0)
         ahead.save(histories.change, 0, "ahead")
@@ -203,7 +205,7 @@ def test_two_who_are_behind_go_on_after_one_who_was_ahead(dsn: str) -> None:
                     assert each.do(lambda site: site.page1.title) == f"{name}{number} 1"
 
 
-def test_a_clock_that_was_set_back_disturbs_nobody(dsn: str) -> None:
+def test_clock_that_was_set_back_disturbs_no_process(dsn: str) -> None:
     with process(dsn) as one, process(dsn) as other:
         set_clock(one.db.storage, 60.0)
         one.save(histories.change, 0, "ahead")
@@ -215,8 +217,8 @@ def test_a_clock_that_was_set_back_disturbs_nobody(dsn: str) -> None:
                     assert each.do(lambda site: site.page1.title) == f"{name}{number} 1"
 
 
-def test_two_who_are_behind_commit_at_the_same_time(dsn: str) -> None:
-    """Both have read when the newest transaction was that of the one who is ahead, and both come later than that."""
+def test_two_late_processes_commit_at_the_same_time(dsn: str) -> None:
+    """Both have read while the newest transaction was from the process ahead, and both get later names than that."""
     with process(dsn) as ahead, two(dsn, -5.0) as late:
         set_clock(ahead.db.storage, 5.0)
         ahead.save(histories.change, 0, "ahead")
@@ -235,7 +237,7 @@ def test_two_who_are_behind_commit_at_the_same_time(dsn: str) -> None:
 
 @pytest.mark.parametrize("behind", [0.005, 5.0])
 def test_a_late_commit_is_a_transient_error_once(dsn: str, behind: float) -> None:
-    """It leaves nothing behind, the repetition is right, and so is the next commit, at once."""
+    """It leaves nothing; the repetition succeeds, and so does the next commit, at once."""
     with two(dsn, -behind) as (one, other), editor(other.db) as late:
         late.begin()
         late.do(histories.change, 1, "late")

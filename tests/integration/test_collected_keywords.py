@@ -1,4 +1,4 @@
-"""Keys of a KeywordIndex, found without reading all rows: each that there may be is looked up."""
+"""Keys of a KeywordIndex, found without reading all rows: each possible key is looked up."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.database import keywords
@@ -39,7 +39,7 @@ def any_number_of_rows(monkeypatch: Any) -> Iterator[None]:
 
 
 def values(catalog: Any, name: str = "Subject") -> list[Any]:
-    """Return the keys by themselves, which must be those that are counted in all rows."""
+    """Return the keys alone, and check that they equal the keys counted in all rows."""
     result_cache().clear()
     found = list(catalog.uniqueValuesFor(name))
     assert found == [key for key, _ in catalog.Indexes[name].uniqueValues(withLengths=True)]
@@ -68,7 +68,7 @@ def retag(portal: Any, name: str, *tags: Any) -> None:
 
 @pytest.mark.parametrize("newest", [keywords.NEWEST, 0])
 @pytest.mark.parametrize("form", ["new", "cleared", "rebuilt"])
-def test_they_are_zcatalogs(portal: Any, dsn: str, form: str, newest: int, monkeypatch: Any) -> None:
+def test_keys_are_those_of_zcatalog(portal: Any, dsn: str, form: str, newest: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(keywords, "NEWEST", newest)
     catalog = portal.portal_catalog
     if form == "cleared":
@@ -90,7 +90,7 @@ def test_they_are_zcatalogs(portal: Any, dsn: str, form: str, newest: int, monke
     assert values(catalog) == list(make_oracle(portal).uniqueValuesFor("Subject")) == ["blue", "green", "new", "red"]
 
 
-def test_uncommitted_ones_are_found_by_their_transaction_alone(portal: Any, dsn: str) -> None:
+def test_uncommitted_keys_are_found_by_their_transaction_alone(portal: Any, dsn: str) -> None:
     catalog = portal.portal_catalog
     before = values(catalog)
     portal.page3.subject = ("never seen",)
@@ -112,7 +112,7 @@ def test_uncommitted_ones_are_found_by_their_transaction_alone(portal: Any, dsn:
     assert set(values(catalog)) == {*before, "never seen"}
 
 
-def test_a_column_with_very_many_is_read(portal: Any, dsn: str, monkeypatch: Any) -> None:
+def test_column_with_very_many_keys_is_scanned(portal: Any, dsn: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(keywords, "MANY_LISTS", 12)
     for number in range(4):
         retag(portal, "page3", f"one{number}", f"two{number}")
@@ -122,7 +122,7 @@ def test_a_column_with_very_many_is_read(portal: Any, dsn: str, monkeypatch: Any
     assert "two3" in values(portal.portal_catalog)
     rebuild(portal._p_jar.db())
     transaction.begin()
-    # What no row has is forgotten: there are few again.
+    # Keys without rows are removed: there are few again.
     assert "subject" in collected(dsn)
     assert looks_up(portal)
     retag(portal, "page3", *(f"at once {number}" for number in range(13)))
@@ -130,7 +130,7 @@ def test_a_column_with_very_many_is_read(portal: Any, dsn: str, monkeypatch: Any
     assert "at once 12" in values(portal.portal_catalog)
 
 
-def test_a_rebuild_forgets_what_no_row_has(portal: Any, dsn: str, monkeypatch: Any) -> None:
+def test_rebuild_removes_keys_without_rows(portal: Any, dsn: str, monkeypatch: Any) -> None:
     retag(portal, "page3", "forgotten")
     retag(portal, "page3", "kept")
     rebuild(portal._p_jar.db())
@@ -139,7 +139,7 @@ def test_a_rebuild_forgets_what_no_row_has(portal: Any, dsn: str, monkeypatch: A
     assert "kept" in known
     assert "forgotten" not in known
     assert looks_up(portal)
-    # Numbers of lists in the next relation, and lists again in the one behind.
+    # Numbers of lists in the next relation, and lists again in the one after.
     for share in (1, 0):
         sql(dsn, "ANALYZE {}")
         monkeypatch.setattr(rebuild_relation, "MOST_LISTS_PER_ROW", share)
@@ -150,8 +150,8 @@ def test_a_rebuild_forgets_what_no_row_has(portal: Any, dsn: str, monkeypatch: A
         assert "kept" in values(portal.portal_catalog)
 
 
-def test_what_another_version_has_written_is_not_trusted(portal: Any, dsn: str) -> None:
-    """It advances the generation, and collects nothing."""
+def test_writes_of_another_version_are_not_trusted(portal: Any, dsn: str) -> None:
+    """An older version advances the generation, and collects nothing."""
     sql(dsn, "UPDATE {} SET subject = ARRAY['theirs'] WHERE path = '/plone/page3'")
     sql(dsn, "UPDATE pgcatalog_state SET generation = generation + 1")
     portal._p_changed = True
@@ -182,7 +182,7 @@ FROM generate_series(1, 20000) n
 """
 
 
-def test_no_scan_of_the_rows(portal: Any) -> None:
+def test_lookup_of_keys_scans_no_rows(portal: Any) -> None:
     catalog = portal.portal_catalog
     relation_filled(catalog, MANY_ROWS)
     transaction.begin()
@@ -194,7 +194,7 @@ def test_no_scan_of_the_rows(portal: Any) -> None:
     assert "Seq Scan" not in plan_of(view.session, statement)
 
 
-def test_where_there_are_few_rows_all_are_read(portal: Any, dsn: str, monkeypatch: Any) -> None:
+def test_small_table_is_scanned(portal: Any, dsn: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(keywords, "ROWS_PER_KEYWORD", 50)
     assert not looks_up(portal)
     relation_filled(portal.portal_catalog, MANY_ROWS)

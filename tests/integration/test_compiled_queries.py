@@ -1,4 +1,4 @@
-"""Compiled queries are remembered, and forgotten when anything changes that they depend on."""
+"""Compiled queries are cached, and dropped when any of their dependencies changes."""
 
 from Acquisition import aq_base
 from Acquisition import aq_parent
@@ -38,7 +38,7 @@ CONTENT = fill
 
 @pytest.fixture
 def compiled(portal: Any) -> Any:
-    """Return what tells how often the compiler had to run for some searches."""
+    """Return a function that counts the compilations during some searches."""
 
     def count(*queries: dict[str, Any]) -> int:
         counter = Compiler()
@@ -62,7 +62,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=[next(iter(query)) for query in QUERIES])
-def test_a_question_is_compiled_once(compiled: Any, query: dict[str, Any]) -> None:
+def test_repeated_query_is_compiled_once(compiled: Any, query: dict[str, Any]) -> None:
     assert compiled(query, dict(query), {**query}) == 1
     transaction.begin()
     assert compiled(query) == 0
@@ -86,27 +86,27 @@ def test_a_question_is_compiled_once(compiled: Any, query: dict[str, Any]) -> No
         ),
     ],
 )
-def test_other_questions_are_compiled(compiled: Any, one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_different_queries_are_compiled(compiled: Any, one: dict[str, Any], other: dict[str, Any]) -> None:
     assert compiled(one, other, one) == 2
 
 
 class Odd(str):
-    """A value that may mean something else than it says."""
+    """A value whose meaning may change."""
 
     __slots__ = ()
 
 
-def test_a_value_that_says_too_little_is_compiled_each_time(compiled: Any) -> None:
+def test_opaque_value_is_compiled_each_time(compiled: Any) -> None:
     assert compiled(*[{"portal_type": Odd("Document")}] * 3) == 3
 
 
-def test_changed_settings_are_heeded(portal: Any, compiled: Any) -> None:
+def test_changed_settings_are_applied(portal: Any, compiled: Any) -> None:
     catalog = portal.portal_catalog
     before = {"created": DateTime("2020/01/01")}
     assert compiled(before, before) == 1
     index = catalog._catalog.indexes["created"]
     catalog._indexes["created"].index_naive_time_as_local = not index.index_naive_time_as_local
-    # While it is not saved, nothing is remembered.
+    # Unsaved: not cached.
     assert compiled(before, before) == 2
     transaction.commit()
     assert compiled(before, before) == 1
@@ -116,8 +116,8 @@ def test_changed_settings_are_heeded(portal: Any, compiled: Any) -> None:
     assert compiled(before, before) == 1
 
 
-def test_settings_that_a_savepoint_has_stored_are_heeded(portal: Any) -> None:
-    """They are not those of the last commit, whose serial the index still has."""
+def test_settings_stored_by_a_savepoint_are_applied(portal: Any) -> None:
+    """They differ from the last commit's, whose serial the index still has."""
     catalog = portal.portal_catalog
     query = {"created": DateTime("2020/01/01 12:34 GMT+3")}
 
@@ -138,7 +138,7 @@ def test_settings_that_a_savepoint_has_stored_are_heeded(portal: Any) -> None:
     assert asked() == before
 
 
-def test_a_changed_lexicon_is_heeded(portal: Any, compiled: Any) -> None:
+def test_changed_lexicon_is_applied(portal: Any, compiled: Any) -> None:
     catalog = portal.portal_catalog
     lexicon = catalog[catalog._indexes["SearchableText"].lexicon_id]
     text = {"SearchableText": "apples"}
@@ -154,7 +154,7 @@ def test_an_error_is_raised_each_time(portal: Any, compiled: Any) -> None:
             compiled({"Subject": {"query": "apple", "nonsense": 1}})
 
 
-def test_no_more_are_remembered_than_there_is_room_for(compiled: Any) -> None:
+def test_cache_of_compiled_queries_is_bounded(compiled: Any) -> None:
     assert compiled(*({"getId": f"id{number}"} for number in range(SIZE + 1))) == SIZE + 1
     assert compiled({"getId": f"id{SIZE}"}) == 0
     assert compiled({"getId": "id0"}) == 1
@@ -173,7 +173,7 @@ def test_a_saved_state_has_one_configuration(portal: Any) -> None:
     assert Configuration.of(catalog) is before
 
 
-def test_changed_settings_have_another_one_until_they_are_taken_back(portal: Any) -> None:
+def test_changed_settings_are_another_configuration_until_undone(portal: Any) -> None:
     catalog = portal.portal_catalog
     before = Configuration.of(catalog)
     catalog.addColumn("aColumn")
@@ -197,7 +197,7 @@ def test_committed_settings_are_saved_also_while_other_objects_change(portal: An
     assert Configuration.of(catalog) is saved
 
 
-def test_another_connection_s_change_is_heeded(db: Any, portal: Any) -> None:
+def test_change_of_another_connection_is_applied(db: Any, portal: Any) -> None:
     before = Configuration.of(portal.portal_catalog)
     manager = transaction.TransactionManager()
     with sites.application(db, manager) as other:

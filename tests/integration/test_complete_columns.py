@@ -1,4 +1,4 @@
-"""A search does not ask for a value in a column that every row has one in; and it knows at once when a row has none."""
+"""A search omits the test for a value in a column in which every row has one; and includes it as soon as a row has none."""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -34,7 +34,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 def known(dsn: str) -> set[str]:
-    """Return the columns that the catalog says are complete; all of them are."""
+    """Return the columns marked complete in the catalog; check that they are."""
     with psycopg.connect(dsn) as connection:
         [(relation, names)] = connection.execute("SELECT relation, complete FROM pgcatalog_state").fetchall()
         for name in names:
@@ -44,19 +44,19 @@ def known(dsn: str) -> set[str]:
 
 
 def assumed(site: Any) -> Collection[str]:
-    """Return the columns that a search takes for complete: ``tests/unit/test_bind.py`` has what becomes of them."""
+    """Return the columns that a search assumes to be complete; ``tests/unit/test_bind.py`` tests the effect."""
     return site.portal_catalog._core.view().snapshot().stored.complete  # type: ignore[no-any-return]
 
 
 def answers(catalog: Any) -> dict[str, list[str]]:
-    """Return the paths that each query finds; ties come in another order from ZCatalog."""
+    """Return the sorted paths found by each query: ties come in another order from ZCatalog."""
     result_cache().clear()
     found = {str(query): answer(catalog, query) for query in QUERIES}
-    # ZCatalog cannot sort by a path index any more that has been cleared.
+    # ZCatalog cannot sort by a path index that has been cleared.
     return {query: sorted(answered[0]) for query, answered in found.items() if answered is not AttributeError}
 
 
-def test_a_site_knows_that_each_row_has_a_path_and_dates(filled: Any, dsn: str) -> None:
+def test_every_row_of_a_site_has_a_path_and_dates(filled: Any, dsn: str) -> None:
     assert {"path_value", "parent_path", "depth", "modified", "created", "get_id"} <= known(dsn)
     assert not {"start", "subject", "expires_first"} & known(dsn)
 
@@ -84,7 +84,7 @@ def unindexed_row(site: Any) -> None:
 
 
 def index_of_another_attribute(site: Any) -> None:
-    """Of the same name, for rows that are there already."""
+    """Replace an index by one of the same name and another attribute, for existing rows."""
     catalog = site.portal_catalog
     catalog.delIndex("modified")
     catalog.addIndex("modified", FieldIndex("modified", extra={"indexed_attrs": "getId"}))
@@ -96,13 +96,13 @@ CHANGES = [new_row_of_few_columns, foreign_path_of_few_columns, cleared_index, u
 
 @pytest.mark.parametrize("change", [*CHANGES, index_of_another_attribute])
 def test_rows_without_a_value_are_left_out_at_once(filled: Any, dsn: str, change: Callable[[Any], None]) -> None:
-    """Before the commit, behind it, and not at all after an abort."""
+    """Before the commit, after it, and not at all after an abort."""
     catalog = filled.portal_catalog
     before = answers(catalog)
     complete = known(dsn)
     change(filled)
     during = answers(catalog)
-    # No query finds the further path that has no path value.
+    # No query finds the additional path without a path value.
     assert (during == before) is (change is foreign_path_of_few_columns)
     transaction.abort()
     transaction.begin()
@@ -115,7 +115,7 @@ def test_rows_without_a_value_are_left_out_at_once(filled: Any, dsn: str, change
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_they_are_left_out_as_by_zcatalog(filled: Any, change: Callable[[Any], None]) -> None:
+def test_rows_without_a_value_are_left_out_as_by_zcatalog(filled: Any, change: Callable[[Any], None]) -> None:
     oracle = make_oracle(filled)
 
     class Site:
@@ -135,7 +135,7 @@ def test_they_are_left_out_as_by_zcatalog(filled: Any, change: Callable[[Any], N
     assert {query: ours[query] for query in theirs} == theirs
 
 
-def test_another_connection_knows_it_with_its_next_snapshot_and_not_before(filled: Any, db: Any) -> None:
+def test_another_connection_leaves_them_out_from_its_next_snapshot_on(filled: Any, db: Any) -> None:
     catalog = filled.portal_catalog
     before = answers(catalog)
     with second_connection(db) as (manager, other):
@@ -144,11 +144,11 @@ def test_another_connection_knows_it_with_its_next_snapshot_and_not_before(fille
         transaction.commit()
         assert answers(other.portal_catalog) == before
         manager.begin()
-        # The first statement of the snapshot is made before anybody knows what has become of the catalog.
+        # The first statement of the snapshot is built before the new state is read.
         assert sorted(answer(other.portal_catalog, ROOT)[0]) == sorted({*before[str(ROOT)]} - {"/plone/my_folder/page"})
 
 
-def test_savepoints_take_it_back(filled: Any, dsn: str) -> None:
+def test_rolled_back_savepoint_restores_completeness(filled: Any, dsn: str) -> None:
     before, complete = answers(filled.portal_catalog), known(dsn)
     savepoint = transaction.savepoint()
     new_row_of_few_columns(filled)
@@ -161,7 +161,7 @@ def test_savepoints_take_it_back(filled: Any, dsn: str) -> None:
 
 
 @pytest.mark.parametrize("healed", ["clear", "rebuild"])
-def test_all_is_complete_again_when_the_table_is_made_anew(filled: Any, db: Any, dsn: str, healed: str) -> None:
+def test_recreated_table_is_complete_again(filled: Any, db: Any, dsn: str, healed: str) -> None:
     before, complete = answers(filled.portal_catalog), known(dsn)
     new_row_of_few_columns(filled)
     transaction.commit()
@@ -183,8 +183,8 @@ def test_all_is_complete_again_when_the_table_is_made_anew(filled: Any, db: Any,
     assert "path_value" in assumed(filled)
 
 
-def test_a_catalog_from_before_asks(filled: Any, dsn: str) -> None:
-    """Nothing is known of its rows; a new column of a table with rows is complete for nobody."""
+def test_catalog_of_an_older_version_tests_for_values(filled: Any, dsn: str) -> None:
+    """Nothing is recorded about its rows; a new column of a table with rows is not complete."""
     before = answers(filled.portal_catalog)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("UPDATE pgcatalog_state SET complete = '{}', complete_at = -1, generation = generation + 1")
@@ -196,8 +196,8 @@ def test_a_catalog_from_before_asks(filled: Any, dsn: str) -> None:
     assert "path_value" not in assumed(filled)
 
 
-def test_what_another_version_has_written_is_not_trusted(filled: Any, dsn: str) -> None:
-    """It advances the generation, and notes nothing."""
+def test_writes_of_another_version_are_not_trusted(filled: Any, dsn: str) -> None:
+    """An older version advances the generation, and records nothing."""
     before = answers(filled.portal_catalog)
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")

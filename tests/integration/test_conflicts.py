@@ -1,4 +1,4 @@
-"""Whoever commits second: no conflict that is not needed, and a catalog that is what the content says."""
+"""Concurrent commits: no unnecessary conflict, and a catalog that equals the content."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ Action = Callable[[Any, str], Any]
 
 
 def make_tree(site: Any, name: str = "tree") -> None:
-    """Make /name/inner/page and what else the actions need."""
+    """Create /name/inner/page and the other content that the actions need."""
     site.invokeFactory("Folder", name, title="Tree")
     tree = site[name]
     for id in ("one", "two"):
@@ -88,7 +88,7 @@ def rename_top(site: Any, name: str) -> None:
 
 
 def reindex(site: Any, name: str) -> None:
-    """Without a change of any object."""
+    """Reindex without a change of any object."""
     inner = site[name].get("inner")
     if inner is not None and "page" in inner:
         inner.page.reindexObject()
@@ -103,7 +103,7 @@ def rebuild(site: Any, name: str) -> None:
 
 
 def tolerant(action: Action) -> Action:
-    """A repeated action may find the tree under its new name, or without the page."""
+    """Let *action* find the tree under its new name, or without the page, as in a repeated request."""
 
     def repeated(site: Any, name: str) -> Any:
         top = name if name in site else f"{name}-new"
@@ -114,9 +114,9 @@ def tolerant(action: Action) -> Action:
 
 
 ACTIONS: list[Action] = [edit, add, delete, delete_tree, share_tree, share, rename_tree, rename_top]
-#: Pairs that conflict in the catalog only: both change who may see the page, or what is added has inherited that.
+#: Pairs that conflict in the catalog only: both change the readers of the page, or one adds an object that inherits them.
 OWN_CONFLICTS = {("share_tree", "share"), ("share", "share_tree"), ("share_tree", "add"), ("add", "share_tree")}
-#: Those that catalogue every object, beside what they may meet.
+#: Actions that catalogue every object, with concurrent actions.
 ADMINISTRATORS: list[tuple[Action, Action]] = [
     *((reindex_index, edit), (edit, reindex_index), (add, reindex_index), (rename_top, reindex_index)),
     *((rebuild, edit), (rebuild, add), (rebuild, rename_top), (rebuild, share), (edit, rebuild)),
@@ -138,7 +138,7 @@ CONTENT = fill
 
 
 def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) -> set[tuple[str, str]]:
-    """Let *second* commit behind *first*, and return the pair if they conflict where the storage does not."""
+    """Let *second* commit after *first*; return the pair if they conflict where the storage alone does not."""
     two.begin()
     one.begin()
     one.do(first, name)
@@ -156,7 +156,7 @@ def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) 
 
 @contextmanager
 def met(db: Any, first: Action, second: Action) -> Iterator[tuple[Any, Any]]:
-    """Yield two editors who have both done something; the first has committed.  The catalog is sound at the end."""
+    """Yield two editors, both with changes, the first of which has committed; check at the end that the catalog is sound."""
     with editor(db) as one, editor(db) as two:
         one.do(first, "tree")
         two.do(second, "tree")
@@ -167,7 +167,7 @@ def met(db: Any, first: Action, second: Action) -> Iterator[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("first", ACTIONS)
 def test_any_two_transactions_leave_a_sound_catalog(site_with: SiteWith, first: Action) -> None:
-    """Neither conflicts because of the catalog, but for the pairs that are known."""
+    """The catalog adds no conflicts, except for the known pairs."""
     with sites.opened(site_with(fill_for_each)) as db, editor(db) as one, editor(db) as two:
         found = set()
         for second in ACTIONS:
@@ -177,8 +177,8 @@ def test_any_two_transactions_leave_a_sound_catalog(site_with: SiteWith, first: 
 
 
 @pytest.mark.parametrize(("first", "second"), ADMINISTRATORS)
-def test_an_administrator_disturbs_nobody(db: Any, first: Action, second: Action) -> None:
-    """Only who fills the catalog anew has to wait for the others."""
+def test_administrator_disturbs_no_editor(db: Any, first: Action, second: Action) -> None:
+    """Only a rebuild of the catalog waits for the others."""
     with editor(db) as one, editor(db) as two:
         found = own_conflicts(one, two, first, second, "tree")
         assert one.do(differences) == []
@@ -189,12 +189,12 @@ def test_an_administrator_disturbs_nobody(db: Any, first: Action, second: Action
     ("first", "second"),
     [(edit, edit_elsewhere), (edit, publish_elsewhere), (publish_elsewhere, edit_elsewhere), (add, edit_elsewhere)],
 )
-def test_two_who_change_two_objects_never_conflict(db: Any, first: Action, second: Action) -> None:
+def test_changes_of_two_objects_never_conflict(db: Any, first: Action, second: Action) -> None:
     with met(db, first, second) as (_, two):
         two.commit()
 
 
-def test_two_who_change_one_object_conflict_as_in_plain_storage(db: Any) -> None:
+def test_changes_of_one_object_conflict_as_in_plain_storage(db: Any) -> None:
     with met(db, edit, edit) as (one, two):
         with pytest.raises(ConflictError) as caught:
             two.commit()
@@ -204,8 +204,8 @@ def test_two_who_change_one_object_conflict_as_in_plain_storage(db: Any) -> None
         two.commit()
 
 
-def test_two_who_add_to_one_folder_conflict_in_the_folder(db: Any) -> None:
-    """Plain storage does that: the folder's modification date."""
+def test_additions_to_one_folder_conflict_in_the_folder(db: Any) -> None:
+    """As with plain storage: both change the folder's modification date."""
 
     def add_another(site: Any, name: str) -> None:
         create(site[name].inner, "Document", "another")
@@ -245,7 +245,7 @@ def test_the_opposite_order_is_a_conflict_and_no_deadlock(db: Any) -> None:
         assert one.do(differences) == []
 
 
-def test_an_edited_page_keeps_the_roles_it_was_given(db: Any) -> None:
+def test_edited_page_has_the_roles_granted_meanwhile(db: Any) -> None:
     with met(db, share_tree, edit) as (_, two):
         two.commit()
         found = two.do(lambda site: site.portal_catalog(Title="edited", allowedRolesAndUsers="user:mara"))
@@ -276,7 +276,7 @@ def both_orders(one: Action, two: Action) -> list[tuple[Action, Action]]:
     ("first", "second"),
     [*both_orders(share_site, rename_tree), *both_orders(share_site, edit), *both_orders(share_site, delete_tree)],
 )
-def test_roles_from_above_meet_other_changes(db: Any, first: Action, second: Action) -> None:
+def test_inherited_roles_are_right_despite_concurrent_changes(db: Any, first: Action, second: Action) -> None:
     with met(db, first, second) as (_, two):
         two.commit()
         found = two.do(lambda site: site.portal_catalog.unrestrictedSearchResults(path="/plone/tree"))
@@ -290,8 +290,8 @@ def test_roles_from_above_meet_other_changes(db: Any, first: Action, second: Act
 
 @pytest.mark.parametrize("change", [edit, publish, share_page, share])
 @pytest.mark.parametrize("moved_first", [True, False])
-def test_what_moves_conflicts_in_the_storage(db: Any, change: Action, moved_first: bool) -> None:
-    """Plone stores what is below a container that gets another name."""
+def test_concurrent_moves_conflict_in_the_storage(db: Any, change: Action, moved_first: bool) -> None:
+    """Plone stores the objects below a container that gets another name."""
     first, second = (rename_top, change) if moved_first else (change, rename_top)
     with met(db, first, second) as (_, two):
         with pytest.raises(ConflictError) as caught:

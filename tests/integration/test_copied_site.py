@@ -1,4 +1,4 @@
-"""A site that was copied or imported says everywhere that its catalog is empty, and is filled at the press of a button."""
+"""A copied or imported site shows everywhere that its catalog is empty, and a button fills it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,7 +81,7 @@ class Site:
         return {page.rpartition("/")[2] for page in pages if self.notice(page) is not None}
 
     def status(self) -> tuple[int, list[str]]:
-        """Return the exit status of ``pgcatalog status``, and what it calls attention to."""
+        """Return the exit status of ``pgcatalog status``, and the sentences that it prints under attention."""
         result = click.testing.CliRunner().invoke(main, ["status", "--dsn", self.dsn, "--json"])
         return result.exit_code, json.loads(result.stdout)["attention"]
 
@@ -100,7 +100,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def original(site_with: SiteWith) -> str:
-    """DSN of a database with a site, in which nothing else happens."""
+    """DSN of a database with a site that no test changes."""
     return site_with(populate)
 
 
@@ -165,7 +165,7 @@ def either(request: pytest.FixtureRequest, postgres: Any) -> Iterator[Site]:
 
 @pytest.fixture
 def expected(original: str) -> list[str]:
-    """The paths in the original site, without the site's own."""
+    """The paths in the original site, without the path of the site itself."""
     with sites.opened(original) as db:
         return Site(db, original, "/plone").found(path="/plone")
 
@@ -173,7 +173,7 @@ def expected(original: str) -> list[str]:
 EVERYWHERE = {*TABS, PANEL}
 
 
-def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
+def test_empty_catalog_is_shown_on_every_admin_page(either: Site) -> None:
     assert either.found() == []
     assert either.has_notice() == EVERYWHERE
     code, attention = either.status()
@@ -188,7 +188,7 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
 
 
 @pytest.mark.parametrize("page", ["portal_catalog/manage_catalogView", "portal_catalog/manage_catalogAdvanced", PANEL])
-def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> None:
+def test_button_fills_the_catalog(either: Site, page: str, expected: list[str]) -> None:
     answer = either.press(page)
     assert answer.status == 302
     assert background_ended()
@@ -199,7 +199,7 @@ def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> No
     assert "/my_folder/page" in either.found(SearchableText="quick fox")
 
 
-def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> None:
+def test_notice_stays_after_a_save(either: Site, expected: list[str]) -> None:
     with either.opened() as portal:
         create(portal, "Document", "new", title="New")
         transaction.commit()
@@ -258,7 +258,7 @@ def clear(portal: Any) -> None:
 
 @pytest.mark.parametrize("change", [clear_and_rebuild, clear])
 @pytest.mark.parametrize("has_table", [False, True])
-def test_what_a_manager_fills_or_empties_by_other_means_has_no_notice(site: Site, change: Any, has_table: bool) -> None:
+def test_other_ways_to_fill_or_empty_a_catalog_show_no_notice(site: Site, change: Any, has_table: bool) -> None:
     with site.opened() as portal:
         if has_table:
             portal.my_folder.page.reindexObject()
@@ -298,7 +298,7 @@ def test_an_abandoned_rebuild_leaves_the_notice(site: Site) -> None:
     assert site.status()[0] == 1
 
 
-def test_a_deleted_site_wants_no_attention(site: Site) -> None:
+def test_deleted_site_needs_no_attention(site: Site) -> None:
     with site.opened() as portal:
         portal.getPhysicalRoot().archive.manage_delObjects(["plone"])
         transaction.commit()
@@ -325,11 +325,11 @@ def test_only_a_post_with_token_of_a_manager_fills_it(site: Site, page: str) -> 
     assert site.has_notice() == EVERYWHERE
 
 
-def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
+def test_running_or_failed_rebuild_is_reported(site: Site) -> None:
     from plone.pgcatalog.indexing.rebuild import Rebuild
 
     with site.opened() as portal:
-        # As long as its lock is held, no job gets any further.
+        # As long as its lock is held, no job can continue.
         runner = Rebuild(portal.portal_catalog)
         runner.connection.execute(
             "SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, portal.portal_catalog._core.zoid)

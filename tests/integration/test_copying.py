@@ -1,4 +1,4 @@
-"""Copies between storages are complete, and what an incomplete one has lost is found and mended."""
+"""Copies between storages are complete, and losses of an incomplete copy are found and repaired."""
 
 from BTrees.OOBTree import OOBTree
 from click.testing import CliRunner
@@ -10,7 +10,7 @@ from persistent.mapping import PersistentMapping
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from scripts.moving import sources
+from tests.acceptance.moves import sources
 from tests.integration import site as sites
 from tests.integration.patched import is_patched
 from typing import Any
@@ -86,7 +86,7 @@ def fill(opened: Opens) -> None:
 
 
 def holds(storage: Any) -> bool:
-    """True when everything of `fill` is in *storage*, which is closed."""
+    """Return True if *storage*, which is closed at the end, has everything of `fill`."""
     db = DB(storage)
     try:
         with db.transaction() as connection:
@@ -142,7 +142,7 @@ def test_a_copy_there_and_back_is_complete(jsonb: Opens, other: Opens, tmp_path:
     assert holds(target)
 
 
-def test_every_object_of_a_filestorage_is_noted_whatever_the_target_asks_for(other: Opens, tmp_path: Path) -> None:
+def test_every_object_of_a_filestorage_is_recorded_whatever_the_target_calls(other: Opens, tmp_path: Path) -> None:
     def opened() -> FileStorage:
         return FileStorage(f"{tmp_path}/Old.fs", blob_dir=f"{tmp_path}/old")
 
@@ -160,7 +160,7 @@ def test_every_object_of_a_filestorage_is_noted_whatever_the_target_asks_for(oth
 
 
 @pytest.mark.skipif(is_patched(), reason="a storage with its patches loses nothing")
-def test_what_the_storage_loses_is_found_and_mended(jsonb: Opens, other: Opens) -> None:
+def test_losses_of_the_storage_are_found_and_repaired(jsonb: Opens, other: Opens) -> None:
     fill(jsonb)
     source, target = jsonb(), other()
     target.copyTransactionsFrom(source)
@@ -177,7 +177,7 @@ def test_what_the_storage_loses_is_found_and_mended(jsonb: Opens, other: Opens) 
     assert holds(other())
 
 
-def test_a_repair_leaves_what_was_changed_since(jsonb: Opens, other: Opens) -> None:
+def test_repair_leaves_later_changes(jsonb: Opens, other: Opens) -> None:
     fill(jsonb)
     source, target = jsonb(), other()
     target.copyTransactionsFrom(source)
@@ -200,7 +200,7 @@ def test_a_repair_leaves_what_was_changed_since(jsonb: Opens, other: Opens) -> N
 def test_copy_names_a_value_that_is_another_one_in_the_target(
     jsonb: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The codec alone stores NaN as null, and `pytz.utc` as an offset, which is repaired when it is loaded."""
+    """The codec alone stores NaN as null, and `pytz.utc` as an offset, which is repaired on loading."""
     section = f"<filestorage>\npath {tmp_path}/Data.fs\nblob-dir {tmp_path}/blobs\n</filestorage>\n"
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "zope.conf").write_text(CONF.format(tmp_path / "old", "", section))
@@ -254,7 +254,7 @@ def test_a_zeo_server_is_a_source_and_no_target(jsonb: Opens, tmp_path: Path) ->
 
 
 def test_a_target_may_be_slow(jsonb: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The storage gives up a transaction in which nothing is asked for a minute, here for a millisecond."""
+    """The storage aborts a transaction without statements for a minute, here for a millisecond."""
     fill(jsonb)
     target = f"<filestorage>\npath {tmp_path}/Slow.fs\nblob-dir {tmp_path}/slow\n</filestorage>\n"
     (tmp_path / "target.conf").write_text(CONF.format(tmp_path, "", target))
@@ -272,7 +272,7 @@ def test_a_target_may_be_slow(jsonb: Opens, tmp_path: Path, monkeypatch: pytest.
     assert "ZODB_PGJSONB_IDLE_IN_XACT_TIMEOUT_MS" not in os.environ
 
 
-def test_a_target_with_something_in_it_is_refused(jsonb: Opens, other: Opens) -> None:
+def test_nonempty_target_is_refused(jsonb: Opens, other: Opens) -> None:
     fill(jsonb)
     fill(other)
     source, target = other(), jsonb()
@@ -283,7 +283,7 @@ def test_a_target_with_something_in_it_is_refused(jsonb: Opens, other: Opens) ->
     assert holds(jsonb())
 
 
-def test_a_file_that_the_source_has_lost_is_counted(jsonb: Opens, tmp_path: Path) -> None:
+def test_missing_file_in_the_source_is_counted(jsonb: Opens, tmp_path: Path) -> None:
     def opened() -> FileStorage:
         return FileStorage(f"{tmp_path}/Old.fs", blob_dir=f"{tmp_path}/old")
 

@@ -1,4 +1,4 @@
-"""What a search and a commit cost: statements, round trips, plan shapes.  Counted, never timed."""
+"""Costs of a search and of a commit: statements, round trips, plan shapes.  Counted, never timed."""
 
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.discovery.suggest import LEXEME
@@ -28,7 +28,7 @@ CONTENT = fill
 
 @pytest.fixture
 def filled(portal: Any) -> Any:
-    """The site, whose objects this connection has met."""
+    """The site, whose objects this connection has already loaded."""
     portal.page00.reindexObject()
     transaction.commit()
     transaction.begin()
@@ -40,7 +40,7 @@ def search(portal: Any, **query: Any) -> Any:
 
 
 def shown(results: Any) -> list[Any]:
-    """Return what a listing shows of the first ten rows."""
+    """Return the values that a listing shows of the first ten rows."""
     return [(b.getPath(), b.Title, b.created is not None, b.Subject) for b in results[:10]]
 
 
@@ -56,7 +56,10 @@ def test_the_first_page_of_a_connection_takes_one_round_trip(filled: Any) -> Non
 
 
 def test_the_first_page_of_a_snapshot_takes_one_with_its_metadata(filled: Any) -> None:
-    """The savepoint and the page in one message, also when somebody else has just written: the state came with the changes."""
+    """The savepoint and the page are in one message.
+
+    Even after a write of another connection: the state came with the changes.
+    """
     shown(search(filled, **PAGE))
     filled.page03.title = "Changed"
     filled.page03.reindexObject()
@@ -70,14 +73,14 @@ def test_the_first_page_of_a_snapshot_takes_one_with_its_metadata(filled: Any) -
 
 
 @pytest.mark.parametrize("query", [PAGE, {"portal_type": "Document"}, {"SearchableText": "page"}])
-def test_a_page_takes_one_with_its_metadata(filled: Any, query: dict[str, Any]) -> None:
+def test_page_takes_one_round_trip_with_its_metadata(filled: Any, query: dict[str, Any]) -> None:
     len(search(filled, portal_type="Folder"))
     with traced(filled) as traffic:
         assert shown(search(filled, **query))[3][2]
     assert traffic[0].round_trips == 1
 
 
-def test_brains_one_by_one_take_one(filled: Any) -> None:
+def test_brains_read_one_by_one_take_one_round_trip(filled: Any) -> None:
     len(search(filled, portal_type="Folder"))
     with traced(filled) as traffic:
         assert [brain.Title for brain in search(filled, portal_type="Document", sort_on="getId")][2] == "Page 2"
@@ -87,7 +90,7 @@ def test_brains_one_by_one_take_one(filled: Any) -> None:
 
 
 def test_a_modified_document_costs_two_statements_of_ours(filled: Any) -> None:
-    """The generation, and the row; idx goes with the object's own upsert."""
+    """The generation, and the row; idx is written by the object's own upsert."""
     page = filled.page03
     page.title = "Changed"
     page.reindexObject()
@@ -101,7 +104,7 @@ def test_a_modified_document_costs_two_statements_of_ours(filled: Any) -> None:
 
 
 def test_a_commit_reads_the_rows_it_changes_in_one_message(filled: Any) -> None:
-    """The generation is advanced by a statement that can be prepared; how long to wait for locks is set on the way."""
+    """The generation is advanced by a statement that can be prepared; the lock timeout is set in the same message."""
     page = filled.page03
     page.title = "Changed"
     page.reindexObject()
@@ -111,7 +114,7 @@ def test_a_commit_reads_the_rows_it_changes_in_one_message(filled: Any) -> None:
     end = statements.index('"COMMIT"')
     [read] = [text for text in statements[:end] if "object_state WHERE zoid" not in text]
     assert "SAVEPOINT" in read
-    # The next snapshot reads what has changed.
+    # The next snapshot reads the changes.
     changed = [text for text in statements[end:] if "SELECT zoid, tid FROM object_state" not in text]
     ours = [text for text in changed if "pgcatalog_" in text or "lock_timeout" in text]
     assert [text.count(";") for text in ours] == [0, 0, 0]
@@ -161,7 +164,7 @@ def test_queries_use_an_index(big: tuple[str, str], where: str, order: str) -> N
 
 
 def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
-    """Those of a user who may see all rows, and of one who may see none; neighbours only of words that are not there."""
+    """For a user who may see all rows, and one who may see none; neighbour words only for words without a match."""
     dsn, relation = big
     seen_sql = SEEN.format(
         relation=f'"{relation}"',
@@ -185,6 +188,6 @@ def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
             assert {word for word, _ in connection.execute(statement, params)} == seen
             plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
             assert f"Bitmap Index Scan on {relation}_searchable_text" in plan
-            # But for the samples of rows: those are the beginning of a scan.
+            # Except for the samples of rows, which are the beginning of a scan.
             assert plan.count(f"Seq Scan on {relation}") == 2, plan
         connection.rollback()

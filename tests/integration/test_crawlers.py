@@ -1,4 +1,4 @@
-"""What a search page says to crawlers, and how many facets a process counts at once."""
+"""A search page's instructions to crawlers, and the limit of concurrent facet counts per process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ import transaction
 SHARED = fill_for_mara
 
 HEDGEHOG = {"SearchableText": "hedgehog"}
-#: Searches by a crawler that follows links: with and without words, narrowed, on a further page.
+#: Searches of a crawler that follows links: with and without words, filtered, on a further page.
 QUERIES: list[dict[str, Any]] = [
     HEDGEHOG,
     {**HEDGEHOG, "sort_on": "Date", "b_start:int": "10"},
@@ -48,7 +48,7 @@ def web(shared_site: Site) -> Web:
 
 @pytest.fixture
 def large(shared_site: Site, web: Web) -> Iterator[Web]:
-    """The site, whose catalog has more rows than a page waits for."""
+    """The site, whose catalog has too many rows for synchronous facet counts."""
     with shared_site.inside() as portal:
         pretend_rows(portal, QUICK_ROWS + 1)
     yield web
@@ -66,7 +66,7 @@ def get(web: Web, **query: Any) -> tuple[Any, Page]:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_search_with_parameters_is_not_to_be_indexed(web: Web, query: dict[str, Any]) -> None:
+def test_search_with_parameters_is_marked_noindex(web: Web, query: dict[str, Any]) -> None:
     response, page = get(web, **query)
     assert response.headers["X-Robots-Tag"] == "noindex, follow"
     if query.get("facets") != "alone":
@@ -107,7 +107,7 @@ def test_no_link_with_a_facet_is_to_be_followed(
     assert [link.get("href") for link in narrowed if "nofollow" not in link.get("rel", "").split()] == []
 
 
-def test_address_asks_for_facets_until_something_is_chosen(large: Web) -> None:
+def test_page_without_a_script_requests_facets_until_one_is_chosen(large: Web) -> None:
     _, first = get(large, **HEDGEHOG)
     assert len(first.tree.xpath('//noscript/meta[@http-equiv="refresh"]')) == 1
     for query in QUERIES[2:4]:
@@ -160,7 +160,7 @@ def test_facets_are_not_counted_while_others_are(web: Web, monkeypatch: pytest.M
         assert answer["response"]["numFound"] > 0
     _, page = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
     assert counts_of(page)
-    # What is in the cache is no statement.
+    # A cached answer needs no statement.
     with all_slots_taken():
         _, again = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
         assert counts_of(again) == counts_of(page)
@@ -194,7 +194,7 @@ def disallows(robots: str, path: str) -> bool:
 def test_documented_robots_txt_closes_searches_and_nothing_else(shared_site: Site, web: Web) -> None:
     with shared_site.inside() as portal:
         before = portal.portal_registry["plone.robots_txt"]
-        portal.portal_registry["plone.robots_txt"] = ROBOTS.read_text()
+        portal.portal_registry["plone.robots_txt"] = ROBOTS.read_text("utf-8")
         transaction.commit()
     try:
         robots = web.get("/plone/robots.txt", None, "text/plain").text

@@ -1,4 +1,4 @@
-"""Pages by a cursor: each row once, in order, whatever others save meanwhile, and never by a cursor that is made up."""
+"""Pages by a cursor: each row once, in order, during concurrent saves, and never by a forged cursor."""
 
 from collections.abc import Iterator
 from tests.integration import site as sites
@@ -74,7 +74,7 @@ def pages(web: Web, rows: int, **query: Any) -> Iterator[Any]:
         cursor = response.json["next_cursor"]
 
 
-#: Each sort by pages of five, and a few by pages of other sizes, for all tests; the rest for the slow ones.
+#: Each sort by pages of five, and a few by pages of other sizes, for all tests; the rest for the slow tests.
 SIZES = [
     pytest.param(sort, rows, id=f"{sort}-{rows}", marks=() if rows == 5 or sort in FEW_SORTS else pytest.mark.slow)
     for sort in SORTS
@@ -84,14 +84,14 @@ SIZES = [
 
 @pytest.mark.parametrize(("sort", "rows"), SIZES)
 def test_all_pages_together_are_the_whole_answer(web: Web, sort: dict[str, str], rows: int) -> None:
-    """Ties and missing values included; without a sort in the order of the record ids."""
+    """Including ties and missing values; without a sort in the order of the record ids."""
     whole = ask(web, **sort, rows=200).json
     total = whole["response"]["numFound"]
     found = list(pages(web, rows, **sort))
     assert [page["response"]["numFound"] for page in found] == [total] * len(found)
     together = [name for page in found for name in names(page)]
     assert len(together) == len(set(together)) == total
-    # A page sorted downwards has its ties by record id downwards, as in ZCatalog; a whole result has not.
+    # A page sorted in descending order has its ties by descending record id, as in ZCatalog; a whole result has not.
     assert sorted(together) == sorted(names(whole))
     with sites.inside(web.db) as portal:
         sort_on, _, order = sort.get("sort", "").partition(" ")
@@ -99,7 +99,7 @@ def test_all_pages_together_are_the_whole_answer(web: Web, sort: dict[str, str],
         assert together == [brain.getPath() for brain in portal.portal_catalog(path="/plone", **options)]
 
 
-def test_a_page_has_all_that_other_pages_have(web: Web) -> None:
+def test_cursor_page_has_the_keys_of_other_pages(web: Web) -> None:
     query = {"q": "needle", "sort": "getId asc", "facets": "portal_type", "rows": 5}
     first = web.get("/plone/@pgsearch", ADMIN, accept="application/json", cursor="*", **query).json
     plain = web.get("/plone/@pgsearch", ADMIN, accept="application/json", **query).json
@@ -110,7 +110,7 @@ def test_a_page_has_all_that_other_pages_have(web: Web) -> None:
 
 
 def test_each_row_comes_once_while_others_save(changing: Web) -> None:
-    """Rows that stay as they are: others come, go and move before, at and behind the cursor."""
+    """Only unchanged rows count: others are added, removed and moved before, at and behind the cursor."""
     web = changing
     query = {"sort": "getId asc", "portal_type": "Document"}
     before = names(ask(web, **query, rows=200).json)
@@ -124,7 +124,7 @@ def test_each_row_comes_once_while_others_save(changing: Web) -> None:
             create(portal, "Document", f"aaa{step}")
             if step < 3:
                 create(portal, "Document", f"zzz{step}")
-            # The very row that the cursor was made of.
+            # The row from which the cursor was made.
             folder, _, name = seen[-1].rpartition("/")
             portal.unrestrictedTraverse(folder).manage_delObjects([name])
             transaction.commit()
@@ -134,7 +134,7 @@ def test_each_row_comes_once_while_others_save(changing: Web) -> None:
     assert step > 5
 
 
-def test_each_page_is_only_what_its_user_may_see(web: Web) -> None:
+def test_each_page_has_only_rows_visible_to_its_user(web: Web) -> None:
     query = {"sort": "getId asc", "rows": 2}
     cursor = ask(web, **query, cursor="*").json["next_cursor"]
     allowed = names(ask(web, None, sort="getId asc", rows=200).json)
@@ -151,7 +151,7 @@ def refused(response: Response) -> str:
     return str(response.json["message"])
 
 
-def test_a_cursor_of_another_search_or_made_up_is_refused(web: Web) -> None:
+def test_foreign_or_forged_cursor_is_refused(web: Web) -> None:
     query = {"sort": "getId asc", "rows": 2}
     cursor = ask(web, **query, cursor="*").json["next_cursor"]
     assert ask(web, **query, cursor=cursor).status == 200
@@ -211,7 +211,7 @@ def test_restricted_indexes_and_authors_sort_no_visitors_results(web: Web) -> No
 
 
 def test_a_cursor_survives_new_secrets_of_the_site(changing: Web) -> None:
-    """plone.keyring keeps the former ones for a while."""
+    """plone.keyring stores former secrets for a while."""
     from plone.keyring.interfaces import IKeyManager
     from zope.component import getUtility
 
@@ -224,7 +224,7 @@ def test_a_cursor_survives_new_secrets_of_the_site(changing: Web) -> None:
         assert ask(web, **query, cursor=cursor).status == expected
 
 
-def test_what_has_no_next_page_says_so(web: Web) -> None:
+def test_missing_next_page_is_stated(web: Web) -> None:
     assert "relevance" in refused(ask(web, q="needle", cursor="*"))
     assert ask(web, q="needle", sort="getId asc", cursor="*").status == 200
     assert "getObjPositionInParent" in refused(ask(web, sort="getObjPositionInParent asc", cursor="*"))

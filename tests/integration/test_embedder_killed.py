@@ -1,4 +1,4 @@
-"""An embedder that is killed again and again: every page has its vectors in the end, once, and nothing waits."""
+"""An embedder that is killed again and again: every page has its vectors in the end, once, and no job is left."""
 
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
@@ -21,7 +21,7 @@ import transaction
 
 
 KILLS = 6
-#: Pages that are saved while the embedder runs, and while it is away.
+#: Pages that are saved while the embedder runs, and while it is down.
 PAGES = 4
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_an_embedder_that_is_killed_six_times_has_embedded_every_page(site: Any)
     with connect(dsn, "test") as connection:
 
         def waiting() -> int:
-            # Nobody waits for a pause to be over.
+            # Skip the pause.
             kind._paused_until = 0.0
             connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' AND reason <> ''")
             connection.execute("SELECT pg_notify('pgcatalog_queue', '')")

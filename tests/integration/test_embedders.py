@@ -1,4 +1,4 @@
-"""Whatever an embedder does: nothing is lost, nothing false is kept, and the reason is told."""
+"""Faulty embedders: no vector is lost, no wrong vector is stored, and the reason is reported."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def no_connections() -> Iterator[None]:
 
 
 def embedding(values: str) -> Callable[[dict[str, Any]], Answer]:
-    """Answer each text with the vector *values*, which need not be JSON."""
+    """Answer each text with the vector *values*, which may be invalid JSON."""
     item = '{"embedding": ' + values + "}"
     return lambda request: (200, {}, ('{"data": [' + ", ".join([item] * len(request["input"])) + "]}").encode())
 
@@ -57,13 +57,13 @@ def index(text: str) -> Callable[[dict[str, Any]], Answer]:
     return lambda request: (200, {}, f'{{"data": [{{"index": {text}, "embedding": [1, 2]}}]}}'.encode())
 
 
-#: JSON of all shapes but the one.
+#: JSON of all shapes except the right one.
 SHAPES = [
     *(b"", b"null", b"1", b'"data"', b"{}", b"[[]]", b'{"data": null}', b'{"data": {}}', b'{"data": {"0": [1]}}'),
     *(b'{"data": "vectors"}', b'{"data": [null]}', b'{"data": [[1, 2]]}', b'{"data": [{}, {}]}', b"\xff\xfe{"),
 ]
 
-#: What an embedder answers, and what is said of it.
+#: Answer of an embedder -> error message.
 HOSTILE = [
     (status(401), "returns 401"),
     (status(404), "returns 404"),
@@ -97,7 +97,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("answer", "reason"), HOSTILE)
-def test_a_wrong_answer_is_no_vector_and_says_what_is_wrong(answer: Any, reason: str) -> None:
+def test_wrong_answer_raises_a_clear_error(answer: Any, reason: str) -> None:
     with serving(answer) as answers, pytest.raises(EmbedderError, match=reason) as raised:
         Embedder(answers.url, "test").embed_question("leave", 2)
     assert raised.value.is_down
@@ -105,7 +105,7 @@ def test_a_wrong_answer_is_no_vector_and_says_what_is_wrong(answer: Any, reason:
 
 
 @pytest.mark.parametrize("code", [400, 413, 422])
-def test_a_text_that_is_refused_says_nothing_about_other_texts(code: int) -> None:
+def test_refused_text_has_no_effect_on_other_texts(code: int) -> None:
     with serving(status(code)) as answers, pytest.raises(EmbedderError) as raised:
         Embedder(answers.url, "test").embed_passages(["leave"])
     assert raised.value.is_about_text
@@ -115,12 +115,12 @@ def test_a_text_that_is_refused_says_nothing_about_other_texts(code: int) -> Non
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:80/v1", "ftp://127.0.0.1/", "file:/etc/passwd", "http://", "http://[", "//x"]
 )
-def test_nothing_else_than_an_address_of_http_is_asked(url: str) -> None:
+def test_only_http_addresses_are_requested(url: str) -> None:
     with pytest.raises(EmbedderError, match="does not begin"):
         Embedder(url, "test").embed_question("leave")
 
 
-def test_vectors_of_different_dimensions_are_none() -> None:
+def test_vectors_of_different_dimensions_are_refused() -> None:
     sizes = iter([3, 3, 4])
     answer = lambda request: vectors(request, dimension=next(sizes))  # noqa: E731
     with serving(answer) as answers, pytest.raises(EmbedderError, match="different dimensions"):
@@ -132,7 +132,7 @@ HEAD = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {l
 
 
 def dripping(end: threading.Event, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield *pieces* slowly: each soon enough for a limit that begins anew with each, all together far beyond any."""
+    """Yield *pieces* slowly: each within a per-read timeout, all together far beyond any limit."""
     for piece in pieces:
         end.wait(0.02)
         yield piece
@@ -183,7 +183,7 @@ def test_resolver_that_blocks_is_not_waited_for_beyond_the_limit(monkeypatch: py
         monkeypatch.setattr(socket, "getaddrinfo", blocking)
         url = answers.url.replace("127.0.0.1", "embedder.example")
         try:
-            # More of them than threads that look names up.
+            # More of them than threads that resolve names.
             for _ in range(3):
                 with pytest.raises(EmbedderError, match="no vectors after"):
                     Embedder(url, "test").embed_question("leave", 0.05)
@@ -193,7 +193,7 @@ def test_resolver_that_blocks_is_not_waited_for_beyond_the_limit(monkeypatch: py
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "SSL_CERT_FILE"])
-def test_wrong_environment_is_an_embedder_that_is_down(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_wrong_environment_counts_as_an_embedder_that_is_down(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     forget_embedders()
     monkeypatch.setenv(variable, "foo://nowhere:1")
     with serving() as answers, pytest.raises(EmbedderError) as raised:
@@ -201,13 +201,13 @@ def test_wrong_environment_is_an_embedder_that_is_down(monkeypatch: pytest.Monke
     assert raised.value.is_down
 
 
-def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedder_module, "LONGEST_ANSWER", 1000)
     with serving(lambda request: (200, {}, b" " * 5000)) as answers, pytest.raises(EmbedderError, match="too long"):
         Embedder(answers.url, "test").embed_question("leave", 5)
 
 
-def test_what_is_sent_is_bounded_and_has_prefix_model_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_is_bounded_and_has_prefix_model_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCATALOG_EMBEDDER_KEY", "secret")
     with serving() as answers:
         embedder = Embedder(f"{answers.url}/", "e5-{kind}", "query:", "passage: ")
@@ -224,7 +224,7 @@ def test_what_is_sent_is_bounded_and_has_prefix_model_and_key(monkeypatch: pytes
 
 @pytest.fixture
 def kind() -> Iterator[Any]:
-    """The kind of jobs, which forgets at the end that an embedder was away."""
+    """The kind of jobs, whose pause is reset at the end."""
     kind = getUtility(IJobKind, name="embed")
     yield kind
     kind._paused_until = 0.0
@@ -238,13 +238,13 @@ def queued(dsn: str) -> list[Any]:
 
 
 def work_again(site: Any, kind: Any) -> None:
-    """Do what waits, as if the pause were over after each job."""
+    """Do the waiting jobs, as if the pause were over after each job."""
     for _ in range(12):
         kind._paused_until = 0.0
         work(site)
 
 
-def test_pages_wait_for_an_embedder_that_is_away_however_long(site: Any, kind: Embedding) -> None:
+def test_pages_wait_for_an_embedder_that_is_down_however_long(site: Any, kind: Embedding) -> None:
     portal, _, dsn = site
     with serving() as answers:
         set_embedder(portal, answers.url)
@@ -262,7 +262,7 @@ def test_pages_wait_for_an_embedder_that_is_away_however_long(site: Any, kind: E
     assert chunks(site, page)
 
 
-#: What an embedder does to a page, and whether that counts as an attempt: one that fails may do so for this text only.
+#: Failure of an embedder for a page -> whether it counts as an attempt: only failures that may depend on the text do.
 NO_VECTORS = {
     "busy": (status(429, Retry_After="7"), 0),
     "broken": (status(500), 1),
@@ -276,9 +276,7 @@ NO_VECTORS = {
 
 
 @pytest.mark.parametrize("luck", NO_VECTORS)
-def test_what_an_embedder_gives_wrongly_is_not_kept_and_is_asked_for_again(
-    site: Any, kind: Embedding, luck: str
-) -> None:
+def test_wrong_vectors_are_not_stored_and_requested_again(site: Any, kind: Embedding, luck: str) -> None:
     portal, worker, dsn = site
     with serving() as answers, connect(dsn, "test") as connection, ThreadPoolExecutor(1) as pool:
         set_embedder(portal, answers.url)
@@ -298,7 +296,7 @@ def test_what_an_embedder_gives_wrongly_is_not_kept_and_is_asked_for_again(
         assert len(chunks(site, page)) == 1
 
 
-def test_a_text_that_an_embedder_fails_at_is_given_up_and_tried_again_when_somebody_says_so(site: Any) -> None:
+def test_failing_text_is_dropped_after_attempts_and_retried_on_demand(site: Any) -> None:
     portal, _, dsn = site
 
     def answer(request: dict[str, Any]) -> Answer:
@@ -321,7 +319,7 @@ def test_a_text_that_an_embedder_fails_at_is_given_up_and_tried_again_when_someb
         assert chunks(site, bad)
 
 
-def test_one_that_is_refused_fails_for_good_and_the_others_have_vectors(site: Any) -> None:
+def test_refused_text_fails_for_good_and_others_have_vectors(site: Any) -> None:
     portal, _, dsn = site
 
     def answer(request: dict[str, Any]) -> Answer:
@@ -338,7 +336,7 @@ def test_one_that_is_refused_fails_for_good_and_the_others_have_vectors(site: An
     assert answering(portal).is_complete
 
 
-def test_a_model_that_was_replaced_at_its_place_gets_a_table_of_its_own(site: Any, kind: Embedding) -> None:
+def test_model_replaced_at_the_same_address_gets_a_table_of_its_own(site: Any, kind: Embedding) -> None:
     portal = site[0]
     with serving() as answers:
         set_embedder(portal, answers.url)
@@ -351,7 +349,7 @@ def test_a_model_that_was_replaced_at_its_place_gets_a_table_of_its_own(site: An
     assert chunks(site, portal.page)
 
 
-def test_a_database_without_pgvector_says_so_and_has_vectors_later(site: Any, kind: Embedding) -> None:
+def test_missing_pgvector_is_reported_and_vectors_are_computed_later(site: Any, kind: Embedding) -> None:
     portal, _, dsn = site
     needs_pgvector(portal)
     with connect(dsn, "test") as connection:

@@ -1,4 +1,4 @@
-"""What should be there: each part of the schema that is missing, disabled or invalid is named, with the line that brings it back."""
+"""Completeness of the schema: each missing, disabled or invalid part is named, with the statement that restores it."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.cli.look import catalog_findings
@@ -60,7 +60,7 @@ def attention(connection: Any) -> list[str]:
 
 
 def said(connection: Any) -> list[str]:
-    """Return what needs attention; ``status``, ``check`` and the metrics say the same."""
+    """Return the sentences that need attention; check that ``status``, ``check`` and the metrics agree."""
     sentences: list[str] = health.collect(connection, check=True)["attention"]
     found = [f"{finding.text}; {finding.remedy}".lower() for finding in catalog_findings(connection)]
     assert found == [f"{sentence}.".lower() for sentence in sentences]
@@ -84,7 +84,7 @@ def dropping(thing: Thing, connection: Any) -> str:
 
 
 def bring_back(connection: Any, sentence: str, relation: str) -> None:
-    """Do what *sentence* says."""
+    """Apply the remedy in *sentence*."""
     remedy = sentence.rpartition("; ")[2].removeprefix("run ")
     for end in (" and restart Zope, which recreates the table, empty", " to create it"):
         remedy = remedy.removesuffix(end)
@@ -96,7 +96,7 @@ def bring_back(connection: Any, sentence: str, relation: str) -> None:
         connection.execute(load_sql("base"))
 
 
-#: The parts that base.sql makes; for that of an extension see test_suggest.
+#: The parts created by base.sql; for an extension's part see test_suggest.
 IN_BASE = [thing for thing in THINGS if thing.kind != TRIGRAMS]
 #: A part of each kind, for ``make test``, and all parts.
 OF_EACH_KIND = {
@@ -107,24 +107,24 @@ WHICH = ["one of each kind", pytest.param("all", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("which", WHICH)
-def test_each_part_of_the_shared_schema_is_named_and_comes_back(open_connection: Any, which: str) -> None:
+def test_each_missing_part_of_the_shared_schema_is_named_and_restored(open_connection: Any, which: str) -> None:
     names = {thing.shown for thing in THINGS}
     assert {"pgcatalog_queue", "pgcatalog_queue.due", "pgcatalog_queue_due", "pgcatalog_deletions()"} <= names
     for thing in IN_BASE if which == "all" else OF_EACH_KIND.values():
         open_connection.execute(dropping(thing, open_connection))
         sentences = attention(open_connection) if which == "all" else said(open_connection)
         assert any(thing.shown in sentence for sentence in sentences), (thing, sentences)
-        # Without a table that others refer to, these are named next.
+        # Without a table that has references, these are named next.
         for _ in range(2):
             for sentence in attention(open_connection):
                 bring_back(open_connection, sentence, "")
-        # Of rows that are lost with a table a rebuild is the remedy.
+        # Rows lost with a table are restored by a rebuild.
         assert [s for s in attention(open_connection) if "pgcatalog rebuild" not in s] == [], thing
         open_connection.rollback()
 
 
 def test_shared_schema_is_that_of_the_database(open_connection: Any) -> None:
-    """What is read from base.sql is all that it makes."""
+    """The parts read from base.sql are all that it creates."""
     of = "table_schema = current_schema() AND starts_with(table_name, 'pgcatalog_') AND table_name !~ '^pgcatalog_[0-9a-f]+(_|$)'"
     columns = open_connection.execute(
         f"SELECT table_name || '.' || column_name AS n FROM information_schema.columns WHERE {of}"
@@ -136,7 +136,7 @@ def test_shared_schema_is_that_of_the_database(open_connection: Any) -> None:
 
 
 def parts_of(portal: Any) -> tuple[str, list[tuple[str, str]]]:
-    """Return the relation of the catalog of *portal*, and (name, statement that drops it) of all that it is made with."""
+    """Return the relation of the catalog of *portal*, and (name, statement that drops it) of all its parts."""
     core = portal.portal_catalog._core
     state = core.session.read_states()[core.zoid]
     layout = core.layout().with_interned(state.interned)
@@ -162,7 +162,9 @@ def parts_of(portal: Any) -> tuple[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("which", WHICH)
-def test_each_part_of_a_table_is_named_and_comes_back(open_connection: Any, shared_filled: Any, which: str) -> None:
+def test_each_missing_part_of_a_table_is_named_and_restored(
+    open_connection: Any, shared_filled: Any, which: str
+) -> None:
     relation, parts = parts_of(shared_filled)
     transaction.abort()
     names = {name for name, _ in parts}
@@ -193,7 +195,7 @@ def test_disabled_triggers_and_invalid_indexes_are_named(open_connection: Any) -
         assert said(open_connection) == []
 
 
-def test_lost_index_made_on_advice_is_named_and_comes_back(open_connection: Any, shared_filled: Any) -> None:
+def test_lost_advised_index_is_named_and_restored(open_connection: Any, shared_filled: Any) -> None:
     relation, _ = parts_of(shared_filled)
     zoid = shared_filled.portal_catalog._core.zoid
     transaction.abort()
@@ -210,7 +212,7 @@ def test_lost_index_made_on_advice_is_named_and_comes_back(open_connection: Any,
     assert said(open_connection) == []
 
 
-def test_index_made_on_advice_is_not_missing_while_it_is_built(
+def test_advised_index_is_not_missing_during_its_build(
     open_connection: Any, shared_site: Site, shared_filled: Any
 ) -> None:
     relation, _ = parts_of(shared_filled)
@@ -236,7 +238,7 @@ def test_lost_statistics_are_named(open_connection: Any, shared_filled: Any, mon
     assert said(open_connection) == []
 
 
-#: Statement -> what is named; {} is the relation.
+#: Statement -> the part reported as missing; {} is the relation.
 SEEN = {
     "DROP INDEX {}_seen_by_type": "_seen_by_type is missing or disabled; CREATE INDEX CONCURRENTLY",
     "DROP TABLE pgcatalog_history": "missing or disabled in the database: pgcatalog_history",
@@ -245,7 +247,7 @@ SEEN = {
 }
 
 
-def test_overview_names_what_is_missing(dsn: str) -> None:
+def test_overview_names_missing_parts(dsn: str) -> None:
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
     with sites.opened(dsn) as db:
         for statement, name in SEEN.items():
@@ -256,7 +258,7 @@ def test_overview_names_what_is_missing(dsn: str) -> None:
             assert any(name in sentence for sentence in answer("status", "--check", "--dsn", dsn)[1]["attention"])
 
 
-def test_rebuild_brings_columns_and_the_view_back(dsn: str) -> None:
+def test_rebuild_restores_columns_and_the_view(dsn: str) -> None:
     with sites.opened(dsn) as db:
         with sites.inside(db) as portal:
             create(portal, "Document", "page", title="Page")
@@ -300,7 +302,7 @@ def test_session_that_blocks_a_save_is_named(dsn: str, monkeypatch: pytest.Monke
 
 
 def lose(dsn: str, path: str) -> int:
-    """Delete the object at *path* behind everybody's back; return its oid."""
+    """Delete the object at *path* by SQL; return its oid."""
     [(zoid,)] = sql(dsn, f"SELECT zoid FROM {{}} WHERE path = '{path}'")
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")

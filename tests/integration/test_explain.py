@@ -1,4 +1,4 @@
-"""EXPLAIN of recorded queries: compiled anew, read-only, and stopped in time."""
+"""EXPLAIN of recorded queries: compiled anew, read-only, and with a time limit."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.advice.replay import explain
@@ -46,7 +46,7 @@ def small(site_with: SiteWith) -> Iterator[Any]:
 
 @pytest.fixture
 def filled(small: Any) -> Any:
-    """A site with three pages, of which no test changes any."""
+    """A site with three pages, which no test changes."""
     sites.return_to(small)
     transaction.begin()
     return small
@@ -89,8 +89,8 @@ def test_a_page_has_its_recorded_place(filled: Any) -> None:
 
 
 @pytest.mark.parametrize("page", [None, "7", [7], ["30", "7"], [30, 7.5], {"size": 7}])
-def test_a_record_without_a_page_has_that_of_its_query(filled: Any, page: Any) -> None:
-    """Records of older versions have only the text of the statement, which is never read."""
+def test_record_without_a_page_has_the_page_of_its_query(filled: Any, page: Any) -> None:
+    """Records of older versions have only the text of the statement, which is never executed."""
     recorded = example({"portal_type": "Document"}, limit=5, statement="SELECT 1 LIMIT 7 OFFSET 30", page=page)
     assert explain_example(filled.portal_catalog._core, recorded).statement.endswith("LIMIT 5")
 
@@ -108,7 +108,7 @@ def test_a_record_without_a_page_has_that_of_its_query(filled: Any, page: Any) -
         (example({"portal_type": "x"}, operation="metadata"), "read for certain rows"),
     ],
 )
-def test_what_cannot_be_run_again_says_why(filled: Any, recorded: Example, message: str) -> None:
+def test_query_that_cannot_be_run_again_names_the_reason(filled: Any, recorded: Example, message: str) -> None:
     with pytest.raises(ReplayError, match=message):
         explain_example(filled.portal_catalog._core, recorded)
 
@@ -121,17 +121,17 @@ def test_explaining_cannot_write(database: str) -> None:
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
 
 
-def test_explaining_does_not_run_for_ever(database: str) -> None:
+def test_explain_has_a_time_limit(database: str) -> None:
     with pytest.raises(ReplayError, match=r"stopped after 0\.2 seconds"):
         explain(database, Statement("SELECT pg_sleep(60)"), seconds=0.2)
 
 
-def test_a_database_that_is_gone_is_named() -> None:
+def test_unreachable_database_is_named() -> None:
     with pytest.raises(ReplayError, match="PostgreSQL: "):
         explain("host=/nowhere dbname=none", Statement("SELECT 1"))
 
 
-def test_an_example_is_what_it_was(filled: Any) -> None:
+def test_example_is_the_recorded_query(filled: Any) -> None:
     one = example({"portal_type": "Document"})
     assert explain_example(filled.portal_catalog._core, dataclasses.replace(one, operation="count")).values == (
         "Document",
@@ -153,7 +153,7 @@ def test_an_example_is_what_it_was(filled: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("part", ["page", "count", "rids"])
-def test_the_command_explains_what_a_search_takes(filled: Any, query: dict[str, Any], part: str) -> None:
+def test_command_explains_each_query_that_a_search_accepts(filled: Any, query: dict[str, Any], part: str) -> None:
     catalog = filled.portal_catalog
     catalog.unrestrictedSearchResults(query)
     assert statement(catalog._core, query, part).sql.startswith("SELECT ")
@@ -174,7 +174,7 @@ def test_the_command_explains_what_a_search_takes(filled: Any, query: dict[str, 
         ({}, "matches nothing"),
     ],
 )
-def test_the_command_names_what_is_wrong(filled: Any, query: dict[str, Any], message: str) -> None:
+def test_command_names_the_error(filled: Any, query: dict[str, Any], message: str) -> None:
     with pytest.raises(ReplayError, match=message):
         statement(filled.portal_catalog._core, query, "page")
 
@@ -192,7 +192,7 @@ def shared(shared_site: Site) -> Iterator[Site]:
 
 @pytest.fixture
 def site(shared: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """That site, with an empty log; everything is slow."""
+    """The shared site, with an empty log; everything is slow."""
     assert recorder.flush(10)
     execute(shared, "DELETE FROM pgcatalog_slow_queries")
     execute(shared, "DELETE FROM pgcatalog_history")
@@ -226,7 +226,7 @@ def groups(site: Site, choice: Choice | None = None) -> dict[str, Group]:
     return {group.shape: group for group in found if group.operation == "page"}
 
 
-def test_the_plan_is_kept_with_rows_and_without_values(site: Site) -> None:
+def test_plan_is_stored_with_rows_and_without_values(site: Site) -> None:
     with site.inside() as portal:
         search(portal, Creator=SECRET, review_state="private", sort_on="modified")
     [row] = recorded(site)
@@ -235,7 +235,7 @@ def test_the_plan_is_kept_with_rows_and_without_values(site: Site) -> None:
     figures = PlanFigures.of(row["plan"])
     assert figures is not None
     assert figures.server_ms > 0
-    # Of 200 creators one has 20 rows; how they are found is for PostgreSQL to choose.
+    # Of 200 creators one has 20 rows; PostgreSQL chooses the plan.
     assert figures.rows_returned == 5 <= figures.rows_read <= ROWS
     assert "Scan" in json.dumps(row["plan"])
 
@@ -261,7 +261,7 @@ def test_a_count_that_reads_all_rows_returns_those_it_counts(site: Site) -> None
     assert figures.rows_returned == ROWS // 2
 
 
-def test_the_first_after_a_write_is_no_colder(site: Site) -> None:
+def test_first_search_after_a_write_is_no_colder(site: Site) -> None:
     """The states of catalogs come with the snapshot."""
     with site.inside() as portal:
         create(portal, "Document", f"page{portal.portal_catalog.getCounter()}")
@@ -270,18 +270,18 @@ def test_the_first_after_a_write_is_no_colder(site: Site) -> None:
         search(portal, Creator="creator8", sort_on="created")
         search(portal, Creator="creator9", sort_on="created")
     colds = [row["cold"] for row in recorded(site) if row["shape"].startswith("Creator")]
-    # Whether the connection has met the statement depends on its life before.
+    # Whether the connection has prepared the statement depends on earlier tests.
     assert set(colds) <= {"", "connection"}
     assert colds[2] == ""
 
 
-def test_the_first_in_a_process_is_cold(site: Site) -> None:
+def test_first_search_of_a_process_is_cold(site: Site) -> None:
     with sites.opened(site.db.storage._dsn) as db, Site(db).inside() as portal:
         search(portal, Creator=SECRET, sort_on="Date")
     assert recorded(site)[0]["cold"] == "process"
 
 
-def test_a_storage_that_keeps_history_is_cold_no_more_often(site_template: str, postgres: Any, site: Site) -> None:
+def test_storage_with_history_is_cold_no_more_often(site_template: str, postgres: Any, site: Site) -> None:
     """*site* makes everything slow."""
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn, history_preserving=True) as db:
@@ -297,7 +297,7 @@ def test_a_storage_that_keeps_history_is_cold_no_more_often(site_template: str, 
         assert {second, third, fourth} <= {"", "connection"}
 
 
-def test_the_page_that_asked_is_kept_without_what_was_asked(site: Site) -> None:
+def test_address_of_the_page_is_stored_without_its_query(site: Site) -> None:
     assert site.web.get("/plone/@@search", MANAGER, SearchableText="hedgehog").status == 200
     pages = {row["page"] for row in recorded(site)}
     assert pages == {"/plone/@@search"}
@@ -327,7 +327,7 @@ def test_the_history_counts_every_query_of_an_hour(site: Site) -> None:
     times = [row["total_ms"] for row in recorded(site)]
     [line] = execute(site, "SELECT figures FROM pgcatalog_history WHERE operation = 'page'")
     assert line["figures"] == histogram(times)
-    # What is deleted from the log stays in the history.
+    # Rows deleted from the log stay in the history.
     execute(site, "DELETE FROM pgcatalog_slow_queries")
     with site.inside() as portal:
         history = log_of(portal.portal_catalog._core).history(Choice(hours=24))
@@ -343,7 +343,7 @@ def test_the_week_before_is_compared(site: Site) -> None:
         search(portal, Creator=SECRET, sort_on="modified")
     [group] = groups(site).values()
     with site.inside() as portal:
-        # A week before, this log was not there.
+        # This log did not exist a week before.
         assert not log_of(portal.portal_catalog._core).history(Choice(hours=24)).is_compared
     execute(
         site,
@@ -357,19 +357,19 @@ def test_the_week_before_is_compared(site: Site) -> None:
     assert history.before[group.key].count == 9
     assert len(history.hours) == 1
     [group] = groups(site).values()
-    assert not group.is_new  # this shape was there before the last start
+    assert not group.is_new  # this shape existed before the last start
 
 
-def test_new_is_what_was_not_slow_before_the_last_start(site: Site) -> None:
+def test_new_shape_was_not_slow_before_the_last_start(site: Site) -> None:
     with site.inside() as portal:
         search(portal, Creator=SECRET, sort_on="modified")
         zoid = portal.portal_catalog._core.zoid
-    # A log that begins with the last start, as in a new site, has nothing to be compared with.
+    # A log that begins with the last start, as in a new site, has no former period to compare with.
     assert [group.is_new for group in groups(site).values()] == [False]
     sizes = "INSERT INTO pgcatalog_history SELECT %s, date_trunc('hour', now(), 'UTC') - interval '3 h', '', '', '{1}'"
     execute(site, sizes, zoid)
     assert [group.is_new for group in groups(site).values()] == [True]
-    # A process that begins now: what is there was there before.
+    # As in a process that starts now: all entries are older.
     execute(site, "UPDATE pgcatalog_slow_queries SET process_started = now() + interval '1 minute'")
     assert [group.is_new for group in groups(site).values()] == [False]
 
@@ -409,6 +409,6 @@ def test_the_history_is_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> 
         search(portal, Creator=SECRET, sort_on="modified")
     assert recorder.flush(10)
     lines = execute(site, "SELECT operation FROM pgcatalog_history ORDER BY hour")
-    # The sizes are few, and not pushed out by queries.
+    # The sizes are few, and not displaced by queries.
     assert lines[0]["operation"] == ""
     assert len(lines) <= 4

@@ -1,4 +1,4 @@
-"""Facets count what a search finds, value by value, and nothing one may not see."""
+"""Facets count the hits of a search, value by value, and only those visible to the user."""
 
 from AccessControl import Unauthorized
 from collections import Counter
@@ -67,7 +67,7 @@ def keys_of(oracle: Any, name: str, rid: int) -> list[Any]:
 
 def counted(oracle: Any, name: str, results: Any) -> dict[Any, int]:
     """Return the facet, counted row by row."""
-    # Sorted by a recurring date, ZCatalog gives an event once for each of its occurrences.
+    # Sorted by a recurring date, ZCatalog returns an event once for each of its occurrences.
     rids = {brain.getRID() for brain in results}
     return dict(Counter(key for rid in rids for key in keys_of(oracle, name, rid)))
 
@@ -81,7 +81,7 @@ def everything_of(oracle: Any, query: dict[str, Any], method: str) -> Any:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_counts_are_those_of_counting(compared: Any, query: dict[str, Any]) -> None:
+def test_facets_are_the_counts_of_the_hits(compared: Any, query: dict[str, Any]) -> None:
     ours, oracle, _ = compared
     found = everything_of(oracle, query, "unrestrictedSearchResults")
     facets = ours.unrestrictedSearchResults(**query).facets(NAMES)
@@ -90,7 +90,7 @@ def test_counts_are_those_of_counting(compared: Any, query: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_only_what_the_user_may_see_is_counted(compared: Any, user: Any, query: dict[str, Any]) -> None:
+def test_facets_count_only_hits_visible_to_the_user(compared: Any, user: Any, query: dict[str, Any]) -> None:
     ours, oracle, portal = compared
     with acting_as(portal, user):
         found = everything_of(oracle, query, "searchResults")
@@ -105,13 +105,13 @@ def test_a_facets_own_criterion_can_be_left_out(compared: Any, user: Any, query:
     with acting_as(portal, user):
         facets = ours.facets(query, NAMES, exclude_own=True)
         for name in NAMES:
-            # A query without any criterion finds nothing in ZCatalog: everything is meant, and path says so.
+            # In ZCatalog a query without any criterion finds nothing: here all rows are meant, expressed by path.
             others = without(query, name) | ({} if not query or "path" in query else {"path": "/"})
             found = everything_of(oracle, others, "searchResults")
             assert facets[name] == counted(oracle, name, found), name
 
 
-def test_an_own_criterion_alone_leaves_all_rows(compared: Any) -> None:
+def test_facet_without_its_own_criterion_counts_all_rows(compared: Any) -> None:
     ours, oracle, _ = compared
     facets = ours.unrestrictedSearchResults(portal_type="Event").facets(["portal_type", "Subject"], exclude_own=True)
     found = oracle.unrestrictedSearchResults(path="/")
@@ -119,7 +119,7 @@ def test_an_own_criterion_alone_leaves_all_rows(compared: Any) -> None:
     assert facets["Subject"] == counted(oracle, "Subject", oracle.unrestrictedSearchResults(portal_type="Event"))
 
 
-def test_query_objects_count_too(compared: Any) -> None:
+def test_facets_include_the_criteria_of_query_objects(compared: Any) -> None:
     ours, oracle, _ = compared
     either = Or(Eq("Subject", "Rot"), Eq("portal_type", "Event"))
     found = [b for b in oracle(path="/plone") if "Rot" in b.Subject or b.portal_type == "Event"]
@@ -128,7 +128,7 @@ def test_query_objects_count_too(compared: Any) -> None:
     assert ours.facets(Not(either), ["portal_type"])["portal_type"].get("Event") is None
 
 
-def test_the_most_frequent_come_first_and_the_rest_is_cut(compared: Any) -> None:
+def test_facet_has_the_most_frequent_values_first_and_is_cut(compared: Any) -> None:
     ours, oracle, _ = compared
     whole = counted(oracle, "object_provides", oracle.unrestrictedSearchResults(path="/"))
     results = ours.unrestrictedSearchResults(path="/")
@@ -147,7 +147,7 @@ BUCKETS = {
 }
 
 
-def test_ranges_count_from_up_to_but_without(compared: Any) -> None:
+def test_ranges_include_their_start_and_exclude_their_end(compared: Any) -> None:
     ours, oracle, _ = compared
     facets = ours.unrestrictedSearchResults(path="/plone").facets(["portal_type"], ranges=BUCKETS)
     found = oracle.unrestrictedSearchResults(path="/plone")
@@ -174,7 +174,7 @@ def test_ranges_can_leave_out_their_own_criterion(compared: Any) -> None:
 
 @pytest.mark.parametrize("user", [None, "mara", "boss"])
 def test_ranges_of_dates_are_counted_like_searched(compared: Any, user: Any) -> None:
-    """All ranges of a date index are one expression, however they overlap: each counts what a search for it finds."""
+    """All ranges of a date index are one expression, even if they overlap: each counts the hits of a search for it."""
     ours, _, portal = compared
     ends = [None, *(DateTime(f"{year}/01/01 Europe/Vienna") for year in (1969, 2001, 2026, 2027, 2099)), DAY, DAY + 1]
     for name in ("effective", "created", "expires", "start"):
@@ -189,14 +189,14 @@ def test_ranges_of_dates_are_counted_like_searched(compared: Any, user: Any) -> 
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("place", ["/plone", "/plone/", "/plone/public", "/plone/publi", "/plone/nowhere", "/"])
-def test_children_of_a_place_count_all_that_is_in_them(compared: Any, user: Any, place: str) -> None:
+def test_children_of_a_place_count_everything_below_it(compared: Any, user: Any, place: str) -> None:
     ours, oracle, portal = compared
     with acting_as(portal, user):
         paths = [brain.getPath() for brain in oracle(path="/plone")]
         start = place.rstrip("/") + "/"
         children = Counter(start + path[len(start) :].split("/")[0] for path in paths if path.startswith(start))
         assert ours.facets({"path": "/plone"}, children={"path": place})["path"] == dict(children)
-        # Each is what a search there finds.
+        # Each is the result of a search there.
         both_places = ours.facets({"path": "/plone"}, children={"path": [place, "/plone"]})["path"]
         assert both_places == {**ours.facets({"path": "/plone"}, children={"path": "/plone"})["path"], **children}
         for path, count in children.items():
@@ -214,8 +214,8 @@ CHOSEN = {
 
 @pytest.mark.parametrize("user", [None, "mara", "boss"])
 @pytest.mark.parametrize("names", [["Subject"], ["portal_type", "path"], list(CHOSEN)])
-def test_a_facet_heeds_what_is_chosen_in_the_others(compared: Any, user: Any, names: list[str]) -> None:
-    """What is chosen in an index that is no facet here, review_state, holds for all of them."""
+def test_facet_applies_the_choices_in_other_facets(compared: Any, user: Any, names: list[str]) -> None:
+    """A choice in review_state, an index that is no facet here, applies to all of them."""
     ours, _, portal = compared
     chosen = {name: CHOSEN[name] for name in names}
     ranges = {"created": {"past": (PAST, None)}}
@@ -268,12 +268,12 @@ def test_untrusted_code_reads_them(compared: Any) -> None:
                 run_script(portal, ours, f"return catalog(path='/plone').{name}")
 
 
-# -- what is no facet
+# -- refused facets
 
 
 @pytest.mark.parametrize("name", ["allowedRolesAndUsers", "effectiveRange"])
 @pytest.mark.parametrize("options", [{}, {"exclude_own": True}])
-def test_who_may_see_what_is_no_facet(compared: Any, name: str, options: dict[str, Any]) -> None:
+def test_indexes_of_visibility_are_no_facets(compared: Any, name: str, options: dict[str, Any]) -> None:
     """Nor can the restriction be left out as a facet's own criterion."""
     ours, _, portal = compared
     with acting_as(portal, None):
@@ -316,7 +316,7 @@ def test_wrong_facets_are_errors(compared: Any, names: Any, options: Any, messag
         ours.facets({"path": "/"}, names, **options)
 
 
-def test_a_name_is_no_sequence_of_names(compared: Any) -> None:
+def test_string_is_no_sequence_of_names(compared: Any) -> None:
     ours, _, _ = compared
     with pytest.raises(TypeError):
         ours.facets({"path": "/"}, "portal_type")
@@ -325,7 +325,7 @@ def test_a_name_is_no_sequence_of_names(compared: Any) -> None:
 # -- from one moment to the next
 
 
-def test_pending_changes_count(portal: Any, catalog: Any) -> None:
+def test_facets_count_pending_changes(portal: Any, catalog: Any) -> None:
     add_users(portal)
 
     def facets(user: Any = "edith") -> Any:
@@ -351,7 +351,7 @@ def test_pending_changes_count(portal: Any, catalog: Any) -> None:
     assert facets("boss") == {"Subject": {}, "review_state": {}}
 
 
-def test_an_index_added_in_the_same_transaction_counts(portal: Any, catalog: Any) -> None:
+def test_index_added_in_the_same_transaction_is_a_facet(portal: Any, catalog: Any) -> None:
     create(portal, "Document", "page", rights="new")
     transaction.commit()
     catalog.addIndex("rights", "FieldIndex")
@@ -360,7 +360,7 @@ def test_an_index_added_in_the_same_transaction_counts(portal: Any, catalog: Any
     assert catalog.facets({"path": "/plone"}, ["rights"])["rights"]["new"] == 1
 
 
-# -- what it costs
+# -- costs
 
 
 def test_many_facets_are_one_statement(compared: Any) -> None:
@@ -376,7 +376,7 @@ def test_many_facets_are_one_statement(compared: Any) -> None:
     with traced(portal) as traffic:
         ours.facets(query, NAMES[:3], timeout=30)
     assert len(traffic[0].matching("GROUPING SETS")) == 1
-    assert traffic[0].round_trips == 1  # the limit is set, and taken back, in the same message
+    assert traffic[0].round_trips == 1  # the limit is set and reset in the same message
     with traced(portal) as traffic:
         again = ours.facets(query, NAMES[:3])
         again["Subject"].clear()
@@ -388,7 +388,7 @@ def test_many_facets_are_one_statement(compared: Any) -> None:
     assert traffic[0].messages == []
 
 
-def test_a_time_limit_ends_it_and_the_transaction_goes_on(compared: Any) -> None:
+def test_time_limit_ends_a_count_and_the_transaction_stays_usable(compared: Any) -> None:
     ours, oracle, _ = compared
     transaction.begin()
     slow = "SELECT count(*), pg_sleep(5) FROM pg_class"

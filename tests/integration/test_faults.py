@@ -1,4 +1,4 @@
-"""Failing queries and ended connections: the fault stays local, nothing acknowledged is lost."""
+"""Failing queries and ended connections: the fault stays local, and no acknowledged commit is lost."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -45,14 +45,14 @@ def test_a_failing_query_costs_only_itself(portal: Any) -> None:
 
 @pytest.fixture
 def kept(portal: Any) -> Any:
-    """The site with a page that was saved."""
+    """The site with a saved page."""
     create(portal, "Document", "kept")
     transaction.commit()
     return portal
 
 
 def goes_on(portal: Any) -> None:
-    """What was saved is there, nothing else, and the next save goes through."""
+    """Check that only the saved page is there, and that the next save succeeds."""
     transaction.abort()
     assert ids(portal, portal_type="Document") == ["kept"]
     create(portal, "Document", "later")
@@ -106,7 +106,7 @@ def test_an_error_inside_the_commit_leaves_nothing(kept: Any, moment: str, monke
 
 
 def test_a_cancelled_query_costs_only_itself(portal: Any, dsn: str) -> None:
-    """As an administrator does it, with changes pending that go into the commit all the same."""
+    """As an administrator does it, with pending changes that are committed all the same."""
     create(portal, "Document", "page")
     view = portal.portal_catalog._core.view()
     assert ids(portal, getId="page") == ["page"]
@@ -130,7 +130,7 @@ def test_a_cancelled_query_costs_only_itself(portal: Any, dsn: str) -> None:
 
 
 def test_a_search_without_room_for_its_sorting_costs_only_itself(portal: Any) -> None:
-    """The server's limit of temporary files stands for a disk that is full."""
+    """The server's limit of temporary files represents a full disk."""
     create(portal, "Document", "page")
     view = portal.portal_catalog._core.view()
     view.session.messages.run("SET LOCAL work_mem = '64kB'; SET LOCAL temp_file_limit = '64kB'")
@@ -152,14 +152,14 @@ CREATE TRIGGER full_disk BEFORE {event} ON {table} FOR EACH STATEMENT EXECUTE FU
 
 @pytest.mark.parametrize("table", ["object_state", "pgcatalog_state", "the catalog"])
 def test_a_full_disk_fails_the_commit_and_nothing_else(kept: Any, dsn: str, table: str) -> None:
-    """A trigger answers as PostgreSQL does when it cannot extend a file."""
+    """A trigger raises PostgreSQL's error for a file that cannot be extended."""
     with psycopg.connect(dsn, autocommit=True) as admin:
         [(relation,)] = admin.execute("SELECT relation FROM pgcatalog_state")
         name = f'"{relation}"' if table == "the catalog" else table
         kept.kept.title = "Not stored"
         kept.kept.reindexObject()
         create(kept, "Document", "lost")
-        # Readers hold the table: the trigger is made between two of their transactions.
+        # Readers lock the table: the trigger is created between two of their transactions.
         admin.execute("SET lock_timeout = '5s'")
         kept._p_jar._normal_storage.pg_connection.execute("COMMIT")
         admin.execute(FULL.format(event="INSERT OR UPDATE", table=name))
@@ -173,7 +173,7 @@ def test_a_full_disk_fails_the_commit_and_nothing_else(kept: Any, dsn: str, tabl
     assert [b.Title for b in kept.portal_catalog(getId="kept")] != ["Not stored"]
 
 
-#: What PostgreSQL says of its disk, its memory, a limit of its temporary files, and a file.
+#: SQLSTATEs of PostgreSQL for a full disk, no memory, the limit of temporary files, and a file error.
 SHORTAGES = ("53100", "53200", "53400", "58030")
 
 
@@ -188,13 +188,13 @@ def visited(site_with: SiteWith) -> Iterator[Web]:
 
 
 def assert_told(response: Response) -> None:
-    """The visitor is told so in our words, not in PostgreSQL's."""
+    """Check that the visitor gets our message, not PostgreSQL's."""
     assert response.status == 503
     assert NO_ROOM in response.text
     assert "could not extend" not in response.text
 
 
-def test_a_visitor_is_told_that_nothing_could_be_saved(visited: Web) -> None:
+def test_failed_save_is_reported_to_the_visitor(visited: Web) -> None:
     page = {"@type": "Document", "title": "Lost"}
     with psycopg.connect(visited.db.storage._dsn, autocommit=True) as admin:
         admin.execute(FULL.format(event="INSERT OR UPDATE", table="object_state"))
@@ -205,7 +205,7 @@ def test_a_visitor_is_told_that_nothing_could_be_saved(visited: Web) -> None:
 
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
 @pytest.mark.parametrize("sqlstate", SHORTAGES)
-def test_a_visitor_is_told_that_a_search_had_no_room(visited: Web, sqlstate: str, accept: str) -> None:
+def test_search_without_room_is_reported_to_the_visitor(visited: Web, sqlstate: str, accept: str) -> None:
     fails = f"DO $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{sqlstate}'; END$$"
 
     def handler(event: Any) -> None:
@@ -250,7 +250,7 @@ def test_a_connection_that_idles_between_requests_is_replaced(db: Any, dsn: str)
 
 @pytest.mark.parametrize("touch", [lambda r: r[120], lambda r: r[99].Title, len], ids=["page", "metadata", "count"])
 def test_a_connection_ended_within_a_result(site_with: SiteWith, touch: Any) -> None:
-    """What the result has not read yet cannot come; what it has read stays."""
+    """Rows not read yet raise; rows already read stay."""
     dsn = site_with(make_many_pages)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         check_ended_result(portal, dsn, touch)
@@ -292,14 +292,15 @@ def test_a_commit_that_waits_too_long_for_a_lock_may_be_repeated(
 
 
 def test_a_deadlock_may_be_repeated(portal: Any, dsn: str) -> None:
-    """Somebody who holds what our commit needs, and needs what it holds."""
+    """Another session holds a lock that our commit needs, and needs a lock that our commit holds."""
     for id in ("one", "two"):
         create(portal, "Document", id)
     transaction.commit()
     with psycopg.connect(dsn) as other:
         [(relation,)] = other.execute("SELECT relation FROM pgcatalog_state")
         other.commit()
-        # The commit is the one to notice, after the usual second: whoever looks before the other waits never looks again.
+        # The commit must be the one to detect the deadlock, after the usual second: a session checks only once, after its
+        # own timeout.
         other.execute("SET LOCAL deadlock_timeout = '1h'")
         other.execute(f'SELECT FROM "{relation}" WHERE get_id = %s FOR UPDATE', ["two"])
         for id in ("one", "two"):
@@ -318,7 +319,7 @@ def test_a_deadlock_may_be_repeated(portal: Any, dsn: str) -> None:
 
 
 def wait_then(dsn: str, action: Any) -> None:
-    """Do *action* when a commit waits for a lock."""
+    """Run *action* when a commit waits for a lock."""
     with psycopg.connect(dsn, autocommit=True) as admin:
         while not admin.execute("SELECT FROM pg_locks WHERE NOT granted").fetchall():
             pass

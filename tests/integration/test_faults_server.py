@@ -1,7 +1,8 @@
-"""PostgreSQL killed, restarted or full around a commit: what was acknowledged is there, and the catalog is sound."""
+"""PostgreSQL killed, restarted or full around a commit: acknowledged commits are there, and the catalog is sound."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from plone.dexterity.schema import SCHEMA_CACHE
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
@@ -31,7 +32,8 @@ import transaction
 pytestmark = pytest.mark.slow
 
 
-#: Nothing that was acknowledged may be lost; few connections, so that a test can take them all.
+ROOT = Path(__file__).parents[2]
+#: No acknowledged commit may be lost; few connections, so that a test can use them all.
 SETTINGS = TEST_SETTINGS | {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -56,7 +58,7 @@ def own_dsn(server: EmbeddedPostgres) -> str:
 
 @contextmanager
 def opened(dsn: str, **options: Any) -> Iterator[Any]:
-    """Yield the site, and forgive its connections that they have come to an end."""
+    """Yield the site; ignore errors of its ended connections at the end."""
     with sites.opened(dsn, **options) as db:
         connection = sites.application(db)
         app = connection.__enter__()
@@ -82,7 +84,7 @@ def crash(server: EmbeddedPostgres) -> None:
 
 
 def fast_restart(server: EmbeddedPostgres) -> None:
-    """As ``pg_ctl restart -m fast``: sessions are told, and ended."""
+    """As ``pg_ctl restart -m fast``: sessions are notified, and ended."""
     assert server.process is not None
     server.process.send_signal(signal.SIGINT)
     server.process.wait(PATIENCE)
@@ -98,12 +100,12 @@ def give_up() -> None:
 
 
 def goes_on(site: Any, expected: list[str], verified: bool = True) -> None:
-    """The site has the pages *expected*, takes another one, and its catalog is sound: here and for whoever comes new."""
+    """Check that the site, here and in a new process, has the pages *expected* and a sound catalog, and accepts a page."""
     assert ids(site, portal_type="Document") == expected
     create(site, "Document", "zlater")
     transaction.commit()
     assert ids(site, portal_type="Document") == [*expected, "zlater"]
-    # Dexterity keeps, for the whole process, type information of connections that may have come to an end.
+    # Dexterity caches, for the whole process, type information of connections that may have ended.
     SCHEMA_CACHE.clear()
     site._p_jar.cacheMinimize()
     if verified:
@@ -160,7 +162,7 @@ def test_inside_the_commit(
 def test_after_the_commit(
     site: Any, server: EmbeddedPostgres, outage: Any, acknowledged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit PostgreSQL has made is there, whether its answer has reached Zope or not."""
+    """A commit made by PostgreSQL is there, whether its acknowledgement has reached Zope or not."""
     from zodb_pgjsonb.instance import PGJsonbStorageInstance
 
     original = PGJsonbStorageInstance.tpc_finish
@@ -182,8 +184,8 @@ def test_after_the_commit(
     give_up()
     site._p_jar.cacheMinimize()
     transaction.begin()
-    # Not verified after a commit that failed in its last phase: in this process the page has then been seen without
-    # its behaviors; why is not known.  A test below verifies such a commit in another process.
+    # Not verified after a commit that failed in its last phase: in this process the page then lacks its behaviors, for an
+    # unknown reason.  A test below verifies such a commit in another process.
     goes_on(site, ["kept", "made"], verified=acknowledged)
     assert [b.exclude_from_nav for b in site.portal_catalog(getId="made")] == [False]
 
@@ -215,7 +217,7 @@ def open_one(db: Any) -> Any:
     try:
         return db.open(manager)
     except psycopg.OperationalError:
-        # ZODB keeps a connection that it could not open, unregistered, and wants to unregister it in the end.
+        # ZODB stores a connection that it failed to open, unregistered, and unregisters it in the end.
         db._connectionMap(lambda c: manager.registerSynch(c) if c.transaction_manager is manager else None)
         raise
 
@@ -227,7 +229,7 @@ def open_all(db: Any, others: list[Any]) -> None:
 
 
 def open_patiently(db: Any) -> Any:
-    """Return a new ZODB connection; the pool waits longer after each connection that was refused."""
+    """Return a new ZODB connection; the pool waits longer after each refused connection."""
 
     def found() -> Any:
         with contextlib.suppress(psycopg.OperationalError):
@@ -238,7 +240,7 @@ def open_patiently(db: Any) -> Any:
 
 
 def test_no_connection_is_left(own_dsn: str, server: EmbeddedPostgres) -> None:
-    """Who has a connection goes on, who has none is told; afterwards there is one again."""
+    """Sessions with a connection continue, others get an error; afterwards a connection can be opened again."""
     with opened(own_dsn, pool_timeout=1, pool_max_size=50) as site:
         assert ids(site, portal_type="Plone Site") == ["plone"]
         taken: list[Any] = []
@@ -282,23 +284,25 @@ AFTER = {
 
 @pytest.fixture(scope="module")
 def killed(site_with: SiteWith) -> dict[str, str]:
-    """moment -> dsn of a site one of whose processes was killed at that moment."""
+    """Return moment -> DSN of a site whose process was killed at that moment."""
     dsns = {moment: site_with(prepare) for moment in COMMITTED}
     command = [sys.executable, "-W", "ignore", "-m", "tests.integration.dying_process"]
-    done = subprocess.run(command, input=json.dumps(dsns), capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, input=json.dumps(dsns), capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(dsns, signal.SIGKILL), done.stderr
     return dsns
 
 
 def catalogued(portal: Any) -> dict[str, tuple[str, str]]:
-    """Return path -> (title, state) of what the catalog finds."""
+    """Return path -> (title, state) of the documents and folders in the catalog."""
     brains = portal.portal_catalog.unrestrictedSearchResults(portal_type=["Document", "Folder"])
     return {brain.getPath(): (brain.Title, brain.review_state) for brain in brains}
 
 
 def stored(portal: Any) -> set[str]:
-    """Return the paths of the documents and folders there are."""
+    """Return the paths of the existing documents and folders."""
     found, todo = set(), [portal]
     while todo:
         for obj in todo.pop().objectValues(("Dexterity Item", "Dexterity Container")):
@@ -319,7 +323,7 @@ def test_a_process_killed_in_a_commit_leaves_all_of_it_or_nothing(
         assert catalogued(portal) == expected
         assert stored(portal) == set(expected)
         assert [str(d) for d in Verifier(portal.portal_catalog).differences()] == []
-        # The dead process holds no lock: others go on.
+        # The dead process holds no lock: others can save.
         create(portal, "Document", "later")
         transaction.commit()
         assert catalogued(portal).keys() == expected.keys() | {"/plone/later"}

@@ -1,4 +1,4 @@
-"""What stands in files is found after the save, and nothing is extracted twice."""
+"""The text of files is found after the save, and nothing is extracted twice."""
 
 from click.testing import CliRunner
 from collections.abc import Iterator
@@ -111,7 +111,7 @@ def test_the_worker_writes_no_object(site: Any) -> None:
     assert (page._p_serial, page.modified()) == (serial, modified)
 
 
-def test_a_broken_file_costs_one_failure_that_says_why(site: Any) -> None:
+def test_broken_file_is_one_failure_with_its_reason(site: Any) -> None:
     portal, worker = site
     page = upload(portal, "broken", files.pdf("quokka")[:100])
     transaction.commit()
@@ -127,7 +127,7 @@ def test_a_broken_file_costs_one_failure_that_says_why(site: Any) -> None:
     assert found(portal, "broken") == ["broken"]
 
 
-def test_a_file_that_is_gone_is_no_failure(site: Any) -> None:
+def test_deleted_file_is_no_failure(site: Any) -> None:
     portal, worker = site
     for name in ("deleted", "moved", "kept"):
         upload(portal, name, files.pdf(f"quokka {name}"))
@@ -142,7 +142,7 @@ def test_a_file_that_is_gone_is_no_failure(site: Any) -> None:
         assert table.figures(connection) == []
 
 
-def test_files_that_were_there_before_are_found_after_a_backfill(site: Any) -> None:
+def test_existing_files_are_found_after_a_backfill(site: Any) -> None:
     portal, worker = site
     portal.portal_catalog._settings = {"text_of_files": False}
     upload(portal, "old", files.docx("quokka"), files.DOCX)
@@ -156,7 +156,7 @@ def test_files_that_were_there_before_are_found_after_a_backfill(site: Any) -> N
     assert found(portal, "quokka") == ["old"]
 
 
-def test_the_words_of_a_private_file_are_nobody_elses(site: Any) -> None:
+def test_words_of_a_private_file_are_private(site: Any) -> None:
     portal, worker = site
     add_users(portal)
     for name, words in (("open", "quokka wombat"), ("closed", "quokka numbatine")):
@@ -179,7 +179,7 @@ def test_the_words_of_a_private_file_are_nobody_elses(site: Any) -> None:
         assert results.facets(["portal_type"])["portal_type"] == {"File": 1}
 
 
-def test_nor_are_they_in_a_preview_or_in_what_is_similar(site: Any) -> None:
+def test_words_of_a_private_file_are_in_no_preview_or_similar_page(site: Any) -> None:
     portal, worker = site
     add_users(portal)
     words = "quokka numbatine bandicoot bettong"
@@ -201,7 +201,7 @@ def test_nor_are_they_in_a_preview_or_in_what_is_similar(site: Any) -> None:
 
 
 @pytest.mark.parametrize("change", ["renamed", "replaced", "unpublished", "packed", "titled"])
-def test_what_happens_before_the_worker_comes_leaves_no_wrong_word(site: Any, change: str) -> None:
+def test_changes_before_the_worker_runs_leave_no_wrong_word(site: Any, change: str) -> None:
     portal, worker = site
     add_users(portal)
     folder = create(portal, "Folder", "folder")
@@ -261,7 +261,7 @@ def test_without_an_extractor_a_file_is_catalogued_as_plone_does(site: Any, extr
     assert queued(worker.dsn) == []
 
 
-def test_of_two_workers_with_one_file_one_extracts_it(site: Any, extractor: Any) -> None:
+def test_two_workers_extract_a_file_once(site: Any, extractor: Any) -> None:
     portal, worker = site
     counted = Counted()
     extractor(counted)
@@ -277,7 +277,7 @@ def test_of_two_workers_with_one_file_one_extracts_it(site: Any, extractor: Any)
 
 
 @pytest.mark.parametrize("size", [16 << 20, pytest.param(200 << 20, marks=pytest.mark.slow)])
-def test_a_large_file_is_never_in_memory_as_a_whole(site: Any, extractor: Any, size: int) -> None:
+def test_large_file_is_never_in_memory_as_a_whole(site: Any, extractor: Any, size: int) -> None:
     portal, worker = site
     sizes: list[int] = []
 
@@ -298,7 +298,7 @@ def test_a_large_file_is_never_in_memory_as_a_whole(site: Any, extractor: Any, s
     assert (sizes, found(portal, "quokka")) == ([1, size], ["first", "large"])
 
 
-def test_words_that_are_known_are_catalogued_without_reading_the_file(site: Any) -> None:
+def test_stored_words_are_catalogued_without_reading_the_file(site: Any) -> None:
     portal, worker = site
     page = upload(portal, "minutes", files.pdf("quokka"))
     transaction.commit()
@@ -315,7 +315,7 @@ def test_words_that_are_known_are_catalogued_without_reading_the_file(site: Any)
     assert list(cache.rglob("*.blob")) == []
 
 
-def test_a_failure_that_may_pass_is_tried_again(site: Any, extractor: Any) -> None:
+def test_temporary_failure_is_retried(site: Any, extractor: Any) -> None:
     portal, worker = site
     counted = Counted(ExtractionError("away", for_good=False))
     extractor(counted)
@@ -331,14 +331,14 @@ def test_a_failure_that_may_pass_is_tried_again(site: Any, extractor: Any) -> No
     assert queued(worker.dsn) == []
 
 
-def test_a_file_whose_extracting_process_is_killed_is_tried_again(site: Any, extractor: Any, tmp_path: Path) -> None:
+def test_file_whose_extracting_process_is_killed_is_retried(site: Any, extractor: Any, tmp_path: Path) -> None:
     portal, worker = site
     kreuzberg = Kreuzberg()
     extractor(kreuzberg)
     (tmp_path / "a").write_bytes(files.pdf("x"))
     kreuzberg.extract(str(tmp_path / "a"), files.PDF)
     [child] = kreuzberg._idle
-    # A stopped process is in the middle of a file for as long as we like.
+    # A stopped process is in the middle of a file for as long as needed.
     os.kill(child._process.pid, signal.SIGSTOP)
     upload(portal, "minutes", files.pdf("quokka"))
     transaction.commit()
@@ -373,7 +373,7 @@ def test_a_site_that_is_removed_and_one_that_is_copied_leave_no_job(site: Any) -
     assert queued(worker.dsn) == []
 
 
-def test_an_upload_that_is_undone_leaves_no_job(postgres: Any, site_template: str) -> None:
+def test_undone_upload_leaves_no_job(postgres: Any, site_template: str) -> None:
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn, history_preserving=True) as db, sites.inside(db) as portal:
         upload(portal, "minutes", files.pdf("quokka"))
@@ -385,7 +385,7 @@ def test_an_upload_that_is_undone_leaves_no_job(postgres: Any, site_template: st
         assert found(portal, "quokka") == []
 
 
-def test_texts_of_what_a_pack_has_removed_are_forgotten_by_a_vacuum(site: Any) -> None:
+def test_texts_of_packed_files_are_deleted_by_a_vacuum(site: Any) -> None:
     portal, worker = site
     for name in ("kept", "gone"):
         upload(portal, name, files.pdf(name))
@@ -407,7 +407,7 @@ def check(dsn: str) -> list[str]:
     return [finding["text"] for finding in findings if "files" in finding["text"]]
 
 
-def test_check_names_files_that_no_worker_takes(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_names_files_without_a_worker(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     portal, worker = site
     upload(portal, "minutes", files.pdf("quokka"))
     transaction.commit()
@@ -422,7 +422,7 @@ def test_check_names_files_that_no_worker_takes(site: Any, monkeypatch: pytest.M
     assert check(worker.dsn) == []
 
 
-def test_the_zmi_says_which_files_have_no_text_and_tries_them_again(site: Any) -> None:
+def test_zmi_lists_files_without_text_and_retries_them(site: Any) -> None:
     portal, worker = site
     web = Site(worker.database).web
     upload(portal, "broken", b"no PDF")
@@ -454,7 +454,7 @@ def test_the_zmi_says_which_files_have_no_text_and_tries_them_again(site: Any) -
 
 @pytest.fixture
 def tika() -> Iterator[Any]:
-    """(class of the page, a server that answers as Tika does)."""
+    """Yield (class of the page, a server that answers as Tika does)."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
@@ -464,7 +464,7 @@ def tika() -> Iterator[Any]:
             self.wfile.write(f"{data.decode()} {self.headers['Content-Type']}".encode())
 
     page = Path(__file__).parents[2] / "docs" / "how-to" / "files.md"
-    [code] = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     assert len(code.splitlines()) <= 33
     names: dict[str, Any] = {"__name__": "tika"}
     exec(code, names)

@@ -1,6 +1,6 @@
-"""Who works at a file, and PostgreSQL below, are killed at each step: each file is found in the end, and its text kept once.
+"""Workers and PostgreSQL are killed at each step of a file: each file is found in the end, and its text stored once.
 
-A step is held by the test where the server writes, so that a kill meets it for sure.
+A lock of the test stops a step where the server writes, so that the kill certainly happens there.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from plone.pgcatalog.testing.embedded import with_standby
 from tests.acceptance.cli import command
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
+from tests.integration.extractions import COUNTING
+from tests.integration.extractions import TWICE
 from tests.integration.storage import assert_sound
 from tests.integration.uploads import due
 from tests.integration.uploads import queued
 from tests.integration.uploads import upload
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
-from tests.soak.files import COUNTING
-from tests.soak.files import TWICE
 from typing import Any
 
 import hashlib
@@ -40,9 +40,9 @@ import transaction
 pytestmark = pytest.mark.slow
 
 
-#: What was acknowledged survives a kill.
+#: Acknowledged commits survive a kill.
 SETTINGS = with_standby(TEST_SETTINGS | {"synchronous_commit": "local", "max_wal_senders": "8"})
-#: The key of the lock that holds a step.
+#: The key of the lock that stops a step.
 KEY = 4711
 HOLD = f"""
 CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -57,9 +57,9 @@ HELD = "SELECT FROM pg_stat_activity WHERE pg_backend_pid() <> pid AND %s = ANY(
 OTHERS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 #: Two of these have the same bytes.
 FILES = {"minutes": files.pdf("quokka"), "same": files.pdf("quokka"), "other": files.pdf("wombat")}
-#: The first file that is worked at has these bytes.
+#: The first file to be processed has these bytes.
 FIRST = hashlib.sha256(FILES["minutes"]).digest()
-#: Step -> before which writing it is held; the extractor writes nothing, and waits for the lock of its file's bytes.
+#: Step -> the write before which it is stopped; the extractor writes nothing, and waits for the lock of its file's bytes.
 STEPS = {
     "a job is taken": "UPDATE ON pgcatalog_queue",
     "before the extractor": "",
@@ -95,7 +95,7 @@ def dsn(server: EmbeddedPostgres) -> str:
 
 @contextmanager
 def held(dsn: str, step: str) -> Iterator[Callable[[], Any]]:
-    """Hold whoever comes to *step*; yield what says whether somebody is there, and ``release`` at the end."""
+    """Stop any worker at *step* until ``release`` of the yielded function, which returns whether one waits there."""
     with psycopg.connect(dsn, autocommit=True) as holder:
         if written := STEPS[step]:
             [(relation,)] = holder.execute("SELECT relation FROM pgcatalog_state").fetchall()
@@ -109,7 +109,7 @@ def held(dsn: str, step: str) -> Iterator[Callable[[], Any]]:
 
 
 def assert_done(dsn: str) -> None:
-    """Each file is found once, by its word; each text was kept once; nothing waits, and nothing has failed."""
+    """Check that each file is found once, by its word; each text was stored once; no job waits or has failed."""
     assert queued(dsn) == []
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         for word, names in (("quokka", ["minutes", "same"]), ("wombat", ["other"])):
@@ -121,8 +121,8 @@ def assert_done(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_worker_that_is_killed(dsn: str, tmp_path: Path, step: str) -> None:
-    """Its session ends with it, and the next worker does all that is left."""
+def test_work_of_a_killed_worker_is_finished_by_the_next(dsn: str, tmp_path: Path, step: str) -> None:
+    """Its session ends with it, and the next worker does all remaining jobs."""
     conf = write_conf(tmp_path, dsn)
     with held(dsn, step) as somebody:
         process = subprocess.Popen(command("work", conf), stderr=subprocess.DEVNULL)
@@ -141,11 +141,11 @@ def test_a_worker_that_is_killed(dsn: str, tmp_path: Path, step: str) -> None:
 
 @contextmanager
 def working(dsn: str, step: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a worker of a Zope come to *step*; after what the caller then does to the server, it does all that is left."""
+    """Run a worker of a Zope up to *step*, yield for an action on the server, and check that the worker finishes."""
     monkeypatch.setattr(worker_module, "PAUSE", 0.05)
     with sites.opened(dsn) as db:
         worker = Worker(db, database_dsn(db))
-        # The server takes the holder's session along.
+        # The server ends the holder's session, too.
         with suppress(psycopg.OperationalError), held(dsn, step) as somebody:
             background.start("queue", worker.run)
             until(somebody)
@@ -159,7 +159,7 @@ def working(dsn: str, step: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 
 def empty(dsn: str) -> bool:
-    """Return whether nothing waits; what waits for a worker that has died is due at once."""
+    """Return whether no job waits; make jobs of dead workers due at once."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' AND attempts > 0")
         connection.execute("SELECT pg_notify('pgcatalog_queue', '')")
@@ -167,7 +167,7 @@ def empty(dsn: str) -> bool:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_worker_whose_server_is_killed(
+def test_worker_finishes_after_its_server_was_killed(
     server: EmbeddedPostgres, dsn: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     with working(dsn, step, monkeypatch):
@@ -176,7 +176,7 @@ def test_a_worker_whose_server_is_killed(
 
 
 @pytest.mark.parametrize("step", ["before the extractor", "before the reindex"])
-def test_a_worker_whose_standby_takes_over(
+def test_worker_finishes_on_the_promoted_standby(
     server: EmbeddedPostgres, dsn: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])

@@ -1,4 +1,4 @@
-"""What stands in files goes where they go: by an export into another folder or site, by a dump into another database."""
+"""The text of files moves with them: by an export into another folder or site, by a dump into another database."""
 
 from collections.abc import Iterator
 from demo import documents as files
@@ -63,7 +63,7 @@ def test_an_exported_file_is_found_where_it_is_imported(two: Any, extractor: Any
     assert queued(worker.dsn) == []
 
 
-def test_a_dump_has_texts_words_and_what_waits(site_template: str, postgres: Any, tmp_path: Path) -> None:
+def test_dump_has_texts_words_and_waiting_jobs(site_template: str, postgres: Any, tmp_path: Path) -> None:
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         for name, data in (("known", files.pdf("quokka")), ("broken", b"no PDF"), ("waiting", files.pdf("wombat"))):
@@ -83,7 +83,7 @@ def test_a_dump_has_texts_words_and_what_waits(site_template: str, postgres: Any
         assert found(portal, "wombat") == []
         assert work(Worker(db, other)) == 1
         assert found(portal, "wombat") == ["/plone/waiting"]
-        # Nothing was extracted again, and what has failed still says why.
+        # Nothing was extracted again, and failed files still have their reason.
         assert [text for text in texts(other) if text in kept] == kept
         assert [reason for (reason,) in queued(other)] == failures
         copy = create(portal, "Folder", "copies")

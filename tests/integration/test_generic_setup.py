@@ -1,4 +1,4 @@
-"""catalog.xml: exported and imported by GenericSetup, as an add-on's profile, Plone's own, or our own export."""
+"""catalog.xml: exported and imported by GenericSetup, from an add-on's profile, Plone's own, or our own export."""
 
 from Acquisition import aq_base
 from OFS.ObjectManager import REPLACEABLE
@@ -84,7 +84,7 @@ def test_an_export_is_imported_again(filled: Any, purge: bool) -> None:
     )
 
 
-def test_an_import_of_the_same_keeps_the_index_filled(filled: Any) -> None:
+def test_import_of_an_equal_index_does_not_empty_it(filled: Any) -> None:
     before = {name: filled.Indexes[name].numObjects() for name in filled.indexes()}
     imported(filled, importable(exported(filled)))
     transaction.commit()
@@ -153,7 +153,7 @@ def test_an_unknown_type_stops_the_import(filled: Any) -> None:
         imported(filled, '<object name="portal_catalog"><index name="x" meta_type="NobodysIndex"/></object>')
 
 
-def test_the_export_is_zcatalogs(stock_dsn: str) -> None:
+def test_export_equals_that_of_zcatalog(stock_dsn: str) -> None:
 
     with sites.opened(stock_dsn) as db, sites.inside(db) as portal:
         before = exported(portal.portal_catalog)
@@ -173,7 +173,7 @@ def pasted(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return portal.folder.portal_catalog
 
 
-def test_a_pasted_tool_keeps_indexes_columns_and_lexicons(pasted: Any, portal: Any) -> None:
+def test_pasted_tool_has_the_indexes_columns_and_lexicons(pasted: Any, portal: Any) -> None:
     original = portal.portal_catalog
     assert aq_base(pasted) is aq_base(portal.folder).portal_catalog is not aq_base(original)
     assert "SearchableText" in pasted.indexes()

@@ -1,4 +1,4 @@
-"""A site in German: the pages of the catalog, its control panels and its messages are."""
+"""A site in German: the pages of the catalog, its control panels and its messages are in German."""
 
 from collections.abc import Iterator
 from lxml import html

@@ -1,4 +1,4 @@
-"""Words with wildcards inside find what ZCatalog finds, whether their words have been counted, long ago or never."""
+"""Words with wildcards inside have the hits of ZCatalog, whether words were counted now, long ago, or never."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ CONTENT = fill
 
 
 def check(portal: Any) -> None:
-    """Fail unless all QUERIES have the answers of ZCatalog."""
+    """Check that all QUERIES have the answers of ZCatalog."""
     processQueue()
     oracle = make_oracle(portal)
     for query in QUERIES:
@@ -70,7 +70,7 @@ def paths(found: Any) -> set[str]:
 
 
 def words_like(portal: Any, text: str) -> dict[str, tuple[str, ...] | None]:
-    """Return the words that are like each pattern of *text*, None for those that all texts are compared with.
+    """Return pattern -> counted words that match, of *text*; None for a pattern that must be compared with all texts.
 
     ``tests/unit/test_tsquery.py`` has the SQL of both.
     """
@@ -79,7 +79,7 @@ def words_like(portal: Any, text: str) -> dict[str, tuple[str, ...] | None]:
 
 
 def nothing(portal: Any, dsn: str, db: Any) -> None:
-    """Leave the words as they are counted."""
+    """Leave the counted words as they are."""
 
 
 def change(portal: Any, dsn: str, db: Any) -> None:
@@ -97,7 +97,7 @@ def change_and_commit(portal: Any, dsn: str, db: Any) -> None:
 
 
 def change_and_rebuild(portal: Any, dsn: str, db: Any) -> None:
-    """The words are still those of the former table, counted when the new one had its rows already."""
+    """The counted words are still those of the former table, and the new one has rows already."""
     change_and_commit(portal, dsn, db)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plone.pgcatalog.indexing.rebuild.count_words", lambda *args: False)
@@ -112,7 +112,7 @@ def clear(portal: Any, dsn: str, db: Any) -> None:
 
 
 def copy(portal: Any, dsn: str, db: Any) -> None:
-    """As in a dump that another server has read: transactions there have other numbers."""
+    """As in a dump restored by another server: transactions there have other numbers."""
     change_and_commit(portal, dsn, db)
     sql(dsn, "UPDATE pgcatalog_texts SET counted_from = '999999999'")
     transaction.begin()
@@ -135,7 +135,7 @@ def test_answers_are_zcatalogs_before_words_are_counted(portal: Any) -> None:
     check(portal)
 
 
-def test_what_is_saved_while_words_are_counted_is_found(portal: Any, dsn: str, monkeypatch: Any) -> None:
+def test_page_saved_during_a_count_is_found(portal: Any, dsn: str, monkeypatch: Any) -> None:
     count = term_statistics._count_portions
 
     def interrupted(*args: Any) -> Any:
@@ -150,7 +150,7 @@ def test_what_is_saved_while_words_are_counted_is_found(portal: Any, dsn: str, m
     check(portal)
 
 
-def test_a_word_with_many_others_like_it_is_compared(portal: Any, dsn: str, monkeypatch: Any) -> None:
+def test_pattern_with_many_matching_words_is_compared_with_texts(portal: Any, dsn: str, monkeypatch: Any) -> None:
     counted(dsn, portal.portal_catalog)
     monkeypatch.setattr(word_lookup, "MAX_FOUND", 2)
     assert words_like(portal, "w*er") == {"w*er": None}
@@ -164,14 +164,14 @@ def test_all_patterns_of_a_text_are_looked_up_in_one_statement(portal: Any, dsn:
     with traced(portal) as traffic:
         assert None not in words_like(portal, text).values()
     assert traffic[0].round_trips == 1
-    # The same without a count: nothing is known, and each is compared.
+    # The same without a count: no words are stored, and each pattern is compared.
     sql(dsn, "DELETE FROM pgcatalog_texts")
     transaction.begin()
     assert list(words_like(portal, text).values()) == [None] * MAX_PATTERNS
 
 
 @pytest.mark.parametrize("text", ["water", "wat*", "wat* OR w*", "*water", "wat**"])
-def test_other_words_are_not_looked_up(portal: Any, dsn: str, text: str) -> None:
+def test_words_without_wildcards_are_not_looked_up(portal: Any, dsn: str, text: str) -> None:
     counted(dsn, portal.portal_catalog)
     words_like(portal, "w?ter")
     with traced(portal) as traffic:
@@ -180,7 +180,7 @@ def test_other_words_are_not_looked_up(portal: Any, dsn: str, text: str) -> None
 
 
 def test_only_rows_written_since_the_count_are_read(portal: Any, dsn: str) -> None:
-    """The counted words come by their primary key, of all rows only those of later transactions are taken apart."""
+    """The counted words are read by their primary key; only the texts of rows of later transactions are parsed."""
     for number in range(30):
         create(portal, "Document", f"more{number}", title=f"wa{number}er " * 9)
     transaction.commit()
@@ -198,7 +198,7 @@ def test_only_rows_written_since_the_count_are_read(portal: Any, dsn: str) -> No
     assert "loops=3" in taken or "loops=2" in taken, plan
 
 
-def test_a_search_that_was_made_before_is_not_remembered_as_it_was(portal: Any, dsn: str) -> None:
+def test_earlier_search_is_not_answered_from_the_cache_after_a_count(portal: Any, dsn: str) -> None:
     assert words_like(portal, "w*ter") == {"w*ter": None}
     counted(dsn, portal.portal_catalog)
     assert words_like(portal, "w*ter") == {"w*ter": ("waiter", "water", "winter")}
@@ -207,7 +207,7 @@ def test_a_search_that_was_made_before_is_not_remembered_as_it_was(portal: Any, 
     assert "new" in paths(portal.portal_catalog.unrestrictedSearchResults(SearchableText="w*ter"))
 
 
-def test_query_objects_and_snippets_know_the_words(portal: Any, dsn: str) -> None:
+def test_query_objects_and_snippets_use_the_matching_words(portal: Any, dsn: str) -> None:
     counted(dsn, portal.portal_catalog)
     catalog = portal.portal_catalog
     assert paths(catalog.unrestrictedSearchResults(where=Text("w?ter"))) == {"p0", "p3"}
@@ -218,7 +218,7 @@ def test_query_objects_and_snippets_know_the_words(portal: Any, dsn: str) -> Non
     assert found.highlighter().mark("Waiter water") == "<mark>Waiter</mark> water"
 
 
-def test_nobody_finds_what_he_may_not_see(portal: Any, dsn: str) -> None:
+def test_hits_by_wildcards_are_visible_to_the_user(portal: Any, dsn: str) -> None:
     portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
     create(portal, "Document", "secret", title="waxter")
     publish(create(portal, "Document", "open", title="wazter"))
@@ -243,7 +243,7 @@ HOUSES = {"tree", "house", "boat", "percent", "secret"}
 
 @pytest.fixture(scope="module")
 def parts(site_with: SiteWith) -> Iterator[Any]:
-    """(catalog, portal) of a site that finds parts of words; the tests change nothing that stays."""
+    """(catalog, portal) of a site that finds parts of words; the tests leave no change."""
     with sites.opened(site_with(fill_with_parts)) as db, sites.inside(db) as portal:
         counted(db.storage._dsn, portal.portal_catalog)
         yield portal.portal_catalog, portal
@@ -274,14 +274,14 @@ def ids(results: Any) -> set[str]:
         ("nothing", set()),
     ],
 )
-def test_words_that_contain_it(parts: Any, search: str, found: set[str]) -> None:
+def test_part_finds_words_that_contain_it(parts: Any, search: str, found: set[str]) -> None:
     catalog, _ = parts
     results = catalog(SearchableText=search)
     assert ids(results) == found
     assert len(results) == results.actual_result_count
 
 
-def test_only_where_a_site_wants_it(parts: Any) -> None:
+def test_parts_are_found_only_if_a_site_enables_it(parts: Any) -> None:
     catalog, _ = parts
     getUtility(IRegistry)[SETTING] = False
     try:
@@ -300,7 +300,7 @@ def test_query_objects_and_facets_agree(parts: Any) -> None:
     assert "<mark>Baumhaus</mark>" in results.highlighter().mark("Das Baumhaus")
 
 
-def test_nobody_finds_a_part_what_he_may_not_see(parts: Any) -> None:
+def test_hits_by_parts_are_visible_to_the_user(parts: Any) -> None:
     catalog, portal = parts
     with acting_as(portal, None):
         assert ids(catalog(SearchableText="haus")) == {"tree", "house", "boat", "percent"}
@@ -308,13 +308,13 @@ def test_nobody_finds_a_part_what_he_may_not_see(parts: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["\x00haus", "\ud800", "x" * 10_000, "haus " * 1000, "((", "'", "\\\\", "a\\%b"])
-def test_whatever_is_typed_as_a_part_is_legal(parts: Any, text: str) -> None:
+def test_any_text_is_a_legal_search_for_parts(parts: Any, text: str) -> None:
     catalog, _ = parts
     assert len(catalog(SearchableText=text)) >= 0
 
 
-def test_parts_count_as_soon_as_they_are_counted(portal: Any, catalog: Any, dsn: str) -> None:
-    """A search that was made before is not remembered as it was."""
+def test_parts_are_found_as_soon_as_words_are_counted(portal: Any, catalog: Any, dsn: str) -> None:
+    """An earlier search is not answered from the cache."""
     getUtility(IRegistry)[SETTING] = True
     create(portal, "Document", "tree", title="Baumhaus")
     transaction.commit()

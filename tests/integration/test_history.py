@@ -1,7 +1,7 @@
-"""The database's history changes under running Zopes: none of them answers from the one that is lost.
+"""The database's history changes under running Zopes: none of them answers from the lost one.
 
-After a failover to an asynchronous standby, and after a dump was restored, numbers come again: generations, ids of
-transactions and of objects.  What a process knows under such a number may be something that never was.
+After a failover to an asynchronous standby, or a restored dump, numbers are used again: generations, ids of transactions and
+of objects.  Data that a process has cached under such a number may have been lost.
 """
 
 from collections.abc import Iterator
@@ -35,10 +35,10 @@ pytestmark = pytest.mark.slow
 
 Action = tuple[Any, ...]
 
-#: More than a process that opens the database uses up ids of transactions.
+#: More than the number of transaction ids used by a process that opens the database.
 LOST_COMMITS = 12
 
-#: What is lost, and what is done instead.
+#: Variant -> (lost actions, actions done instead).
 VARIANTS: dict[str, tuple[list[Action], list[Action]]] = {
     "nothing instead": ([(histories.change, 0, "lost")], []),
     "the same page": ([(histories.change, 0, "lost")], [(histories.change, 0, "new")]),
@@ -48,7 +48,7 @@ VARIANTS: dict[str, tuple[list[Action], list[Action]]] = {
     "an object with the same oid": ([(histories.make, "Document", "lost")], [(histories.make, "Folder", "new")]),
     "no change of the catalog": ([(histories.change_object, 0, "lost")], [(histories.change_object, 1, "new")]),
 }
-#: The others take long, too.
+#: The others also take long.
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def failover(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story
 
 
 def assert_right(story: Story, *processes: Process) -> None:
-    """Every process answers as a new one: at once, and again."""
+    """Check that every process answers as a new one, twice."""
     expected = story.process().do(answers)
     for each in processes:
         assert each.do(answers) == expected
@@ -140,7 +140,7 @@ def save_all(site: Any, word: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_nobody_answers_from_a_lost_history(story: Story, variant: str) -> None:
-    """Neither who has written what is lost, nor who has only read it, nor who has seen nothing of it."""
+    """Neither the writer of the lost commits, nor a process that has read them, nor one that has not."""
     lost, new = VARIANTS[variant]
     writer, reader, idle = story.process(), story.process(), story.process()
     before = [each.do(answers) for each in (writer, reader, idle)]
@@ -161,8 +161,8 @@ def test_nobody_answers_from_a_lost_history(story: Story, variant: str) -> None:
 
 
 @pytest.mark.parametrize("first", ["writer", "reader"])
-def test_who_goes_on_in_the_new_history_answers_right(story: Story, first: str) -> None:
-    """The first commit there comes from one who knows the lost one, and who has not looked since."""
+def test_process_continuing_in_the_new_history_answers_right(story: Story, first: str) -> None:
+    """The first commit there is from a process that has seen the lost one, and has not polled since."""
     processes = {name: story.process() for name in ("writer", "reader")}
     for each in processes.values():
         each.do(answers)
@@ -179,7 +179,7 @@ def test_who_goes_on_in_the_new_history_answers_right(story: Story, first: str) 
 
 
 def test_rows_of_a_lost_transaction_with_the_same_xid(failover: Story) -> None:
-    """No answer is known at the generation that comes again: only the rows are, by their version."""
+    """No answer is cached at the repeated generation: only rows are, by their version."""
     writer = failover.process()
     page = writer.do(lambda site: int.from_bytes(site.page0._p_oid))
     writer.do(answers)
@@ -199,7 +199,7 @@ def test_rows_of_a_lost_transaction_with_the_same_xid(failover: Story) -> None:
 
 
 def test_a_new_history_by_a_clock_that_is_behind(story: Story) -> None:
-    """What is new has older tids than what was lost."""
+    """The new transactions have older tids than the lost ones."""
     writer, reader = story.process(), story.process()
     writer.do(answers)
     story.fork()
@@ -216,7 +216,7 @@ def test_a_new_history_by_a_clock_that_is_behind(story: Story) -> None:
     assert_saves(story, writer, reader)
 
 
-def test_several_histories_are_lost(cluster: Cluster) -> None:
+def test_processes_survive_several_lost_histories(cluster: Cluster) -> None:
     """One after the other, under the same Zope; each has its own counters."""
     with told(cluster, Restore) as story:
         witness = story.process()
@@ -231,7 +231,7 @@ def test_several_histories_are_lost(cluster: Cluster) -> None:
 
 
 def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
-    """What it has read is of the lost history; repeated, it reads what is."""
+    """It has read from the lost history; repeated, it reads the new one."""
     writer = failover.process()
     failover.fork()
     writer.save(histories.change, 0, "lost")
@@ -255,7 +255,7 @@ def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
 
 @pytest.mark.parametrize("variant", ["nothing instead", "the same page", "another page", "no change of the catalog"])
 def test_objects_alone_are_right_too(story: Story, variant: str) -> None:
-    """Requests that search for nothing, as a download does."""
+    """Requests without a search, such as a download."""
     lost, new = VARIANTS[variant]
     writer, reader = story.process(), story.process()
     story.fork()
@@ -276,10 +276,10 @@ def objects(site: Any) -> list[tuple[str, str]]:
 
 
 def test_relations_retired_in_another_cluster_are_dropped(cluster: Cluster, postgres: EmbeddedPostgres) -> None:
-    """A younger one has not counted its transactions that far yet, and will not for years."""
+    """A younger cluster's transaction ids will not get that far for years."""
     with told(cluster, Restore) as story:
         with psycopg.connect(story.dsn) as reader:
-            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT")  # may read what will be retired
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT")  # may read a retired relation
             newest = max(histories.next_xid(dsn) for dsn in (story.dsn, postgres.dsn()))
             histories.use_up_xids(story.dsn, newest + 1000)  # more than the restore uses up
             story.process().save(lambda site: site.portal_catalog.clearFindAndRebuild())

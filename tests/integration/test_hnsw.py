@@ -1,4 +1,4 @@
-"""HNSW in the place of comparing all chunks: filters that leave little still fill a page, with the rows that are nearest."""
+"""HNSW instead of comparing all chunks: selective filters still fill a page, with the nearest rows."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,14 +38,14 @@ import transaction
 
 
 PAGES, DIMENSION = 1000, 16
-#: Percent of the pages that a filter leaves.
+#: Percentage of the pages that pass a filter.
 SHARES = {100: 1, 10: 10, 1: 100}
 
 pytestmark = pytest.mark.slow
 
 
 def embed(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-    """Answer with vectors that are the same for the same text, and somewhat similar for all."""
+    """Answer with vectors that are equal for the same text, and somewhat similar for all."""
     vectors = [numpy.random.default_rng(list(text.encode())).normal(1, 1, DIMENSION) for text in request["input"]]
     data = [{"index": number, "embedding": vector.tolist()} for number, vector in enumerate(vectors)]
     return 200, {}, json.dumps({"model": "chance", "data": data}).encode()
@@ -53,11 +53,11 @@ def embed(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
 
 @pytest.fixture(scope="module")
 def place(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, worker, dsn) of a site whose chunks have an HNSW index, which is asked wherever a filter leaves more than a few rows."""
+    """(portal, worker, dsn) of a site whose chunks have an HNSW index, used if more than a few rows pass a filter."""
     with pytest.MonkeyPatch.context() as patch, serving(embed) as answers:
         patch.setattr(layout, "HNSW_FROM", PAGES // 2)
         patch.setattr(nearest, "FEW", 20)
-        # All that is found counts, however far away.
+        # All hits count, however far away.
         patch.setattr(nearest, "IS_NEAR", "similarity >= %s::float8")
         with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
             dsn = database_dsn(db)
@@ -79,7 +79,7 @@ def portal(place: Any) -> Any:
 
 
 def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
-    """Return the record ids of the rows nearest to what *results* search for, found by the index or by comparing all."""
+    """Return the record ids nearest to the question of *results*, found by the index or by comparing all."""
     near = nearest.near_in(results.condition)
     assert near is not None
     asked = replace(near.question, is_indexed=is_indexed)
@@ -92,11 +92,11 @@ def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
     return [rid for (rid,) in view.fetch(statement, near.among).value()]
 
 
-def test_the_index_is_made_and_is_used(portal: Any) -> None:
+def test_index_is_built_and_used(portal: Any) -> None:
     vectors = answering(portal)
     assert vectors.has_hnsw
     assert not vectors.wants_hnsw
-    # What is asked for is centred.
+    # The vector of the question is centred.
     assert vectors.calibration is not None
 
 
@@ -125,7 +125,7 @@ def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any)
         plain_connection(dsn, "somebody", autocommit=False) as somebody,
     ):
         connection.execute(f"DROP INDEX {vectors.name}_hnsw")
-        # An index that is made concurrently waits for who has written.
+        # A concurrent index build waits for writing transactions.
         somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
         making = pool.submit(make_index, dsn, vectors)
         until(lambda: connection.execute(IS_MAKING_INDEX, (vectors.name,)).fetchone() is not None)
@@ -188,7 +188,7 @@ def attention(connection: Any) -> list[str]:
     return sentences
 
 
-def test_lost_parts_of_the_chunks_are_named_and_come_back(place: Any) -> None:
+def test_lost_parts_of_the_chunks_are_named_and_restored(place: Any) -> None:
     portal, _, dsn = place
     name = answering(portal).name
     transaction.abort()
@@ -206,12 +206,12 @@ def test_lost_parts_of_the_chunks_are_named_and_come_back(place: Any) -> None:
             [sentence] = attention(connection)
             assert sentence == f"/plone: {part} is missing or disabled; {line}"
             connection.execute(line)
-            # Without the table it is the pages that need vectors.
+            # Without the table, the pages need vectors.
             assert [s for s in attention(connection) if "pages have no vectors" not in s] == []
             connection.rollback()
 
 
-def test_lost_hnsw_is_named_and_comes_back(place: Any) -> None:
+def test_lost_hnsw_index_is_named_and_restored(place: Any) -> None:
     portal, _, dsn = place
     work(place)
     name = answering(portal).name
@@ -221,7 +221,7 @@ def test_lost_hnsw_is_named_and_comes_back(place: Any) -> None:
         [sentence] = attention(connection)
         assert sentence == f"/plone: {name}_hnsw is missing or disabled; pgcatalog meaning ZOPE_CONF --backfill"
         with connect(dsn, "test") as other:
-            put_all(other, portal.portal_catalog._core.zoid)  # as the line does
+            put_all(other, portal.portal_catalog._core.zoid)  # as the statement does
         transaction.abort()
         assert attention(connection) == []  # a worker is going to build it
         work(place)

@@ -29,7 +29,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def with_part(data: bytes, name: str, content: bytes) -> bytes:
-    """Return the archive *data* with another part *name*, or one more of that name."""
+    """Return the archive *data* with an additional part *name*, which may exist already."""
     out = BytesIO(data)
     with ZipFile(out, "a", ZIP_DEFLATED) as archive:
         archive.writestr(name, content)
@@ -200,9 +200,7 @@ def sockets(process: str) -> set[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
-def test_the_process_that_reads_files_knows_neither_the_database_nor_a_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_extracting_process_has_no_dsn_and_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCATALOG_DSN", "password=secret")
     extractor = Kreuzberg()
     path = tmp_path / "good"

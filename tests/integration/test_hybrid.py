@@ -1,4 +1,4 @@
-"""Searches by meaning: what they find beside words, in which order, and that all there is to ask of a result agrees."""
+"""Searches by meaning: their hits beside hits by words, the order, and the consistency of all properties of a result."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.discovery.preview import preview
@@ -67,13 +67,13 @@ def ids(results: Any) -> list[str]:
     return [brain.getId for brain in results]
 
 
-def test_words_find_only_words_and_hybrid_finds_what_means_the_same(portal: Any) -> None:
+def test_hybrid_search_also_finds_pages_with_the_same_meaning(portal: Any) -> None:
     assert ids(portal.portal_catalog.searchResults(SearchableText=QUESTION)) == []
     assert set(ids(hybrid(portal))) == {"leave", "urlaub"}
 
 
 @pytest.mark.parametrize("text", ["Which vacation days?", "vacation unheardof*", "unheard?of vacation"])
-def test_words_with_wildcards_that_no_text_has_leave_the_meaning(portal: Any, text: str) -> None:
+def test_wildcards_without_matching_words_leave_the_meaning(portal: Any, text: str) -> None:
     assert ids(portal.portal_catalog.searchResults(SearchableText=text)) == []
     assert set(ids(hybrid(portal, text))) == {"leave", "urlaub"}
     assert len(hybrid(portal, text)) == hybrid(portal, text).facets(["Subject"]).total == 2
@@ -98,7 +98,7 @@ def test_stop_words_alone_have_no_meaning_on_search_pages(portal: Any) -> None:
     assert set(ids(hybrid(portal, "vacation"))) == {"leave", "urlaub"}
 
 
-def test_what_has_the_words_and_the_meaning_comes_first(portal: Any) -> None:
+def test_hit_by_words_and_meaning_comes_first(portal: Any) -> None:
     assert ids(hybrid(portal, "annual"))[0] == "leave"
     assert ids(hybrid(portal, "Urlaub"))[0] == "urlaub"
     assert set(ids(hybrid(portal, "Urlaub"))) == {"leave", "urlaub"}
@@ -108,7 +108,7 @@ def test_what_has_the_words_and_the_meaning_comes_first(portal: Any) -> None:
     "sort", [{}, {"sort_on": "sortable_title"}, {"sort_on": "modified", "sort_order": "descending"}]
 )
 @pytest.mark.parametrize("text", [QUESTION, "leave", "salary OR cars", "holi*", "dog AND quiet", "work"])
-def test_pages_counts_and_ids_are_those_of_the_same_hits(portal: Any, text: str, sort: dict[str, str]) -> None:
+def test_pages_counts_and_ids_are_of_the_same_hits(portal: Any, text: str, sort: dict[str, str]) -> None:
     whole = ids(hybrid(portal, text, **sort))
     assert len(set(whole)) == len(whole) == len(hybrid(portal, text, **sort))
     assert hybrid(portal, text, **sort).actual_result_count == len(whole)
@@ -130,13 +130,13 @@ def test_facets_count_the_same_hits_whatever_is_chosen(portal: Any) -> None:
             assert count == len(hybrid(portal, "vacation OR automobile", **query | {"Subject": subject}))
 
 
-def test_other_criteria_count_for_both_halves(portal: Any) -> None:
+def test_other_criteria_apply_to_both_halves(portal: Any) -> None:
     assert ids(hybrid(portal, Subject="other")) == ["urlaub"]
     assert ids(hybrid(portal, "leave", Subject="other")) == ["urlaub"]
     assert ids(hybrid(portal, portal_type="Event")) == []
 
 
-def test_the_threshold_says_what_is_near_enough(portal: Any) -> None:
+def test_threshold_limits_hits_by_meaning(portal: Any) -> None:
     try:
         setting(meaning_threshold=0.999)
         assert ids(hybrid(portal)) == []
@@ -145,7 +145,7 @@ def test_the_threshold_says_what_is_near_enough(portal: Any) -> None:
         setting(meaning_threshold=0.7)
 
 
-def test_what_is_pending_is_found_by_its_words_and_gone_when_it_is_gone(portal: Any) -> None:
+def test_pending_page_is_found_by_its_words_until_it_is_removed(portal: Any) -> None:
     page(portal, "new", "Sabbatical", "A long holiday")
     assert ids(hybrid(portal, "sabbatical"))[0] == "new"
     portal.manage_delObjects(["leave"])
@@ -169,15 +169,15 @@ def test_the_snippet_of_a_hit_by_meaning_is_its_nearest_chunk(portal: Any) -> No
     transaction.commit()
 
 
-def test_whole_words_are_marked_in_a_hit_by_meaning_and_not_what_begins_like_them(portal: Any) -> None:
-    """Plone searches for beginnings: of a question in words that the page has not, they stand in others."""
+def test_snippet_of_a_hit_by_meaning_marks_whole_words(portal: Any) -> None:
+    """Plone searches for prefixes: without the question's words on the page, prefixes would match other words."""
     results = hybrid(portal, "vacation* AND for* AND app*", path={"query": "/plone/leave"})
     [snippet] = results.snippets(list(results)).values()
     assert snippet.startswith("Fill in the application <mark>for</mark> leave before")
     assert snippet.count("<mark>") == 1
 
 
-def test_a_hit_by_words_has_its_snippet_as_ever(portal: Any) -> None:
+def test_hit_by_words_has_its_usual_snippet(portal: Any) -> None:
     results = hybrid(portal, "application")
     snippets = results.snippets(list(results))
     assert any("<mark>application</mark>" in snippet for snippet in snippets.values())
@@ -195,7 +195,7 @@ def test_a_wrong_rank_is_a_bad_request_and_words_are_the_default(portal: Any) ->
     )
 
 
-def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers, Web], portal: Any) -> None:
+def test_words_answer_when_the_embedder_fails(place: tuple[Any, Answers, Web], portal: Any) -> None:
     answer, place[1].answer = place[1].answer, lambda request: (500, {}, b"")
     failed = counts["failed"]
     try:
@@ -204,13 +204,13 @@ def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers, Web]
         assert counts["failed"] > failed
     finally:
         place[1].answer = answer
-    # An answer by words is kept for all parts of a page, and not for the next one.
+    # An answer by words is cached for all parts of a page, and not for the next page.
     assert ids(hybrid(portal, "leave unheard")) == []
     transaction.begin()
     assert set(ids(hybrid(portal, "leave unheard"))) == {"leave", "urlaub"}
 
 
-#: What an embedder does when somebody asks, by what it is.
+#: Fault -> what the embedder does with a question.
 BAD_LUCK: dict[str, Any] = {
     "busy": lambda request: (429, {"Retry-After": "60"}, b""),
     "broken": lambda request: (500, {}, b""),
@@ -226,7 +226,7 @@ BAD_LUCK: dict[str, Any] = {
 
 @pytest.mark.parametrize("luck", BAD_LUCK)
 def test_words_answer_whatever_the_embedder_does(place: tuple[Any, Answers, Web], portal: Any, luck: str) -> None:
-    """The page says nothing, the metric does; a slow one is not waited for."""
+    """The page shows no error, the metric counts it; a slow embedder is not waited for."""
     _, answers, web = place
     answer, failed, go_on = answers.answer, counts["failed"], threading.Event()
 
@@ -252,7 +252,7 @@ def test_words_answer_whatever_the_embedder_does(place: tuple[Any, Answers, Web]
 def test_embedder_that_is_down_gets_no_question_until_a_pause_is_over(
     place: tuple[Any, Answers, Web], portal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Words answer meanwhile, and questions whose vectors are remembered are answered by meaning."""
+    """Words answer meanwhile, and questions with cached vectors are answered by meaning."""
     _, answers, _ = place
     answer, now = answers.answer, 1000.0
     monkeypatch.setattr(question, "monotonic", lambda: now)
@@ -277,7 +277,7 @@ def test_embedder_that_is_down_gets_no_question_until_a_pause_is_over(
         paused_until.clear()
 
 
-def test_question_that_an_embedder_refuses_pauses_no_other(place: tuple[Any, Answers, Web], portal: Any) -> None:
+def test_question_refused_by_an_embedder_pauses_no_other(place: tuple[Any, Answers, Web], portal: Any) -> None:
     _, answers, _ = place
     answer = answers.answer
     answers.answer = lambda request: (400, {}, b"") if "poison" in str(request["input"]) else embed(request)
@@ -290,7 +290,7 @@ def test_question_that_an_embedder_refuses_pauses_no_other(place: tuple[Any, Ans
 
 
 def test_words_answer_for_another_model_of_the_same_dimension(place: tuple[Any, Answers, Web], portal: Any) -> None:
-    """Its vectors have nothing in common with those of the pages: what is near would be chance."""
+    """Its vectors are unrelated to those of the pages: near pages would be random."""
     _, answers, _ = place
     answer, failed = answers.answer, counts["failed"]
     try:
@@ -309,7 +309,7 @@ def test_a_question_is_embedded_once_for_all_pages_of_a_result(place: tuple[Any,
     assert place[1].requests[0]["model"] == "e5-query"
 
 
-def test_pgsearch_asks_by_meaning_where_it_is_told_to(place: tuple[Any, Answers, Web], portal: Any) -> None:
+def test_pgsearch_ranks_by_meaning_if_requested(place: tuple[Any, Answers, Web], portal: Any) -> None:
     web = place[2]
     assert web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION).json["response"]["numFound"] == 0
     answer = web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, mode="hybrid").json
@@ -322,9 +322,7 @@ def test_pgsearch_asks_by_meaning_where_it_is_told_to(place: tuple[Any, Answers,
         assert web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, **wrong).status == 400
 
 
-def test_passages_are_the_nearest_chunks_and_those_of_words_where_there_are_none(
-    place: tuple[Any, Answers, Web], portal: Any
-) -> None:
+def test_passages_are_the_nearest_chunks_or_else_those_of_words(place: tuple[Any, Answers, Web], portal: Any) -> None:
     web = place[2]
     nearest, *_ = found = web.get(
         "/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, passages="2", rows="0"
@@ -353,7 +351,7 @@ def test_passages_are_the_nearest_chunks_and_those_of_words_where_there_are_none
     assert "<" not in words["text"]
 
 
-def test_setting_of_the_site_brings_near_pages_beside_the_hits(place: tuple[Any, Answers, Web], portal: Any) -> None:
+def test_setting_of_the_site_adds_near_pages_to_the_hits(place: tuple[Any, Answers, Web], portal: Any) -> None:
     web = place[2]
     site = {"SearchableText": QUESTION, "use_site_search_settings": "1"}
 
@@ -381,7 +379,7 @@ def test_similar_pages_are_the_nearest_ones(portal: Any) -> None:
     assert ids(catalog.more_like_this(portal.leave, 5, Subject="paper")) == ["pool"]
 
 
-def test_the_preview_says_of_each_hit_where_it_stands_in_both_rankings(portal: Any) -> None:
+def test_preview_shows_the_place_of_each_hit_in_both_rankings(portal: Any) -> None:
     query = {"SearchableText": "leave", "rank": "hybrid"}
     first, second = preview(portal.portal_catalog, query, {})
     assert (first.brain.getId, first.by_words, first.by_meaning) == ("leave", 1, 2 if second.by_meaning == 1 else 1)
@@ -391,9 +389,7 @@ def test_the_preview_says_of_each_hit_where_it_stands_in_both_rankings(portal: A
     assert [hit.brain.getId for hit in preview(portal.portal_catalog, query, {"meaning_threshold": 1.0})] == ["leave"]
 
 
-def test_the_preview_shows_no_words_where_words_have_not_found_the_page(
-    place: tuple[Any, Answers, Web], portal: Any
-) -> None:
+def test_preview_shows_no_words_for_a_page_found_by_meaning_only(place: tuple[Any, Answers, Web], portal: Any) -> None:
     query = {"SearchableText": "vacation AND application", "rank": "hybrid", "path": "/plone/leave"}
     [hit] = preview(portal.portal_catalog, query, {})
     assert (hit.by_words, hit.by_meaning, hit.shares) == (None, 1, {})
@@ -413,9 +409,7 @@ def test_the_preview_shows_no_words_where_words_have_not_found_the_page(
 @pytest.mark.parametrize(
     "query", [{"portal_type": "Document"}, {"path": "/plone", "sort_on": "modified"}, {"SearchableText": "leave"}]
 )
-def test_a_page_that_does_not_ask_by_meaning_sends_no_statement_about_vectors(
-    portal: Any, query: dict[str, Any]
-) -> None:
+def test_page_without_a_search_by_meaning_sends_no_statement_about_vectors(portal: Any, query: dict[str, Any]) -> None:
     len(portal.portal_catalog(portal_type="Folder"))
     with traced(portal) as traffic:
         assert ids(portal.portal_catalog(**query, b_size=3))

@@ -1,4 +1,4 @@
-"""What a search by meaning costs, and that a site pays nothing for one that it does not ask for.  Counted, never timed."""
+"""Costs of a search by meaning, and no costs for sites without one.  Counted, never timed."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ import sys
 import transaction
 
 
-#: Runs a plain site's searches in a process of its own, and says what was imported for it.
+#: Runs a plain site's searches in a process of its own, and prints the imported modules.
 WITHOUT = """
 from tests.integration import site as sites
 import sys
@@ -52,7 +52,7 @@ def place(site_template: str, postgres: Any) -> Iterator[Any]:
 @pytest.fixture
 def portal(place: tuple[Any, Answers, Web]) -> Iterator[Any]:
     portal = place[0]
-    # A connection that has met the objects of the page, and a process that has statistics.
+    # A connection that has loaded the objects of the page, and a process that has statistics.
     transaction.begin()
     list(portal.portal_catalog.searchResults(SearchableText="unheard"))
     yield portal
@@ -70,7 +70,7 @@ def cost(portal: Any, search: Callable[[], Any]) -> Traffic:
     return traffic[0]
 
 
-def test_a_search_takes_one_statement_and_the_first_of_a_snapshot_one_more(portal: Any) -> None:
+def test_search_takes_one_statement_and_the_first_of_a_snapshot_one_more(portal: Any) -> None:
     first = cost(portal, lambda: asked(portal, "vacation"))
     assert first.round_trips == 2
     second = cost(portal, lambda: asked(portal, "puppies and money"))
@@ -79,7 +79,7 @@ def test_a_search_takes_one_statement_and_the_first_of_a_snapshot_one_more(porta
     assert with_a_facet.round_trips == 1
 
 
-def test_what_shows_hits_takes_one_message_for_the_page_and_one_for_their_snippets(portal: Any) -> None:
+def test_listing_takes_one_message_for_the_page_and_one_for_snippets(portal: Any) -> None:
     asked(portal, "vacation")
 
     def shown() -> None:
@@ -93,7 +93,7 @@ def test_what_shows_hits_takes_one_message_for_the_page_and_one_for_their_snippe
 
 
 def looks(portal: Any, search: Callable[[], Any]) -> int:
-    """Return how often the table of chunks, or an index of it, is scanned for *search*."""
+    """Return the number of scans of the table of chunks, or of its indexes, for *search*."""
     core = portal.portal_catalog._core
     vectors = table.vectors_of(core)
     assert vectors is not None
@@ -109,10 +109,10 @@ def looks(portal: Any, search: Callable[[], Any]) -> int:
 
 
 @pytest.mark.parametrize("exclude_own", [False, True])
-def test_page_facets_and_count_look_for_what_is_near_once(portal: Any, exclude_own: bool) -> None:
+def test_page_facets_and_count_compute_nearness_once(portal: Any, exclude_own: bool) -> None:
     every = {"portal_type": "Document"}
     narrowed = every | {"Subject": "paper"}
-    # No other question has been asked before, and none is answered from memory.
+    # The question is new, so it is not answered from a cache.
     number = f"{exclude_own} 0"
 
     def shown() -> None:
@@ -126,14 +126,14 @@ def test_page_facets_and_count_look_for_what_is_near_once(portal: Any, exclude_o
 
     alone = looks(portal, lambda: asked(portal, f"vacation {number}", **narrowed))
     transaction.begin()
-    # What the facet counts that does not heed its own criterion is another set.
+    # A facet without its own criterion counts another set.
     other = looks(portal, lambda: asked(portal, f"vacation {number}", **every)) if exclude_own else 0
     assert alone > 0
     transaction.begin()
     assert looks(portal, shown) == alone + other
 
 
-def test_what_is_near_is_looked_for_anew_where_the_transaction_has_changed_rows(portal: Any) -> None:
+def test_nearness_is_computed_anew_after_changes_in_the_transaction(portal: Any) -> None:
     assert set(asked(portal, "the next holiday")) == {"Annual leave", "Jahresurlaub"}
     portal.leave.reindexObject(["Subject"])
     for _ in range(2):
@@ -156,7 +156,7 @@ def test_the_next_snapshot_sees_another_table(portal: Any) -> None:
         ("/plone/@pgsearch", "vacation four"),
     ],
 )
-def test_a_page_asks_the_embedder_once_and_the_next_one_not_at_all(place: Any, path: str, text: str) -> None:
+def test_page_calls_the_embedder_once_and_the_next_one_not_at_all(place: Any, path: str, text: str) -> None:
     _, answers, web = place
     query = {"SearchableText": text, "use_site_search_settings": "1"}
     if path.endswith("pgsearch"):
@@ -198,7 +198,7 @@ def service(view: Any) -> None:
         ("GET_application_json_@pgsearch", service, 3),
     ],
 )
-def test_a_page_whose_words_find_something_asks_nothing_more_to_know_it(
+def test_page_with_hits_by_words_sends_no_further_statement(
     place: Any, portal: Any, name: str, show: Callable[[Any], None], messages: int
 ) -> None:
     request = portal.REQUEST
@@ -207,7 +207,7 @@ def test_a_page_whose_words_find_something_asks_nothing_more_to_know_it(
     alsoProvides(request, IPGCatalogLayer)
     try:
         setting(search_by_meaning=True)
-        # Objects of the page, and what the process knows of the vectors.
+        # Load the objects of the page, and the process's data about vectors.
         show(getMultiAdapter((portal, request), name=name))
         transaction.begin()
         result_cache().clear()
@@ -227,13 +227,11 @@ def test_a_page_whose_words_find_something_asks_nothing_more_to_know_it(
         {"SearchableText": "leave", "rank": "words"},
     ],
 )
-def test_searches_that_do_not_ask_by_meaning_cost_what_they_cost_without_vectors(
-    place: Any, portal: Any, query: dict[str, Any]
-) -> None:
+def test_plain_searches_cost_the_same_with_vectors(place: Any, portal: Any, query: dict[str, Any]) -> None:
     _, answers, _ = place
 
     def measured() -> tuple[list[str], int]:
-        portal.leave.reindexObject()  # whatever is remembered is another state's now
+        portal.leave.reindexObject()  # ends the validity of all cached answers
         transaction.commit()
         transaction.begin()
         len(portal.portal_catalog.searchResults(portal_type="Folder"))
@@ -250,11 +248,11 @@ def test_searches_that_do_not_ask_by_meaning_cost_what_they_cost_without_vectors
         setting(embedder_url=url)
     assert len(with_vectors[0]) == len(without[0])
     assert [text[:60] for text in with_vectors[0]] == [text[:60] for text in without[0]]
-    assert abs(with_vectors[1] - without[1]) <= 2 * len(with_vectors[0])  # numbers of transactions may get a digit
+    assert abs(with_vectors[1] - without[1]) <= 2 * len(with_vectors[0])  # transaction ids may get one digit more
     assert answers.requests == []
 
 
-def test_a_site_without_an_embedder_imports_nothing_for_it(site_template: str, postgres: Any) -> None:
+def test_site_without_an_embedder_imports_no_module_for_it(site_template: str, postgres: Any) -> None:
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         page(portal, "leave", "Annual leave", "Fill in the application for leave.")

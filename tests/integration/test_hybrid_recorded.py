@@ -1,4 +1,4 @@
-"""Searches by meaning among the slow queries: recorded without a vector, explained as they run, no trouble for the advice."""
+"""Searches by meaning in the log of slow queries: recorded without a vector, explained as run, and excluded from advice."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.advice.advice import advise
@@ -28,7 +28,7 @@ import re
 import transaction
 
 
-#: What a vector looks like as text: numbers in brackets, of six THINGS and more.
+#: A vector as text: six or more numbers in brackets.
 MANY_NUMBERS = r"\[-?[\d.e-]+(,-?[\d.e-]+){5}"
 
 
@@ -72,7 +72,7 @@ def test_a_record_has_the_question_and_no_vector(place: Any, dsn: str) -> None:
 
 @pytest.mark.parametrize("status", [200, 503])
 def test_time_of_the_embedder_is_a_part_of_its_own(place: Any, status: int) -> None:
-    """The first search waits for it, also if it fails; a later one knows the vector, or pauses."""
+    """The first search waits for the embedder, even if it fails; a later one has a cached vector, or pauses."""
     portal, web, answers = place
     usual = answers.answer
 
@@ -103,7 +103,7 @@ def test_time_of_the_embedder_is_a_part_of_its_own(place: Any, status: int) -> N
     assert "waiting for the embedder" in shown
 
 
-def test_it_is_explained_as_it_has_run(place: Any) -> None:
+def test_search_by_meaning_is_explained_as_it_was_run(place: Any) -> None:
     portal = place[0]
     search(portal)
     catalog = portal.portal_catalog._core
@@ -123,13 +123,13 @@ def test_it_is_explained_as_it_has_run(place: Any) -> None:
 
 
 @pytest.mark.parametrize("part", ["count", "rids"])
-def test_other_parts_of_it_are_explained_too(place: Any, part: str) -> None:
+def test_other_statements_of_a_search_by_meaning_are_explained_too(place: Any, part: str) -> None:
     catalog = place[0].portal_catalog._core
     explained = explain(dsn_of(catalog.jar), statement(catalog, {"SearchableText": "vacation", "rank": "hybrid"}, part))
     assert "_chunks_" in explained.text
 
 
-def test_no_page_and_no_line_of_the_log_shows_a_vector(place: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_pages_and_log_lines_show_no_vector(place: Any, caplog: pytest.LogCaptureFixture) -> None:
     portal, web, _ = place
     search(portal)
     shown = web.get("/plone/portal_catalog/manage_slow_queries", MANAGER, accept="text/html")
@@ -139,8 +139,8 @@ def test_no_page_and_no_line_of_the_log_shows_a_vector(place: Any, caplog: pytes
         assert re.search(MANY_NUMBERS, text) is None
 
 
-def test_advice_tries_indexes_for_what_it_can_copy(place: Any, dsn: str) -> None:
-    """Chunks are in no copy: a search by meaning is told as what could not be tried, and others have their advice."""
+def test_advice_tries_indexes_for_tables_it_can_copy(place: Any, dsn: str) -> None:
+    """Chunks are in no copy: a search by meaning is reported as not tried, and other searches get advice."""
     portal = place[0]
     generate_rows(dsn)
     search(portal)

@@ -1,6 +1,6 @@
-"""Searches by meaning tell nobody of what they may not see: neither which pages there are, nor what stands in them.
+"""Searches by meaning reveal neither the existence nor the content of pages that the user may not see.
 
-And all that they tell is of one set of hits.
+All answers to a user are about one set of hits.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ WORDS = [word for line in THINGS for word in line.split()] + ["quiet", "paper", 
 
 
 def answers(portal: Any, user: str | None, questions: Sequence[str] = QUESTIONS) -> dict[str, Any]:
-    """Return all that *user* is told: hits in their order, counts, facets, snippets, passages, similar pages, better words."""
+    """Return all answers to *user*: hits in their order, counts, facets, snippets, passages, similar pages, corrections."""
     told: dict[str, Any] = {}
     with acting_as(portal, user):
         for question in questions:
@@ -77,12 +77,12 @@ def clean(portal: Any) -> Iterator[Any]:
     transaction.commit()
 
 
-def test_private_pages_change_nothing_that_anonymous_is_told(clean: Any) -> None:
+def test_private_pages_change_no_answer_to_anonymous(clean: Any) -> None:
     portal = clean
     before = answers(portal, None)
     assert any(hits for hits, *_ in before.values())
     for number in range(30):
-        # Nearer to the questions than any page that is public, and with their words.
+        # Nearer to the questions than any public page, and with their words.
         text = f"{QUESTIONS[number % len(QUESTIONS)]} " * 5
         page(portal, f"hidden-{number}", text, text, subject=("hidden",))
     fill(portal)
@@ -116,10 +116,10 @@ PAGES = st.lists(
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PAGES)
 @pytest.mark.slow
-def test_with_any_roles_everybody_is_told_of_what_they_may_view_only(portal: Any, made: Any) -> None:
+def test_answers_with_any_roles_are_about_viewable_pages_only(portal: Any, made: Any) -> None:
     try:
         for words, is_public, reader in made:
-            # borg.localrole keeps the roles at a path with the request: each page has a path that no other ever had.
+            # borg.localrole caches the roles at a path on the request: each page has a path that was never used before.
             each = page(portal, f"hidden-{next(NUMBERS)}", words[0], " ".join(words))
             if is_public:
                 publish(each)
@@ -139,7 +139,7 @@ def test_with_any_roles_everybody_is_told_of_what_they_may_view_only(portal: Any
         transaction.commit()
 
 
-#: What is in a page: its words, its language, its subjects.
+#: Content of a page: its words, its language, its subjects.
 TEXTS = st.tuples(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=8),
     st.sampled_from(["en", "de"]),
@@ -151,7 +151,7 @@ ASKED = st.tuples(
 
 
 def assert_of_one_set(portal: Any, user: str | None, text: str, size: int, **criteria: Any) -> None:
-    """Compare pages of *size*, counts, facets and snippets that *user* is told with the hits themselves."""
+    """Compare the pages of *size*, counts, facets and snippets shown to *user* with the hits themselves."""
     with acting_as(portal, user):
         catalog = portal.portal_catalog
         query = {"SearchableText": text, "rank": "hybrid", **criteria}
@@ -185,10 +185,10 @@ def assert_of_one_set(portal: Any, user: str | None, text: str, size: int, **cri
     st.lists(ASKED, min_size=2, max_size=4),
 )
 @pytest.mark.slow
-def test_answers_are_of_one_set_which_private_pages_do_not_change(
+def test_answers_are_of_one_set_that_private_pages_do_not_change(
     portal: Any, public: Any, private: Any, asked: Any
 ) -> None:
-    """Whatever is there, whoever asks, whatever the size of a page; private pages are added, changed and removed."""
+    """For any content, user and page size; private pages are added, changed and removed."""
     questions = [separator.join(words) for words, separator, _ in asked]
 
     def made(text: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The path translators find what the real path indexes of a real catalog find."""
+"""The path translators have the hits of the real path indexes of a real catalog."""
 
 from collections.abc import Iterable
 from OFS.Folder import Folder
@@ -24,7 +24,7 @@ QUERIES = 1600
 
 
 class Content:
-    """Something with a physical path."""
+    """An object with a physical path."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -70,7 +70,7 @@ def pair(connection: psycopg.Connection[Any]) -> Pair:
 
 
 def some_path(rand: random.Random, paths: list[str]) -> str:
-    """Return an existing path, part of one, or none at all, in all ways it can be written."""
+    """Return an existing path, part of one, or a missing path, in any spelling."""
     comps = rand.choice(paths).split("/")[1:]
     kind = rand.random()
     if kind < 0.3:
@@ -92,10 +92,9 @@ def some_key(rand: random.Random, paths: list[str]) -> Any:
 
 
 def is_deviation(index: Any, key: str | tuple[str, int], options: dict[str, Any]) -> bool:
-    """No path at all, with a level: here the real index depends on the deepest level it has ever seen.
+    """Return whether *key* is no path but has a level: here the real index depends on the deepest level it has ever seen.
 
-    It leaves out that level for depth 0 at any level (ExtendedPathIndex), and finds nothing for a level two
-    below it (PathIndex).
+    ExtendedPathIndex leaves out that level for depth 0 at any level, and PathIndex finds nothing for a level two below it.
     """
     path, level = key if isinstance(key, tuple) else (key, options.get("level", 0))
     if path.strip("/"):
@@ -116,12 +115,12 @@ CHOICES: dict[str, list[Any]] = {
 
 @pytest.fixture(params=[QUERIES // 4, pytest.param(QUERIES, marks=pytest.mark.slow)])
 def queries(request: pytest.FixtureRequest) -> int:
-    """How many are asked: the first of them for all tests, all of them for the slow ones."""
+    """Number of queries: few for all tests, more for the slow ones."""
     return int(request.param)
 
 
 def check_random(pair: Pair, seed: int, queries: int, names: Iterable[str] = CHOICES) -> None:
-    """Compare random search paths with random options; what is left out are the documented deviations."""
+    """Compare random search paths with random options, except the documented deviations."""
     rand = random.Random(seed)
     choices = CHOICES | {"navtree_start": list(range(pair.index._depth + 1))}
     checked = hits = 0
@@ -196,7 +195,7 @@ def test_containers_of_the_catalog_find_everything(site: Pair, path: str) -> Non
     assert site.check(path) == set(SITE)
 
 
-def test_without_a_path_nothing_is_found(site: Pair) -> None:
+def test_query_without_a_path_finds_nothing(site: Pair) -> None:
     assert site.check({"depth": 1}) == site.check([]) == set()
 
 

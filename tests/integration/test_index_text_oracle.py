@@ -1,4 +1,4 @@
-"""The text translator finds what a real ZCTextIndex with the lexicons of Plone finds."""
+"""The text translator has the hits of a real ZCTextIndex with the lexicons of Plone."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -71,7 +71,7 @@ TEXTS = [
 
 
 def pair_of(connection: psycopg.Connection[Any], pipeline: tuple[Any, ...], *texts: str) -> Pair:
-    """Return a real index of *texts* and its translator, whose lexicon stays empty: it has to do without words in it."""
+    """Return a real index of *texts* and its translator, whose lexicon stays empty: it must work without words in it."""
     real, ours = (
         ZCTextIndex(
             "text",
@@ -107,7 +107,7 @@ def plone(connection: psycopg.Connection[Any]) -> Pair:
 
 
 class Generator:
-    """Makes valid queries, most of which find something."""
+    """Generates valid queries, most of which have hits."""
 
     def __init__(self, seed: int, texts: list[str]) -> None:
         self.rand = random.Random(seed)
@@ -187,7 +187,7 @@ def test_random_queries(pair: Pair) -> None:
 
 
 def test_words_and_entries(pair: Pair) -> None:
-    """What is stored are the words that the real index stores, in their order."""
+    """Compare the words stored for each text, and their order, with those of the real index."""
     rows = pair.execute(f"SELECT rid, {pair.translator.column.quoted} FROM things")
     assert len(rows) == len(pair.texts)
     for rid, vector in rows:
@@ -232,7 +232,7 @@ SOMETHING = (
 NOTHING = ("known-well", "fox -lazy", '"fox brown"', "x" * 299, [])
 
 
-def test_by_hand(plone: Pair) -> None:
+def test_chosen_queries_are_answered_as_by_zctextindex(plone: Pair) -> None:
     assert [query for query in SOMETHING if not plone.check(query) & set(TEXTS)] == []
     assert [query for query in NOTHING if plone.check(query) & set(TEXTS)] == []
     for query in ("", "   ", {"query": ""}, {}):
@@ -256,7 +256,7 @@ def test_unparsable_queries_are_words(plone: Pair, query: str, same: str) -> Non
 
 
 def test_leading_wildcards_are_ignored(plone: Pair) -> None:
-    """Here the splitter drops them; a pattern that keeps them raises QueryError in ZCTextIndex."""
+    """The splitter drops them here; a pattern with one raises QueryError in ZCTextIndex."""
     assert plone.check("*quick") == plone.check("quick")
     assert plone.check("?uick") == plone.check("uick") == set()
 

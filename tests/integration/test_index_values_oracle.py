@@ -1,8 +1,8 @@
-"""The index translators answer what ZCatalog's indexes answer, over the same objects.
+"""The index translators have the answers of ZCatalog's indexes over the same objects.
 
-Each case puts the same objects into a real ``Products.ZCatalog.Catalog.Catalog`` and into a table made of
-the translator's columns and SQL indexes, then asks both the same seeded random queries.  What
-differs on purpose is not asked here (``is_deviation``); the unit tests of the index show it.
+Each case puts the same objects into a real ``Products.ZCatalog.Catalog.Catalog`` and into a table of the translator's
+columns and SQL indexes, then sends the same seeded random queries to both.  Deliberate deviations are excluded
+(``is_deviation``); the unit tests of the index show them.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ import pytest
 
 Query = dict[str, Any]
 QUERIES = 300
-#: What a query with a wrong option or value may raise.
+#: Errors that a query with a wrong option or value may raise.
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
 WITH_INDEXES = [case for case in CASES if case.translator(case.index(), "x").sql_indexes()]
 WITH_NOT = [case for case in CASES if "not" in case.options]
@@ -60,7 +60,7 @@ class Twins(Table):
             self.reports.update(self.add(catalog.uids[f"/{number}"], thing))
 
     def ask_zcatalog(self, query: Query) -> Any:
-        """Return the sorted rids, None if the index is not concerned, or what it raised."""
+        """Return the sorted rids, None if the query has no criterion of the index, or the error raised."""
         try:
             answer = self.index._apply_index(query)
         except ERRORS as error:
@@ -128,12 +128,12 @@ def random_options(case: Case, random: Random) -> Query:
 
 
 def is_deviation(query: Query) -> bool:
-    """True for what is answered differently on purpose."""
+    """Return whether *query* is answered differently on purpose."""
     options = query["x"] if isinstance(query["x"], dict) else {"query": query["x"]}
     option = {**{name: query.get(f"x_{name}") for name in ("not", "range", "operator")}, **options}
     if option["not"] is not None and not option.get("query") and not option["range"]:
         return True  # "not" alone: see test_same_answers_to_not_alone
-    # ZCatalog: rows that have each key there is in the range.
+    # In ZCatalog: the rows that have every existing key in the range.
     return bool(option["range"]) and str(option["operator"]).lower() == "and"
 
 
@@ -151,9 +151,9 @@ def test_same_answers(twins: Twins, queries: int) -> None:
 
 @pytest.mark.parametrize("twins", WITH_NOT, ids=str, indirect=True)
 def test_same_answers_to_not_alone(twins: Twins) -> None:
-    """``not`` alone keeps objects without a value, as long as one of the values occurs.
+    """``not`` alone includes objects without a value, as long as one of the values occurs.
 
-    Where none occurs, ZCatalog answers without the objects that have no value.
+    Otherwise ZCatalog answers without the objects that have no value.
     """
     random = Random(twins.case.name)
     asked = 0
@@ -174,12 +174,12 @@ def test_same_entries(twins: Twins) -> None:
             assert expected is None
             continue
         if isinstance(twins.index, KeywordIndex):
-            expected.sort()  # ZCatalog keeps them in the order of a set
+            expected.sort()  # ZCatalog stores them in the order of a set
         assert same(twins.translator.entry(tuple(values)), expected)
 
 
 def same(entry: Any, expected: Any) -> bool:
-    """True for equal entries, of which ours is cut if it is long."""
+    """Return whether the entries are equal; a long one of ours is cut."""
     if isinstance(entry, list):
         return len(entry) == len(expected) and all(map(same, entry, expected))
     if isinstance(entry, str) and len(entry.encode(errors="replace")) > 800:
@@ -206,7 +206,7 @@ def test_same_unique_values(twins: Twins) -> None:
 
 
 def test_same_order(twins: Twins) -> None:
-    """Sorted by SQL, the objects are those ZCatalog sorts, and in its order."""
+    """Sorted by SQL, the objects are those that ZCatalog sorts, in its order."""
     expressions = twins.translator.order_by()
     assert expressions
     rows = twins.execute(f"SELECT rid FROM things WHERE {expressions[0]} IS NOT NULL ORDER BY {', '.join(expressions)}")

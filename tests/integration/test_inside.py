@@ -1,4 +1,4 @@
-"""What add-ons do with the inside of the catalog and its indexes, next to a real ZCatalog."""
+"""Accesses of add-ons to the internals of the catalog and its indexes, compared with a real ZCatalog."""
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
@@ -36,7 +36,7 @@ def empty_site(site_with: SiteWith) -> Iterator[Any]:
 
 @pytest.fixture
 def moving(empty_site: Any) -> Iterator[Any]:
-    """An empty site, for a manager; what a test has created and moved is gone behind it."""
+    """An empty site, for a manager; objects that a test creates or moves are removed at the end."""
     sites.return_to(empty_site)
     yield empty_site
     transaction.abort()
@@ -47,7 +47,7 @@ def moving(empty_site: Any) -> Iterator[Any]:
     transaction.commit()
 
 
-def test_an_unwrapped_tool_has_its_inside(catalog: Any) -> None:
+def test_unwrapped_tool_has_its_inner_catalog(catalog: Any) -> None:
     inside = aq_base(catalog)._catalog
     assert len(inside) == len(catalog)
     assert set(inside.indexes) == set(catalog.indexes())
@@ -55,7 +55,7 @@ def test_an_unwrapped_tool_has_its_inside(catalog: Any) -> None:
 
 
 @pytest.mark.parametrize(("reverse", "limit"), [(False, None), (True, None), (False, 2), (True, 2)])
-def test_sorts_a_set_of_rids(both: Any, reverse: bool, limit: int | None) -> None:
+def test_inner_catalog_sorts_a_set_of_rids(both: Any, reverse: bool, limit: int | None) -> None:
     found = []
     for catalog in both:
         inside = catalog._catalog
@@ -67,7 +67,7 @@ def test_sorts_a_set_of_rids(both: Any, reverse: bool, limit: int | None) -> Non
 
 @pytest.mark.parametrize("order", [{"sort_on": "getId"}, {"sort_on": "getId", "sort_order": "descending"}, {}])
 def test_results_of_several_catalogs_are_merged(both: Any, order: dict[str, str]) -> None:
-    """Sorted ones by their keys; without a sort by their scores or not at all, so the order is nobody's."""
+    """Sorted results by their keys; unsorted ones by their scores, or in undefined order."""
 
     def merged(catalog: Any, *parts: dict[str, str], scored: bool = bool(order)) -> list[str]:
         results = [catalog._catalog.searchResults(part | order, _merge=False) for part in parts]
@@ -84,19 +84,19 @@ def test_results_of_several_catalogs_are_merged(both: Any, order: dict[str, str]
 
 @pytest.mark.parametrize(("b_start", "b_size"), [(-2, 3), (-5, 8), (-1, 30), (-9, 3)])
 @pytest.mark.parametrize("query", [{}, {"sort_on": "getId"}, {"sort_on": ["portal_type", "getId"]}])
-def test_a_negative_start(both: Any, query: dict[str, Any], b_start: int, b_size: int) -> None:
+def test_negative_start_is_that_of_zcatalog(both: Any, query: dict[str, Any], b_start: int, b_size: int) -> None:
     query = {"path": "/plone", "b_start": b_start, "b_size": b_size, **query}
     found = [answer(catalog, query) for catalog in both]
     if found[1] is TypeError:  # ZCatalog cannot sort less than no rows
         found[1] = ([], found[0][1])
-    if "sort_on" not in query:  # which rows come first is up to the catalog
+    if "sort_on" not in query:  # the catalog chooses which rows come first
         found = [(len(paths), count) for paths, count in found]
     assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["getId", "Subject", "Title"])
 @pytest.mark.parametrize("pending", [True, False])
-def test_a_row_is_taken_out_of_one_index_and_put_back(moving: Any, name: str, pending: bool) -> None:
+def test_row_is_removed_from_one_index_and_put_back(moving: Any, name: str, pending: bool) -> None:
     catalog = moving.portal_catalog
     page = create(moving, "Document", "old", title="Fox", subject=("Red",))
     if pending:
@@ -115,7 +115,7 @@ def test_a_row_is_taken_out_of_one_index_and_put_back(moving: Any, name: str, pe
     assert len(catalog(**{name: query[name]})) == 1
 
 
-def test_a_row_nobody_has_is_ignored(catalog: Any) -> None:
+def test_missing_row_is_ignored(catalog: Any) -> None:
     catalog._catalog.getIndex("getId").unindex_object(2**31 - 1)
     assert catalog._catalog.getIndex("getId").index_object(2**31 - 1, object()) == 0
 
@@ -135,7 +135,7 @@ def test_a_new_column_has_its_default_until_the_object_is_reindexed(portal: Any,
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 def test_equal_dates_come_as_zcatalog_sorts_them(portal: Any, catalog: Any, order: str) -> None:
-    """Plone's search page lists what was created together newest first."""
+    """Plone's search page lists objects created together newest first."""
     for number in range(4):
         page = create(portal, "Document", f"page{number}", title="Fox")
         page.setEffectiveDate("2024/01/01 12:00 UTC")
@@ -168,14 +168,14 @@ def outcome(call: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return *value* with plain lists for all that iterates over keys, values or pairs, and for sets of rids."""
+    """Return *value* with plain lists instead of iterables of keys, values or pairs, and of sets of rids."""
     if isinstance(value, tuple):
         return tuple(map(plain, value))
     is_sequence = isinstance(value, Iterable) or "Items" in type(value).__name__
     return [plain(each) for each in value] if is_sequence and not isinstance(value, str) else value
 
 
-#: Trees of a catalog, and the class of BTree that ZCatalog has there.
+#: Trees of a catalog, and the class of ZCatalog's BTree in each place.
 TREES: dict[str, tuple[Callable[[Any], Any], type]] = {
     "paths": (lambda c: c._catalog.paths, IOBTree),
     "uids": (lambda c: c._catalog.uids, OIBTree),
@@ -255,7 +255,7 @@ def test_a_tree_has_the_keys_that_zcatalogs_has(both: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in TREES if name != "data"])
 def test_every_public_name_of_the_real_tree_is_there(both: Any, name: str) -> None:
-    """Those that change a tree are there where assigning is."""
+    """Methods that change a tree are there if the tree can be assigned to."""
     ours, theirs = (TREES[name][0](catalog) for catalog in both)
     changing = set() if name in ("paths", "uids") else {"clear", "insert", "pop", "popitem", "setdefault", "update"}
     sizes = {"max_internal_size", "max_leaf_size"}
@@ -300,7 +300,7 @@ WAYS = [
 
 
 def said(catalog: Any, rid: int) -> Any:
-    """Return what both trees say of OLD, NEW and *rid*."""
+    """Return the contents of both trees for OLD, NEW and *rid*."""
     uids, paths = catalog._catalog.uids, catalog._catalog.paths
     return [
         *(uids.get(path) == rid for path in (OLD, NEW)),
@@ -316,7 +316,7 @@ def said(catalog: Any, rid: int) -> Any:
 
 
 def found(catalog: Any) -> Any:
-    """Return what searches say of the row."""
+    """Return the search results about the row."""
     return [
         [(b.getPath(), b.Title) for b in catalog.unrestrictedSearchResults(**query)]
         for query in ({"getId": "old"}, {"Title": "wanderer"}, {"path": OLD}, {"path": NEW}, {"Subject": "Red"})
@@ -367,7 +367,7 @@ def test_a_row_deleted_from_both_trees_is_gone(moving: Any, first: str, committe
     assert (OLD in catalog._catalog.uids, rid in catalog._catalog.paths) == (False, False)
 
 
-def test_savepoints_take_back_what_was_assigned(moving: Any) -> None:
+def test_savepoint_rollback_undoes_assignments(moving: Any) -> None:
     catalog = moving.portal_catalog
     create(moving, "Document", "old", title="Wanderer")
     transaction.commit()
@@ -391,11 +391,11 @@ def test_a_row_that_is_catalogued_again_is_at_its_path(moving: Any) -> None:
     assert catalog.getrid(OLD) == catalog(getId="old")[0].getRID() == rid
 
 
-def test_what_is_no_path_or_rid_is_not_assigned(catalog: Any) -> None:
+def test_invalid_path_or_rid_is_not_assigned(catalog: Any) -> None:
     for tree, key, value in (("uids", 1, 1), ("uids", NEW, "x"), ("paths", "x", NEW), ("paths", 1, 1)):
         with pytest.raises(TypeError):
             getattr(catalog._catalog, tree)[key] = value
-    with pytest.raises(KeyError):  # a row that nobody has
+    with pytest.raises(KeyError):  # a row that does not exist
         catalog._catalog.uids[NEW] = 2**40
     assert NEW not in catalog._catalog.uids
 
@@ -432,7 +432,7 @@ def test_a_lexicon_has_the_words_of_the_texts(both: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_inner_index_tells_what_zcatalogs_tells(both: Any, name: str) -> None:
+def test_inner_text_index_answers_as_zcatalogs(both: Any, name: str) -> None:
     def look(catalog: Any) -> Any:
         index, lexicon = catalog.Indexes[name].index, catalog.Indexes[name].getLexicon()
         rids = {path: catalog.getrid(path) for path in catalog._catalog.uids}
@@ -448,7 +448,7 @@ def test_the_inner_index_tells_what_zcatalogs_tells(both: Any, name: str) -> Non
     assert ours == theirs
 
 
-def test_words_come_and_go_with_the_texts(portal: Any, catalog: Any) -> None:
+def test_words_are_added_and_removed_with_the_texts(portal: Any, catalog: Any) -> None:
     index = catalog.Indexes["Title"]
     create(portal, "Document", "page", title="Xylophone")
     processQueue()
@@ -461,7 +461,7 @@ def test_words_come_and_go_with_the_texts(portal: Any, catalog: Any) -> None:
     assert "xylophone" not in index.getLexicon().words()
 
 
-def test_a_setting_of_a_lexicon_is_kept(portal: Any, catalog: Any) -> None:
+def test_setting_of_a_lexicon_is_stored(portal: Any, catalog: Any) -> None:
     lexicon = catalog.Indexes["Title"].getLexicon()
     lexicon.title = "Ours"
     transaction.commit()

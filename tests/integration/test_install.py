@@ -1,4 +1,4 @@
-"""Installing and uninstalling: what the profile takes over, keeps, refuses and gives back."""
+"""Installing and uninstalling: the parts that the profile converts, leaves, refuses and restores."""
 
 from Acquisition import aq_base
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def relations(dsn: str) -> set[str]:
         return {name for (name,) in rows}
 
 
-def test_takes_over_indexes_columns_lexicons_and_entries(stock: Any) -> None:
+def test_install_converts_indexes_columns_lexicons_and_entries(stock: Any) -> None:
     old = stock.portal_catalog
     before = settings(old), set(old.schema()), sorted(old._catalog.uids), old.objectIds()
     position = stock.objectIds().index("portal_catalog")
@@ -80,7 +80,7 @@ def test_takes_over_indexes_columns_lexicons_and_entries(stock: Any) -> None:
     assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
 
 
-def test_no_btree_is_left_behind(stock: Any, stock_dsn: str) -> None:
+def test_install_leaves_no_btree(stock: Any, stock_dsn: str) -> None:
     run(stock, DEFAULT)
     transaction.commit()
     stock._p_jar.db().pack()
@@ -96,7 +96,7 @@ def test_no_btree_is_left_behind(stock: Any, stock_dsn: str) -> None:
     assert (left, trees) == ([], 0)
 
 
-def test_is_idempotent(portal: Any) -> None:
+def test_install_is_idempotent(portal: Any) -> None:
     create(portal, "Document", "page")
     transaction.commit()
     tool = aq_base(portal.portal_catalog)
@@ -106,7 +106,7 @@ def test_is_idempotent(portal: Any) -> None:
     assert portal.portal_catalog.getCounter() == generation
 
 
-def test_abort_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> None:
+def test_aborted_install_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> None:
     run(stock, DEFAULT)
     transaction.abort()
     assert isinstance(aq_base(stock.portal_catalog), CatalogTool)
@@ -115,13 +115,13 @@ def test_abort_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["profile-Products.CMFPlone:plone", "profile-Products.CMFPlone:dependencies"])
-def test_survives_plones_own_toolset(portal: Any, profile: str) -> None:
+def test_catalog_survives_plones_own_toolset(portal: Any, profile: str) -> None:
     tool = aq_base(portal.portal_catalog)
     portal.portal_setup.runImportStepFromProfile(profile, "toolset")
     assert aq_base(portal.portal_catalog) is tool
 
 
-def test_registers_no_import_step_twice(portal: Any) -> None:
+def test_profile_registers_no_import_step_twice(portal: Any) -> None:
     from Products.GenericSetup.browser.manage import ImportStepsView
 
     view = ImportStepsView(portal.portal_setup, None)
@@ -130,7 +130,7 @@ def test_registers_no_import_step_twice(portal: Any) -> None:
 
 
 @pytest.mark.parametrize("profile", ["profile-Products.CMFPlone:plone", "profile-Products.CMFPlone:dependencies"])
-def test_survives_plones_own_toolset_without_our_overrides(stock: Any, profile: str) -> None:
+def test_catalog_survives_plones_own_toolset_without_our_overrides(stock: Any, profile: str) -> None:
     from Products.GenericSetup.registry import _import_step_registry
 
     ours = _import_step_registry.getStepMetadata("toolset")
@@ -152,7 +152,7 @@ def test_the_toolset_of_a_site_without_us_is_plones(stock: Any) -> None:
     assert type(aq_base(stock.portal_catalog)) is CatalogTool
 
 
-def test_refuses_another_storage(zope: None) -> None:
+def test_install_refuses_another_storage(zope: None) -> None:
     from OFS.Application import AppInitializer
     from OFS.Application import Application
     from Products.CMFPlone.factory import addPloneSite
@@ -178,7 +178,7 @@ def test_refuses_another_storage(zope: None) -> None:
     db.close()
 
 
-def test_uninstall_gives_a_working_zcatalog_back(portal: Any, dsn: str) -> None:
+def test_uninstall_restores_a_working_zcatalog(portal: Any, dsn: str) -> None:
     tool = portal.portal_catalog
     tool.addIndex("odd-name", "KeywordIndex", {"indexed_attrs": "Subject"})
     tool.addColumn("getLayout")
@@ -228,7 +228,7 @@ def test_the_page_leaves_nothing_of_ours_in_the_database(site_template: str, pos
             connection.execute(f'DROP FUNCTION IF EXISTS "{relation}_count"')
         connection.execute(block)
         assert connection.execute(left).fetchall() == []
-    # And the package can come back.
+    # The package can be installed again.
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         run(portal, DEFAULT)
         transaction.commit()
@@ -259,7 +259,7 @@ def test_deleting_the_site_drops_its_relation(app: Any, dsn: str) -> None:
     assert relations(dsn) == set()
 
 
-def test_deleting_the_tool_aborted(portal: Any, dsn: str) -> None:
+def test_aborted_deletion_of_the_tool_leaves_its_relation(portal: Any, dsn: str) -> None:
     create(portal, "Document", "page")
     transaction.commit()
     portal._delObject("portal_catalog")
@@ -268,7 +268,7 @@ def test_deleting_the_tool_aborted(portal: Any, dsn: str) -> None:
     assert len(relations(dsn)) == 1
 
 
-def test_a_second_catalog_keeps_its_own_idx(portal: Any, catalog: Any) -> None:
+def test_second_catalog_has_its_own_idx(portal: Any, catalog: Any) -> None:
     folder = create(portal, "Folder", "folder")
     page = create(portal, "Document", "page", title="One")
     transaction.commit()

@@ -1,4 +1,4 @@
-"""Streams: every brain of a search once, in order, in flat memory, and only what one may see."""
+"""Streams: every brain of a search once, in order, in constant memory, and only visible ones."""
 
 from collections.abc import Iterator
 from DateTime import DateTime
@@ -27,7 +27,7 @@ SHARED = make_all
 
 @pytest.fixture(scope="module", params=[20_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def big(site_template: str, postgres: Any, request: Any) -> Iterator[Any]:
-    """A catalog with so many generated rows."""
+    """A catalog with the given number of generated rows."""
     dsn = sites.clone(postgres, site_template)
     with connect_directly(dsn, "test", 0) as connection:
         fill_relation(connection, request.param)
@@ -52,8 +52,8 @@ SORTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("batch", [1, 2, 7, 1000])
 @pytest.mark.parametrize("sort", SORTS, ids=str)
-def test_gives_what_a_search_gives_in_its_order(shared_portal: Any, sort: dict[str, Any], batch: int) -> None:
-    """Ties included, of which there are many."""
+def test_stream_has_the_hits_of_a_search_in_its_order(shared_portal: Any, sort: dict[str, Any], batch: int) -> None:
+    """Including ties, of which there are many."""
     catalog = shared_portal.portal_catalog
     expected = catalog.unrestrictedSearchResults(path="/plone", **sort)
     stream = catalog.unrestrictedSearchResults(path="/plone", **sort).iterate(batch)
@@ -62,7 +62,7 @@ def test_gives_what_a_search_gives_in_its_order(shared_portal: Any, sort: dict[s
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_only_what_the_user_may_see(shared_portal: Any, user: Any) -> None:
+def test_stream_has_only_hits_visible_to_the_user(shared_portal: Any, user: Any) -> None:
     portal, catalog = shared_portal, shared_portal.portal_catalog
     with acting_as(portal, user):
         for sort in SORTS:
@@ -74,7 +74,7 @@ def test_only_what_the_user_may_see(shared_portal: Any, user: Any) -> None:
             catalog.iterate(Eq("allowedRolesAndUsers", "Manager"))
 
 
-def test_brains_are_brains(shared_portal: Any) -> None:
+def test_stream_yields_brains(shared_portal: Any) -> None:
     catalog = shared_portal.portal_catalog
     for brain, other in zip(
         catalog.iterate({"portal_type": "Document", "sort_on": "path"}, batch=2),
@@ -86,7 +86,7 @@ def test_brains_are_brains(shared_portal: Any) -> None:
         assert brain.getObject().getPhysicalPath() == other.getObject().getPhysicalPath()
 
 
-def test_nothing_found_is_nothing(shared_portal: Any) -> None:
+def test_stream_without_hits_is_empty(shared_portal: Any) -> None:
     catalog = shared_portal.portal_catalog
     assert list(catalog.iterate({"portal_type": []})) == []
     assert list(catalog.iterate({"portal_type": "No Such Type"})) == []
@@ -100,7 +100,7 @@ def test_nothing_found_is_nothing(shared_portal: Any) -> None:
         ({"path": "/plone", "sort_on": "getObjPositionInParent"}, "cannot be sorted by getObjPositionInParent"),
     ],
 )
-def test_what_cannot_be_streamed_is_an_error(shared_portal: Any, query: Any, message: str) -> None:
+def test_search_that_cannot_be_streamed_is_an_error(shared_portal: Any, query: Any, message: str) -> None:
     catalog = shared_portal.portal_catalog
     with pytest.raises(QueryError, match=message):
         catalog.iterate(query)
@@ -108,8 +108,8 @@ def test_what_cannot_be_streamed_is_an_error(shared_portal: Any, query: Any, mes
         catalog.iterate({"path": "/plone"}, batch=0)
 
 
-def test_two_statements_a_batch(shared_portal: Any) -> None:
-    """The rows with their metadata, and the sort keys of the last one before."""
+def test_batch_of_a_stream_takes_two_statements(shared_portal: Any) -> None:
+    """One for the rows with their metadata, one for the sort keys of the last row before."""
     portal, catalog = shared_portal, shared_portal.portal_catalog
     transaction.begin()
     result_cache().clear()
@@ -136,7 +136,7 @@ CONTENT = fill
 @pytest.mark.parametrize(
     "query", [{"portal_type": "Document"}, {"portal_type": "Document", "sort_on": "sortable_title"}]
 )
-def test_a_change_in_the_loop_changes_nothing_of_it(portal: Any, catalog: Any, query: Any, taken: int) -> None:
+def test_change_in_the_loop_does_not_change_the_stream(portal: Any, catalog: Any, query: Any, taken: int) -> None:
     before = paths(catalog(**query))
     stream = catalog.iterate(query, batch=3)
     found = [next(stream).getPath() for _ in range(taken)]
@@ -149,7 +149,7 @@ def test_a_change_in_the_loop_changes_nothing_of_it(portal: Any, catalog: Any, q
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3, 4])
-def test_commits_in_the_loop_end_nothing(portal: Any, catalog: Any, taken: int) -> None:
+def test_commit_in_the_loop_does_not_end_the_stream(portal: Any, catalog: Any, taken: int) -> None:
     query = {"portal_type": "Document", "sort_on": "sortable_title"}
     before = paths(catalog(**query))
     stream = catalog.iterate(query, batch=3)
@@ -163,7 +163,7 @@ def test_commits_in_the_loop_end_nothing(portal: Any, catalog: Any, taken: int) 
     assert taken == 4 or "A new title" in [brain.Title for brain in rest]
 
 
-def test_what_is_gone_meanwhile_is_left_out(portal: Any, catalog: Any) -> None:
+def test_row_deleted_meanwhile_is_left_out(portal: Any, catalog: Any) -> None:
     stream = catalog.iterate({"portal_type": "Document", "sort_on": "getId"}, batch=3)
     found = [next(stream).getPath()]
     portal.manage_delObjects(["page5", "page7"])
@@ -178,7 +178,7 @@ def test_pending_rows_are_streamed(portal: Any, catalog: Any) -> None:
     assert next(catalog.iterate(query, batch=2)).Title == "Page 1"
 
 
-def test_a_stream_that_is_left_alone_costs_nothing_at_the_end(portal: Any, catalog: Any) -> None:
+def test_abandoned_stream_costs_nothing_at_the_end(portal: Any, catalog: Any) -> None:
     transaction.begin()
     stream = catalog.iterate({"portal_type": "Document"}, batch=2)
     next(stream)
@@ -192,7 +192,7 @@ def test_a_stream_that_is_left_alone_costs_nothing_at_the_end(portal: Any, catal
 
 
 def peak(stream: Any) -> tuple[int, int]:
-    """Return how many brains *stream* gave, and the most memory in bytes that Python held meanwhile."""
+    """Return the number of brains of *stream*, and the peak of Python's memory in bytes."""
     gc.collect()
     tracemalloc.start()
     count = sum(1 for brain in stream if brain.getPath())
@@ -203,7 +203,7 @@ def peak(stream: Any) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("big", [100_000], indirect=True)
-def test_memory_is_that_of_a_batch(big: Any) -> None:
+def test_memory_of_a_stream_is_that_of_a_batch(big: Any) -> None:
     few = {"Creator": ["user1", "user2"], "sort_on": "modified"}
     many = {"is_folderish": False, "sort_on": "modified"}
     search = big.unrestrictedSearchResults
@@ -224,7 +224,7 @@ def test_ties_neither_repeat_nor_lose_rows(big: Any) -> None:
         assert len(set(rids)) == len(rids) == len(big) // 100
 
 
-def test_a_late_batch_begins_at_an_index(big: Any) -> None:
+def test_late_batch_begins_at_an_index(big: Any) -> None:
     view = big._core.view()
     results = big.unrestrictedSearchResults(is_folderish=False, sort_on="modified", sort_order="descending")
     stream = results.iterate(1000)

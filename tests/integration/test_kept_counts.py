@@ -1,4 +1,4 @@
-"""Facets that nobody has narrowed are read from kept counts, which are true whoever changes rows, and however."""
+"""Facets of unfiltered searches are read from stored counts, which are right after any change of rows."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -53,7 +53,7 @@ def forgotten() -> Iterator[None]:
 
 
 def change(portal: Any, rng: Random, number: int) -> None:
-    """Change something of what counts are told apart by, and of what is counted."""
+    """Change something at random that counts are grouped by, or that is counted."""
     folder = rng.choice([portal.public, portal.closed])
     page = folder[rng.choice(sorted(folder.objectIds()))]
     action = rng.randrange(9)
@@ -84,7 +84,7 @@ def change(portal: Any, rng: Random, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
-def test_they_are_what_rows_say_for_everybody_whatever_is_saved(
+def test_stored_counts_are_those_of_the_rows_for_each_user_after_any_change(
     portal: Any, dsn: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counts, "FOLD_COMMITS", 3)
@@ -105,7 +105,7 @@ def test_they_are_what_rows_say_for_everybody_whatever_is_saved(
             check(portal)
 
 
-def test_rows_that_wait_for_their_commit_are_counted_as_ever(portal: Any) -> None:
+def test_pending_rows_are_counted_in_rows(portal: Any) -> None:
     save(portal)
     create(portal.public, "Document", "mine", subject=("Rot",))
     processQueue()
@@ -114,7 +114,7 @@ def test_rows_that_wait_for_their_commit_are_counted_as_ever(portal: Any) -> Non
     check(portal)
 
 
-def test_each_snapshot_has_its_own_while_others_save(portal: Any, dsn: str) -> None:
+def test_each_snapshot_has_its_own_counts_during_saves(portal: Any, dsn: str) -> None:
     save(portal)
     query = {"path": "/plone"}
     with second_connection(portal._p_jar.db()) as (_, other):
@@ -131,7 +131,7 @@ def test_each_snapshot_has_its_own_while_others_save(portal: Any, dsn: str) -> N
     assert portal.portal_catalog(query).facets(["Subject"])["Subject"]["new"] == 3
 
 
-def test_two_who_save_at_once_both_count(portal: Any, dsn: str) -> None:
+def test_concurrent_saves_are_both_counted(portal: Any, dsn: str) -> None:
     save(portal)
     with second_connection(portal._p_jar.db()) as (manager, other):
         ours, theirs = portal.public["open-now"], other.public["open-old"]
@@ -156,7 +156,7 @@ NARROWED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", NARROWED)
-def test_what_somebody_has_narrowed_is_counted_in_rows(portal: Any, name: str) -> None:
+def test_filtered_search_is_counted_in_rows(portal: Any, name: str) -> None:
     save(portal)
     catalog, query = portal.portal_catalog, NARROWED[name]
     found = catalog.unrestrictedSearchResults(query)
@@ -171,7 +171,7 @@ def test_what_somebody_has_narrowed_is_counted_in_rows(portal: Any, name: str) -
         assert facets[index] == expected
 
 
-def test_years_are_counted_in_rows_and_the_rest_is_read_in_the_same_message(portal: Any) -> None:
+def test_years_are_counted_in_rows_and_other_facets_read_in_the_same_message(portal: Any) -> None:
     save(portal)
     catalog = portal.portal_catalog
     found = catalog(path="/plone")
@@ -191,7 +191,7 @@ def test_years_are_counted_in_rows_and_the_rest_is_read_in_the_same_message(port
 
 
 @pytest.mark.parametrize("way", ["rebuilt", "cleared", "by SQL", "truncated"])
-def test_they_follow_whatever_is_done_to_all_rows(portal: Any, dsn: str, way: str) -> None:
+def test_stored_counts_follow_changes_of_all_rows(portal: Any, dsn: str, way: str) -> None:
     catalog = portal.portal_catalog
     save(portal)
     if way == "rebuilt":
@@ -212,13 +212,13 @@ def test_they_follow_whatever_is_done_to_all_rows(portal: Any, dsn: str, way: st
     for name in NAMES:
         live = counted(catalog, {"path": "/plone"})[name]
         assert catalog(path="/plone").facets([name], limit=None)[name] == live
-    # What is gone takes its counts along.
+    # A dropped catalog's counts are deleted.
     with psycopg.connect(dsn) as connection:
         drop_retired(connection.cursor())
     assert left(dsn) == tables(dsn)
 
 
-def test_wrong_ones_are_noticed_and_mended(portal: Any, dsn: str) -> None:
+def test_wrong_counts_are_reported_and_repaired(portal: Any, dsn: str) -> None:
     save(portal)
     [relation] = different(dsn)
     sql(dsn, "ALTER TABLE {} DISABLE TRIGGER USER")
@@ -246,7 +246,9 @@ def test_many_commits_leave_few_changes(portal: Any, dsn: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("names", [TABLES, *(pytest.param((name,), marks=pytest.mark.slow) for name in TABLES)])
-def test_a_dump_without_them_is_counted_as_ever_until_a_rebuild(site_with: SiteWith, names: tuple[str, ...]) -> None:
+def test_dump_without_stored_counts_is_counted_in_rows_until_a_rebuild(
+    site_with: SiteWith, names: tuple[str, ...]
+) -> None:
     dsn = site_with(make_all)
     with psycopg.connect(dsn) as connection:
         connection.execute(f"DROP TABLE {', '.join(names)}")
@@ -265,7 +267,7 @@ def test_a_dump_without_them_is_counted_as_ever_until_a_rebuild(site_with: SiteW
 def test_data_restored_into_tables_with_triggers_are_counted_once(
     site_with: SiteWith, postgres: Any, tmp_path: Path, dumped: list[str], restored: list[str]
 ) -> None:
-    """Triggers count the rows that are restored, and what they have counted before is in the dump as well."""
+    """Triggers count the restored rows, and their earlier counts are in the dump as well."""
     dsn = site_with(make_all)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         create(portal.public, "Document", "saved", subject=("new",))
@@ -279,7 +281,7 @@ def test_data_restored_into_tables_with_triggers_are_counted_once(
         check(portal)
 
 
-def test_an_upgrade_step_makes_them(portal: Any, dsn: str) -> None:
+def test_upgrade_step_creates_stored_counts(portal: Any, dsn: str) -> None:
     [relation] = different(dsn)
     make_older(dsn)
     create(portal.public, "Document", "saved", subject=("Rot",))
@@ -291,8 +293,8 @@ def test_an_upgrade_step_makes_them(portal: Any, dsn: str) -> None:
     assert left(dsn) == {relation}
 
 
-def test_who_may_see_most_and_who_may_see_little_get_theirs(portal: Any) -> None:
-    """Lists that somebody may not see are taken from all, or those that somebody may see are added: whatever are fewer."""
+def test_users_who_see_most_or_little_have_right_counts(portal: Any) -> None:
+    """The counts are those of all lists minus the invisible ones, or the sum of the visible ones, whichever are fewer."""
     save(portal)
     catalog = portal.portal_catalog
     for person in PEOPLE:

@@ -1,4 +1,4 @@
-"""Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
+"""Rows cached by the process are shown without reading them again, and only in the version of the snapshot."""
 
 from plone.batching import Batch
 from plone.pgcatalog.interfaces import IPGCatalogLayer
@@ -37,7 +37,7 @@ def filled(portal: Any, dsn: str) -> Any:
 
 
 def familiar(portal: Any) -> list[Any]:
-    """Return what a listing shows when the rows of the whole catalog are known."""
+    """Return the values that a listing shows when the rows of the whole catalog are cached."""
     result_cache().clear()
     found = portal.portal_catalog.unrestrictedSearchResults(path="/")
     assert all(brain.Title is not None for brain in found)
@@ -52,7 +52,7 @@ def listing(portal: Any) -> list[Any]:
 
 
 def sent_for_a_listing(portal: Any) -> tuple[Any, int, int]:
-    """Return what a listing shows, in how many round trips, and how many bytes of rows it takes."""
+    """Return (the values that a listing shows, number of round trips, bytes of rows)."""
     with traced(portal) as traffic:
         rows = listing(portal)
     return rows, traffic[0].round_trips, traffic[0].row_bytes
@@ -60,7 +60,7 @@ def sent_for_a_listing(portal: Any) -> tuple[Any, int, int]:
 
 @pytest.fixture(params=["small", "large"])
 def size(request: Any, monkeypatch: Any) -> str:
-    """The catalog as one of few rows, and as one of many."""
+    """The catalog as a small one, and as a large one."""
     if request.param == "large":
         monkeypatch.setattr(loader, "SMALL_CATALOG", 0)
         monkeypatch.setattr(reader, "BITS", 0)
@@ -93,7 +93,7 @@ def remove_and_add(site: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [retitle, only_metadata, rename, remove_and_add])
-def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None:
+def test_changed_row_is_read_again(filled: Any, db: Any, change: Any) -> None:
     before = familiar(filled)
     change(filled)
     transaction.commit()
@@ -103,7 +103,7 @@ def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None:
     assert after == listing(filled) != before
 
 
-def test_only_what_has_changed_is_read(filled: Any, db: Any, size: str) -> None:
+def test_only_changed_rows_are_read(filled: Any, db: Any, size: str) -> None:
     before = familiar(filled)
     _, _, versions = sent_for_a_listing(filled)
     retitle(filled)
@@ -116,11 +116,11 @@ def test_only_what_has_changed_is_read(filled: Any, db: Any, size: str) -> None:
     transaction.begin()
     again, round_trips, bytes_of_versions = sent_for_a_listing(filled)
     assert (again, round_trips) == (after, 1)
-    # The numbers of later transactions may have a digit more.
+    # The numbers of later transactions may have one digit more.
     assert 0 <= bytes_of_versions - versions <= 4
 
 
-def test_rows_that_are_known_say_their_versions_and_nothing_else(filled: Any, size: str) -> None:
+def test_cached_rows_send_their_versions_only(filled: Any, size: str) -> None:
     before = familiar(filled)
     for _ in range(3):
         rows, round_trips, bytes_of_rows = sent_for_a_listing(filled)
@@ -128,7 +128,7 @@ def test_rows_that_are_known_say_their_versions_and_nothing_else(filled: Any, si
         assert bytes_of_rows < 100 * len(rows)
 
 
-def test_of_a_small_catalog_a_page_brings_the_metadata_that_are_not_known(filled: Any, size: str) -> None:
+def test_page_of_a_small_catalog_fetches_missing_metadata(filled: Any, size: str) -> None:
     before = familiar(filled)
     result_cache().clear(ROWS)
     _, _, everything = sent_for_a_listing(filled)
@@ -139,8 +139,8 @@ def test_of_a_small_catalog_a_page_brings_the_metadata_that_are_not_known(filled
     assert (bytes_of_rows < everything) == (size == "small")
 
 
-def test_a_count_of_a_small_catalog_brings_a_page_of_rows_that_are_known(filled: Any, size: str) -> None:
-    """Their versions are asked for after a commit only."""
+def test_count_of_a_small_catalog_fetches_a_page_of_cached_rows(filled: Any, size: str) -> None:
+    """Their versions are only requested after a commit."""
 
     def round_trips() -> int:
         result_cache().clear(HITS)
@@ -159,7 +159,7 @@ def test_a_count_of_a_small_catalog_brings_a_page_of_rows_that_are_known(filled:
     assert round_trips() == (2 if size == "small" else 3)
 
 
-def test_in_a_batch_known_rows_say_their_versions(filled: Any, size: str) -> None:
+def test_cached_rows_in_a_batch_send_their_versions(filled: Any, size: str) -> None:
     before = familiar(filled)
     with filled.portal_catalog._core.session.batch():
         rows, _, bytes_of_rows = sent_for_a_listing(filled)
@@ -167,9 +167,9 @@ def test_in_a_batch_known_rows_say_their_versions(filled: Any, size: str) -> Non
     assert bytes_of_rows < 100 * len(rows)
 
 
-def test_a_page_of_rest_is_one_message_with_the_metadata_that_it_shows(filled: Any, size: str) -> None:
+def test_page_of_rest_is_one_message_with_its_metadata(filled: Any, size: str) -> None:
     sent: dict[int, Traffic] = {}
-    for shows in (10, 5, 10):  # at first there are objects to load as well
+    for shows in (10, 5, 10):  # the first time, objects must be loaded as well
         result_cache().clear()
         request = makerequest(filled).REQUEST
         alsoProvides(request, IPGCatalogLayer, IPloneRestapiLayer)
@@ -183,7 +183,7 @@ def test_a_page_of_rest_is_one_message_with_the_metadata_that_it_shows(filled: A
     assert 1.8 < sent[10].row_bytes / sent[5].row_bytes < 2.2
 
 
-def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:
+def test_older_snapshot_has_its_own_rows(filled: Any, db: Any) -> None:
     before = familiar(filled)
     with second_connection(db) as (_, other):
         assert listing(other) == before
@@ -197,7 +197,7 @@ def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:
             assert listing(filled) == after
 
 
-def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None:
+def test_pending_and_aborted_rows_are_not_shared(filled: Any, db: Any) -> None:
     before = familiar(filled)
     retitle(filled)
     assert listing(filled) != before
@@ -208,7 +208,7 @@ def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None
     assert listing(filled) == before
 
 
-def test_a_moved_row_keeps_its_new_path(filled: Any) -> None:
+def test_moved_row_has_its_new_path(filled: Any) -> None:
     familiar(filled)
     filled.manage_renameObject("page07", "moved")
     found = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")

@@ -1,4 +1,4 @@
-"""Attributes that objects lack, and may acquire: a rebuild that looks once in a container says what ZCatalog does."""
+"""Attributes that objects lack, and may acquire: a rebuild that looks once per container has the values of ZCatalog."""
 
 from Acquisition import aq_base
 from plone.indexer import indexer
@@ -23,7 +23,7 @@ import pytest
 import transaction
 
 
-#: What an object may have, acquire, or neither.
+#: Attributes that an object may have, acquire, or lack.
 NAMES = ("own", "of_folder", "of_site", "script_of_site", "script_of_folder", "by_indexer", "nobody")
 
 
@@ -43,7 +43,7 @@ def fill(portal: Any) -> None:
         if number:
             folder.of_folder = "of the folder"
             script(folder, "script_of_folder", "return context.getId() + ' by the folder'")
-            # In the way of the site's.
+            # Hides the site's attribute.
             folder.script_of_site = "no script"
         for i in range(4):
             create(folder, "Document", f"page{i}")
@@ -77,7 +77,7 @@ def pages(catalog: Any) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("with_indexer")
-def test_a_rebuild_says_what_zcatalog_does(portal: Any) -> None:
+def test_rebuild_has_the_values_of_zcatalog(portal: Any) -> None:
     rebuild(portal._p_jar.db())
     transaction.begin()
     ours = pages(portal.portal_catalog)
@@ -86,12 +86,12 @@ def test_a_rebuild_says_what_zcatalog_does(portal: Any) -> None:
     found = ours["/plone/folder1/page2"]
     assert [entry for entry, _ in found][3:5] == ["", "page2 by the folder"]
     assert ours["/plone/folder0/page2"][3][0] == "page2 by the site"
-    # The other way of taking values, one by one.
+    # The other way of reading values, one by one.
     assert differences(portal) == []
 
 
 @pytest.mark.usefixtures("with_indexer")
-def test_entries_do_not_depend_on_what_was_met_before(portal: Any) -> None:
+def test_entries_do_not_depend_on_earlier_objects(portal: Any) -> None:
     catalog = portal.portal_catalog
     paths = [*pages(catalog), *reversed([*pages(catalog)])]
     lacking = Lacking()
@@ -110,7 +110,7 @@ def test_objects_of_one_queue_are_catalogued_as_zcatalog_does(portal: Any) -> No
     assert pages(catalog) == pages(make_oracle(portal))
 
 
-def test_queue_remembers_what_its_objects_lack_while_it_is_processed(portal: Any) -> None:
+def test_queue_caches_missing_attributes_while_it_is_processed(portal: Any) -> None:
     for number in range(2):
         portal[f"folder{number}"].reindexObject()
     seen = []
@@ -124,7 +124,7 @@ def test_queue_remembers_what_its_objects_lack_while_it_is_processed(portal: Any
 
 
 class Counted:
-    """An object that counts who asks."""
+    """An object that counts its attribute lookups."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -135,7 +135,7 @@ class Counted:
         raise AttributeError(name)
 
 
-def test_what_an_object_lacks_is_looked_for_once() -> None:
+def test_missing_attribute_is_looked_up_once() -> None:
     counted = Counted()
     source = CachedAttributes(counted)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What one request may ask for: words, ranges, time.  Who asks for more is told so, and never that there is nothing."""
+"""Limits of one request: words, ranges, time.  A request beyond them gets an error, never an empty answer."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ import transaction
 
 JSON, HTML = "application/json", "text/html"
 WORDS = [f"word{number}" for number in range(MAX_WORDS)]
-#: Everything over the web that takes a text from anybody.
+#: Everything over the web that accepts a text from any user.
 SEARCHES: dict[str, Callable[[Web, str], Response]] = {
     "search page": lambda web, text: web.get("/plone/@@search", accept=HTML, SearchableText=text),
     "live search": lambda web, text: web.get("/plone/@@ajax-search", accept=HTML, SearchableText=text),
@@ -73,7 +73,7 @@ def web(shared_site: Site) -> Web:
 
 
 def message(response: Response) -> str:
-    """Return what the body says: JSON of the REST API, or a text."""
+    """Return the message in the body: JSON of the REST API, or a text."""
     if response.headers["Content-Type"].startswith(JSON):
         return str(response.json["message"])
     assert response.headers["Content-Type"].startswith("text/plain")
@@ -92,11 +92,11 @@ def test_a_search_of_too_many_words_is_a_bad_request_that_names_the_limit(web: W
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_up_to_the_limit_it_is_answered(web: Web, search: str) -> None:
+def test_search_up_to_the_limit_is_answered(web: Web, search: str) -> None:
     assert SEARCHES[search](web, " ".join(WORDS)).status == 200
 
 
-def test_all_words_up_to_the_limit_count(web: Web) -> None:
+def test_all_words_up_to_the_limit_are_searched_for(web: Web) -> None:
     for text, found in (
         ("* OR ".join(reversed(WORDS)), 1),
         (f"some -{' -'.join(WORDS[1:])}", 0),
@@ -107,13 +107,13 @@ def test_all_words_up_to_the_limit_count(web: Web) -> None:
 
 # -- wildcards
 
-#: They take a wildcard for a blank, and put one behind each word.
+#: They replace a wildcard by a blank, and append one to each word.
 WITHOUT_WILDCARDS = ("@pgsuggest", "@querystring-search", "live search", "search page")
 INSIDE = [f"wo{'?' * number}*r" for number in range(MAX_PATTERNS + 1)]
 
 
 @pytest.mark.parametrize("search", [name for name in SEARCHES if name not in WITHOUT_WILDCARDS])
-def test_so_many_words_have_wildcards_inside_and_no_more(web: Web, search: str) -> None:
+def test_words_with_wildcards_inside_are_limited(web: Web, search: str) -> None:
     assert SEARCHES[search](web, " OR ".join(INSIDE[1:])).status == 200
     response = SEARCHES[search](web, " OR ".join(INSIDE))
     assert response.status == 400
@@ -143,7 +143,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("search", "text"), TYPED)
-def test_whatever_a_visitor_types_is_answered(web: Web, search: str, text: str) -> None:
+def test_any_search_text_is_answered(web: Web, search: str, text: str) -> None:
     assert (SEARCHES | OTHERS)[search](web, text).status in (200, 400)
 
 
@@ -154,7 +154,7 @@ def ranges(number: int) -> str:
     return json.dumps({"sortable_title": {str(n): ["a" * n, None] for n in range(number)}})
 
 
-def test_facets_have_so_many_ranges_and_no_more(web: Web) -> None:
+def test_ranges_of_facets_are_limited(web: Web) -> None:
     response = web.get("/plone/@pgsearch", accept=JSON, facet_ranges=ranges(MAX_BUCKETS))
     assert response.status == 200
     [(_, counts)] = response.json["facet_fields"]
@@ -171,7 +171,7 @@ def test_facets_have_so_many_ranges_and_no_more(web: Web) -> None:
 
 @contextmanager
 def locked(db: Any, table: str | None = None) -> Iterator[None]:
-    """Let everybody who reads *table*, by default the catalog's, wait."""
+    """Lock *table* (default: the catalog's), so that its readers wait."""
     with psycopg.connect(db.storage._dsn) as connection:
         if table is None:
             [(table,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
@@ -188,36 +188,36 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_search_that_takes_too_long_says_so(web: Web, search: str, limited: None) -> None:
+def test_search_beyond_the_time_limit_is_an_error(web: Web, search: str, limited: None) -> None:
     assert SEARCHES[search](web, "some").status == 200
     with locked(web.db):
-        # Not the same text: what is found is known meanwhile.
+        # Not the same text, whose hits are cached meanwhile.
         response = SEARCHES[search](web, "words")
     assert response.status == 503
     assert message(response) == SEARCH_TIMED_OUT.strip()
     assert SEARCHES[search](web, "words").status == 200
 
 
-def test_a_browser_is_told_when_to_come_back(web: Web, limited: None) -> None:
+def test_browser_gets_a_retry_after_header(web: Web, limited: None) -> None:
     with locked(web.db):
         response = SEARCHES["search page"](web, "browser")
     assert (response.headers["Retry-After"], response.headers["Cache-Control"]) == ("10", "no-store")
 
 
 @pytest.mark.parametrize("threshold", [None, 5], ids=["plain", "prepared"])
-def test_a_result_that_took_too_long_is_not_empty(portal: Any, catalog: Any, limited: None, threshold: Any) -> None:
+def test_timed_out_result_is_not_empty(portal: Any, catalog: Any, limited: None, threshold: Any) -> None:
     create(portal, "Document", "page", title="Needle")
     transaction.commit()
     portal._p_jar._normal_storage.pg_connection.prepare_threshold = threshold
     for number, use in enumerate((len, bool, list, lambda r: r.actual_result_count, lambda r: r[0], lambda r: r[:5])):
         for query in ({"SearchableText": f"needle -x{number}"}, {"getId": ["page", f"x{number}"]}):
-            transaction.begin()  # who has read the table would keep the lock waiting
+            transaction.begin()  # a transaction that has read the table would block the lock
             with locked(portal._p_jar.db()), pytest.raises(SearchTimeout, match=r"longer than 0\.2 s"):
                 use(catalog.unrestrictedSearchResults(query))
             assert [brain.getId for brain in catalog.unrestrictedSearchResults(query)] == ["page"]
 
 
-def test_a_result_that_took_too_long_can_be_asked_again(portal: Any, catalog: Any, limited: None) -> None:
+def test_timed_out_result_can_be_read_again(portal: Any, catalog: Any, limited: None) -> None:
     create(portal, "Document", "page", title="Needle")
     transaction.commit()
     results = catalog.unrestrictedSearchResults(SearchableText="needle")
@@ -231,7 +231,7 @@ def read(view: Any, sql: str, seconds: float | None = None) -> list[tuple[Any, .
     return found
 
 
-def test_an_unread_result_that_takes_too_long_fails_no_commit(portal: Any, catalog: Any, limited: None) -> None:
+def test_unread_timed_out_result_fails_no_commit(portal: Any, catalog: Any, limited: None) -> None:
     transaction.begin()
     results = catalog.unrestrictedSearchResults(SearchableText="needle")
     with locked(portal._p_jar.db()):
@@ -258,7 +258,7 @@ def test_a_limit_costs_no_message_and_ends_with_its_statement(catalog: Any, port
     assert traffic[0].round_trips == 1
 
 
-def test_without_a_limit_none_is_set(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_time_limit_is_set_without_a_setting(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sites.override_settings(monkeypatch, search_timeout=0.0)
     assert read(catalog._core.search_view(), "SELECT current_setting('statement_timeout')") == [("0",)]
     assert read(catalog._core.search_view(), "SELECT 1") == [(1,)]
@@ -278,7 +278,7 @@ def strict(site_template: str, postgres: Any) -> Iterator[Web]:
 
 
 @pytest.mark.direct("a setting of a database is for new sessions")
-def test_a_stricter_limit_of_the_database_stays(strict: Web) -> None:
+def test_stricter_limit_of_the_database_stays(strict: Web) -> None:
     with sites.application(strict.db) as app:
         view = app.plone.portal_catalog._core.search_view()
         shown = "SELECT current_setting('statement_timeout')"
@@ -288,7 +288,7 @@ def test_a_stricter_limit_of_the_database_stays(strict: Web) -> None:
 
 
 @pytest.mark.slow
-def test_the_limit_of_the_database_is_answered_as_ours(strict: Web) -> None:
+def test_exceeded_limit_of_the_database_is_answered_as_ours(strict: Web) -> None:
     for search in ("search page", "@search", "@pgsearch"):
         with locked(strict.db):
             response = SEARCHES[search](strict, "words")
@@ -297,8 +297,8 @@ def test_the_limit_of_the_database_is_answered_as_ours(strict: Web) -> None:
 
 
 @pytest.mark.direct("a setting of a database is for new sessions")
-def test_another_statement_that_takes_too_long_is_no_search(strict: Web) -> None:
-    # Zope itself has no answer when it cannot even read its error log: the storage has that from here on.
+def test_other_timed_out_statement_is_no_search(strict: Web) -> None:
+    # Zope itself cannot answer if it cannot read its error log: the storage has cached it from here on.
     assert strict.get("/plone/nothing").status == 404
     for accept in (HTML, JSON):
         strict.db.cacheMinimize()
@@ -363,7 +363,7 @@ def test_a_limit_changes_nothing_but_the_count(portal: Any, name: str, reads_fir
     assert search(**query).actual_result_count == total
 
 
-def test_what_is_not_committed_is_counted_too(portal: Any) -> None:
+def test_count_includes_uncommitted_rows(portal: Any) -> None:
     search = portal.portal_catalog.unrestrictedSearchResults
     total = search(portal_type="Document").actual_result_count
     create(portal, "Document", "another")
@@ -372,7 +372,7 @@ def test_what_is_not_committed_is_counted_too(portal: Any) -> None:
     assert (results.actual_result_count, results.is_limited) == (total, True)
 
 
-def test_a_result_keeps_its_count_when_the_catalog_changes(portal: Any) -> None:
+def test_result_has_a_stable_count_when_the_catalog_changes(portal: Any) -> None:
     search = portal.portal_catalog.unrestrictedSearchResults
     total = search(portal_type="Document").actual_result_count
     results = search(portal_type="Document")
@@ -382,7 +382,7 @@ def test_a_result_keeps_its_count_when_the_catalog_changes(portal: Any) -> None:
     assert (results.actual_result_count, results.is_limited) == (total, False)
 
 
-def test_no_more_rows_are_counted_than_the_limit_says(portal: Any) -> None:
+def test_count_reads_no_more_rows_than_its_limit(portal: Any) -> None:
     search = portal.portal_catalog.unrestrictedSearchResults
     result_cache().clear(HITS)
     with traced(portal) as traffic:
@@ -399,7 +399,7 @@ def test_a_negative_limit_is_an_error(portal: Any) -> None:
         portal.portal_catalog.unrestrictedSearchResults().count_up_to(-1)
 
 
-def test_the_search_page_says_that_there_are_more(portal: Any, db: Any) -> None:
+def test_search_page_shows_that_there_are_more_hits(portal: Any, db: Any) -> None:
     web = Web(db)
 
     def page() -> Page:
@@ -411,14 +411,14 @@ def test_the_search_page_says_that_there_are_more(portal: Any, db: Any) -> None:
         transaction.commit()
         found = page()
         assert (found.total, "More than" in found.html) == (shown, shown < total)
-    # Facets have to count all hits anyway.
+    # Facets must count all hits anyway.
     tune(count_limit=1, search_facets=("portal_type",))
     transaction.commit()
     found = page()
     assert (found.total, "More than" in found.html) == (total, False)
 
 
-def test_a_rest_client_asks_for_it(portal: Any, db: Any) -> None:
+def test_rest_client_requests_a_limit(portal: Any, db: Any) -> None:
     def asked(**parameters: int) -> tuple[int, bool | None, int]:
         answer = Web(db).get("/plone/@pgsearch", MANAGER, "application/json", q="page*", **parameters)
         response = answer.json["response"]

@@ -1,4 +1,4 @@
-"""A connection that PostgreSQL closes in the middle of a request: Zope repeats the request, or answers 503."""
+"""A connection that PostgreSQL closes during a request: Zope repeats the request, or answers 503."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ import transaction
 
 @pytest.fixture
 def cut(dsn: str) -> Iterator[Callable[[Any, int], list[int]]]:
-    """Call it with an event and a number: so many requests lose their connection at that event."""
+    """Yield a function of an event and a number n: the next n requests lose their connection at that event."""
     handlers: list[tuple[Any, Any]] = []
 
     def cut(interface: Any, times: int) -> list[int]:
@@ -71,7 +71,7 @@ def web(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Web:
 
 
 def test_a_search_without_connection_is_a_retryable_error(portal: Any, dsn: str) -> None:
-    # What a search loads is in the ZODB cache now: the next one only needs the catalog.
+    # The objects that a search loads are in the ZODB cache now: the next one only needs the catalog.
     list(portal.portal_catalog.unrestrictedSearchResults(getId="first"))
     terminate(dsn, backend(portal))
     with pytest.raises(ServiceUnavailable) as caught:
@@ -80,7 +80,7 @@ def test_a_search_without_connection_is_a_retryable_error(portal: Any, dsn: str)
     assert isinstance(caught.value, TransientError)
 
 
-def test_another_error_of_the_database_is_not(portal: Any) -> None:
+def test_other_database_error_is_not_retryable(portal: Any) -> None:
     view = portal.portal_catalog._core.view()
     with pytest.raises(psycopg.errors.QueryCanceled) as caught:
         view.session.messages.run("SET LOCAL statement_timeout = '20ms'; SELECT pg_sleep(5)")
@@ -128,13 +128,13 @@ def closed_pools() -> Any:
     pool.close_pools()
 
 
-def test_a_zodb_connection_lends_its_snapshot(portal: Any) -> None:
+def test_zodb_connection_delegates_to_its_snapshot(portal: Any) -> None:
     connection = pool.get_request_connection(portal._p_jar)
     assert connection is portal._p_jar._normal_storage.pg_connection
     assert pool.get_request_connection() is connection  # the current site's
 
 
-def test_elsewhere_one_connection_a_thread_until_released(database: str) -> None:
+def test_thread_without_a_site_has_one_connection_until_release(database: str) -> None:
     first = pool.get_request_connection(dsn=database)
     assert pool.get_request_connection(dsn=database) is first
     others: list[Any] = []
@@ -175,13 +175,13 @@ def test_the_environment_names_the_database(database: str, monkeypatch: pytest.M
     assert pool.get_request_connection().execute("SELECT 1 AS one").fetchone() == {"one": 1}
 
 
-def test_it_cannot_write(database: str) -> None:
+def test_request_connection_cannot_write(database: str) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         pool.get_request_connection(dsn=database).execute("CREATE TABLE t ()")
 
 
 @pytest.mark.direct("a pooler keeps a client between two transactions whose session has ended")
-def test_a_connection_the_server_ended_is_replaced(database: str) -> None:
+def test_connection_ended_by_the_server_is_replaced(database: str) -> None:
     first = pool.get_request_connection(dsn=database)
     pid = first.info.backend_pid
     with psycopg.connect(database, autocommit=True) as admin:
@@ -191,13 +191,13 @@ def test_a_connection_the_server_ended_is_replaced(database: str) -> None:
     assert pool.get_request_connection(dsn=database).execute("SELECT 1 AS one").fetchone() == {"one": 1}
 
 
-def test_without_any_database_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_database_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PGCATALOG_DSN", raising=False)
     with pytest.raises(LookupError, match="PGCATALOG_DSN"):
         pool.get_request_connection()
 
 
-def test_the_end_of_a_request_gives_it_back(zope: None, database: str) -> None:
+def test_end_of_a_request_releases_the_connection(zope: None, database: str) -> None:
     from zope.event import notify
     from ZPublisher.pubevents import PubSuccess
 
@@ -226,7 +226,7 @@ def test_a_server_that_cannot_be_reached(postgres: Any, monkeypatch: pytest.Monk
 
 
 GHOSTS = 300
-#: A page of the site whose template has so many objects in its variables, as a listing has its rows, when it loads one.
+#: A page of the site whose template has many objects in its variables, as a listing has its rows, when it loads one.
 TEMPLATE = """\
 <tal:page define="{ghosts}"><html metal:use-macro="context/main_template/macros/master"><body>
 <metal:main fill-slot="content-core" tal:define="broken view/break_connection"><p tal:content="v0/title">Title</p>
@@ -236,7 +236,7 @@ MOST_LOGGED = 100_000
 
 
 class Log(logging.Handler):
-    """Keeps an event log in ``text``, and in ``nested`` what is logged while a record is made text: that has no end."""
+    """Collects an event log in ``text``; ``nested`` has the records logged during formatting, a possible recursion."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -255,7 +255,7 @@ class Log(logging.Handler):
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    """What the process logs, in place of pytest's own handlers, which would go on formatting."""
+    """The log of the process, in place of pytest's own handlers, which would continue to format."""
     log, root = Log(), logging.getLogger()
     root.handlers, former = [log], root.handlers
     yield log
@@ -267,13 +267,13 @@ def lose(connection: psycopg.Connection[Any]) -> None:
 
 
 def spoil(connection: psycopg.Connection[Any]) -> None:
-    """Have the SQL of somebody fail who does not roll back."""
+    """Run a failing statement without a rollback."""
     with pytest.raises(psycopg.errors.DivisionByZero):
         connection.execute("SELECT 1 / 0")
 
 
 class Listing(BrowserView):
-    """A page of all that a folder has; it breaks its connection in each of the ways in ``breaks``, one in a request."""
+    """A listing of a folder; it breaks its connection in each of the ways in ``breaks``, one per request."""
 
     __roles__ = None
     breaks: list[Callable[[psycopg.Connection[Any]], None]]

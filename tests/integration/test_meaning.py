@@ -1,4 +1,4 @@
-"""Vectors of pages: kept after the save, by digest, in the site's own database, gone with the page."""
+"""Vectors of pages: stored after the save, by digest, in the site's own database, and deleted with the page."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def embedder(site: Any) -> Iterator[Answers]:
 
 
 def passages(answers: Answers) -> list[str]:
-    """Return the texts that the embedder was sent since it was asked last."""
+    """Return the texts sent to the embedder since the last call."""
     texts = [text for request in answers.requests for text in request["input"] if text not in NOT_OF_PAGES]
     answers.requests.clear()
     return texts
@@ -52,7 +52,7 @@ def test_a_site_without_an_embedder_has_no_table_no_job_and_no_vectors(site: Any
     assert table.vectors_of(portal.portal_catalog._core) is None
 
 
-def test_a_page_has_vectors_after_its_save_and_what_was_there_before_too(site: Any, embedder: Answers) -> None:
+def test_saved_and_existing_pages_have_vectors(site: Any, embedder: Answers) -> None:
     portal = site[0]
     page = create(portal, "Document", "page", title="Annual leave", description="How to ask for it")
     transaction.commit()
@@ -66,10 +66,10 @@ def test_a_page_has_vectors_after_its_save_and_what_was_there_before_too(site: A
     assert any(text.startswith("Annual leave\n") and "How to ask for it" in text for text in passages(embedder))
 
 
-def test_an_embedder_that_is_set_along_with_a_save_leaves_its_rows_whole(site: Any) -> None:
+def test_embedder_set_during_a_save_leaves_its_rows_complete(site: Any) -> None:
     portal = site[0]
     page = create(portal, "Document", "page", title="Annual leave")
-    # What is pending has its record id now.
+    # The pending row has its record id now.
     assert len(portal.portal_catalog(Title="Annual")) == 1
     with serving() as answers:
         set_embedder(portal, answers.url)
@@ -119,7 +119,7 @@ def test_a_rebuild_a_clear_and_a_move_embed_nothing_anew(site: Any, embedder: An
     assert [text for text in passages(embedder) if "Annual" in text] == []
 
 
-def test_vectors_go_with_the_page(site: Any, embedder: Answers) -> None:
+def test_vectors_are_deleted_with_the_page(site: Any, embedder: Answers) -> None:
     portal = site[0]
     page = create(portal, "Document", "page", title="Annual leave")
     transaction.commit()
@@ -132,7 +132,7 @@ def test_vectors_go_with_the_page(site: Any, embedder: Answers) -> None:
     assert chunks(site, page) == []
 
 
-def test_tables_go_with_the_catalog(site: Any, embedder: Answers) -> None:
+def test_tables_are_deleted_with_the_catalog(site: Any, embedder: Answers) -> None:
     portal, _, dsn = site
     work(site)
     name = answering(portal).name
@@ -144,7 +144,7 @@ def test_tables_go_with_the_catalog(site: Any, embedder: Answers) -> None:
         ).fetchone()[0]
 
 
-def test_another_model_answers_when_it_has_all_pages_and_the_old_one_until_then(site: Any, embedder: Answers) -> None:
+def test_new_model_answers_when_it_has_all_pages_and_the_old_one_until_then(site: Any, embedder: Answers) -> None:
     portal, worker, dsn = site
     create(portal, "Document", "page", title="Annual leave")
     transaction.commit()
@@ -162,7 +162,7 @@ def test_another_model_answers_when_it_has_all_pages_and_the_old_one_until_then(
         assert [vectors.number for vectors in table.read(connection, portal.portal_catalog._core.zoid)] == [2]
 
 
-def test_real_vectors_find_what_is_said_in_other_words(site: Any) -> None:
+def test_real_vectors_find_paraphrases(site: Any) -> None:
     portal, _, dsn = site
     create(portal, "Document", "leave", title="Jahresurlaub beantragen")
     create(portal, "Document", "food", title="Speiseplan der Kantine")
@@ -211,7 +211,7 @@ def test_a_save_puts_a_job_only_if_the_text_has_changed(site: Any, embedder: Ans
         work(site)
 
 
-def test_what_anonymous_may_not_see_is_not_sent_and_goes_when_it_becomes_private(site: Any, embedder: Answers) -> None:
+def test_private_text_is_not_sent_and_its_vectors_are_deleted(site: Any, embedder: Answers) -> None:
     portal = site[0]
     set_embedder(portal, embedder.url, meaning_of_private=False)
     page = create(portal, "Document", "page", title="Annual leave")
@@ -230,9 +230,7 @@ def test_what_anonymous_may_not_see_is_not_sent_and_goes_when_it_becomes_private
     assert chunks(site, page) == []
 
 
-def test_the_setting_of_what_is_not_public_takes_vectors_away_and_brings_them_back(
-    site: Any, embedder: Answers
-) -> None:
+def test_setting_about_private_pages_deletes_and_recreates_vectors(site: Any, embedder: Answers) -> None:
     portal = site[0]
     set_embedder(portal, embedder.url)
     private, public = (create(portal, "Document", name, title=f"{name} leave") for name in ("private", "public"))

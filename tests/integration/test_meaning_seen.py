@@ -1,4 +1,4 @@
-"""What managers see of vectors: those that are there, those that wait, and why; by tab, command and metric."""
+"""The display of vectors for managers: stored, waiting, and failed with the reason; by tab, command and metric."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.database.connections import connect
@@ -36,7 +36,7 @@ LABEL = "Vectors of pages"
 
 @pytest.fixture
 def kind() -> Iterator[Embedding]:
-    """The kind of jobs, which forgets at the end that an embedder was away."""
+    """The kind of jobs, whose pause is reset at the end."""
     kind = getUtility(IJobKind, name="embed")
     yield kind
     kind._paused_until = 0.0
@@ -66,7 +66,7 @@ def embedder(site: Any) -> Iterator[Answers]:
 
 
 def shown(db: Any) -> str:
-    """Return what the Overview says of vectors, "" for nothing."""
+    """Return the Overview's text about vectors, "" if there is none."""
     parts = [text(part) for part in Site(db).page(OVERVIEW).xpath("//dl[@id='figures']/*")]
     return dict(zip(parts[::2], parts[1::2], strict=True)).get(LABEL, "")
 
@@ -79,25 +79,25 @@ def figures(dsn: str) -> dict[str, float]:
 
 
 def of_catalog(dsn: str) -> dict[str, Any]:
-    """Return what ``pgcatalog status`` says of the site's catalog, as data."""
+    """Return the data of ``pgcatalog status`` about the site's catalog."""
     _, told = answer("status", "--dsn", dsn)
     [catalog] = told["catalogs"]
     return dict(catalog)
 
 
 def findings(dsn: str) -> list[str]:
-    """Return what ``pgcatalog status`` calls attention to; it asks no embedder."""
+    """Return the attention list of ``pgcatalog status``; the command calls no embedder."""
     sentences: list[str] = answer("status", "--dsn", dsn)[1]["attention"]
     return sentences
 
 
 def grow_old(dsn: str) -> None:
-    """Let what waits have waited for an hour."""
+    """Make the waiting jobs an hour older."""
     with connect(dsn, "test") as connection:
         connection.execute("UPDATE pgcatalog_queue SET put_at = put_at - interval '1 hour'")
 
 
-def test_nothing_is_said_of_a_site_that_asks_for_none(db: Any, site: Any) -> None:
+def test_site_without_an_embedder_shows_nothing_about_vectors(db: Any, site: Any) -> None:
     assert shown(db) == ""
     assert figures(site[2]) == {}
     assert (of_catalog(site[2])["vectors"], of_catalog(site[2])["queue"]) == ([], {})
@@ -105,12 +105,12 @@ def test_nothing_is_said_of_a_site_that_asks_for_none(db: Any, site: Any) -> Non
 
 
 @pytest.mark.parametrize("schema", ["public", "vectors"])
-def test_vectors_that_are_there(db: Any, site: Any, embedder: Answers, schema: str) -> None:
+def test_stored_vectors_are_shown(db: Any, site: Any, embedder: Answers, schema: str) -> None:
     portal, _, dsn = site
     with connect(dsn, "test") as connection:
         connection.execute(f"DROP EXTENSION IF EXISTS vector; CREATE SCHEMA IF NOT EXISTS {schema}")
         connection.execute(f"CREATE EXTENSION vector SCHEMA {schema}")
-    assert shown(db) == "2 pages without vectors so far, 0 failed"  # what puts all of them waits itself
+    assert shown(db) == "2 pages without vectors so far, 0 failed"  # the job that creates all of them waits itself
     work(site)
     with connect(dsn, "test") as connection:
         connection.execute(f"ANALYZE {answering(portal).name}")
@@ -134,7 +134,7 @@ def test_vectors_that_are_there(db: Any, site: Any, embedder: Answers, schema: s
     assert findings(dsn) == []
 
 
-def test_pages_that_wait_for_an_embedder_that_is_away(db: Any, site: Any, kind: Embedding) -> None:
+def test_pages_waiting_for_an_embedder_that_is_down_are_shown(db: Any, site: Any, kind: Embedding) -> None:
     portal, _, dsn = site
     with serving() as answers:
         set_embedder(portal, answers.url)
@@ -165,12 +165,12 @@ def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answer
     [named] = findings(dsn)
     assert "no worker processes them; start pgcatalog work" in named
     with connect(dsn, "queue of text"):
-        assert findings(dsn) == [named]  # it lacks what embeds
+        assert findings(dsn) == [named]  # the embedding kind of jobs is missing
     with connect(dsn, "queue of embed text"):
         assert findings(dsn) == []
 
 
-def test_session_of_a_worker_names_what_it_can_do(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_of_a_worker_names_its_kinds_of_jobs(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, queue, dsn = site
     names = []
 
@@ -184,7 +184,7 @@ def test_session_of_a_worker_names_what_it_can_do(site: Any, monkeypatch: pytest
     assert names == ["pgcatalog: queue of embed text"]
 
 
-def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: Answers) -> None:
+def test_pages_waiting_behind_others_need_no_attention(site: Any, embedder: Answers) -> None:
     dsn, found = site[2], []
 
     def answer(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
@@ -201,7 +201,7 @@ def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: An
     assert not any(found)
 
 
-def test_a_page_that_is_refused(db: Any, site: Any, embedder: Answers) -> None:
+def test_refused_page_is_shown(db: Any, site: Any, embedder: Answers) -> None:
     dsn = site[2]
     embedder.answer = lambda request: (
         (413, {}, b"too long") if "Annual leave" in str(request["input"]) else vectors(request)
@@ -211,7 +211,7 @@ def test_a_page_that_is_refused(db: Any, site: Any, embedder: Answers) -> None:
     assert (figures(dsn)["waiting"], figures(dsn)["failed"]) == (0, 1)
 
 
-#: What a database lacks -> how it comes to that, how that ends, and what is said.
+#: Missing part of the database -> how to cause it, how to end it, and the message shown.
 LACKS = {
     "missing": (
         (
@@ -237,8 +237,8 @@ LACKS = {
 
 
 @pytest.mark.parametrize("lack", LACKS)
-def test_a_database_that_cannot_hold_vectors(db: Any, site: Any, embedder: Answers, lack: str) -> None:
-    """Words answer, the reason is shown, and nothing is lost: the vectors come when pgvector does."""
+def test_database_without_vectors_is_reported(db: Any, site: Any, embedder: Answers, lack: str) -> None:
+    """Words answer, the reason is shown, and nothing is lost: the vectors are created once pgvector is there."""
     portal, _, dsn = site
     begin, end, reason = LACKS[lack]
     with connect(dsn, "test") as connection:
@@ -263,7 +263,7 @@ def found(portal: Any) -> list[str]:
     return [brain.getId for brain in portal.portal_catalog.searchResults(SearchableText="leave", rank="hybrid")]
 
 
-def test_questions_are_counted_by_who_has_answered(db: Any, site: Any, embedder: Answers) -> None:
+def test_questions_are_counted_by_the_kind_of_answer(db: Any, site: Any, embedder: Answers) -> None:
     portal = site[0]
     work(site)
 

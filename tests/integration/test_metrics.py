@@ -1,4 +1,4 @@
-"""Figures for monitoring: each is counted right, documented, and given to plone.observability when it is there."""
+"""Metrics: each is counted right, documented, and passed to plone.observability if it is installed."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ import yaml
 
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
-#: As pg_stat_replication tells of a replica.
+#: A replica's row in pg_stat_replication.
 REPLICA = [{"name": "standby", "state": "streaming", "sync_state": "async", "lag_bytes": 10, "lag_seconds": 0.1}]
 STANDBY = {"streaming": True, "lag_seconds": 0.1}
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -57,7 +57,7 @@ def fresh_counters(monkeypatch: Any) -> None:
 
 
 def use_everything(portal: Any) -> None:
-    """Have a site that is searched, by meaning, too: its figures are there from its first job on."""
+    """A site that is also searched by meaning: those metrics exist from the first job on."""
     len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
     set_embedder(portal, "http://127.0.0.1:1/v1")
 
@@ -71,7 +71,7 @@ def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> Non
 
 
 def queries() -> list[str]:
-    """Return the PromQL of the dashboard and of the alert rules that are shipped."""
+    """Return the PromQL of the shipped dashboard and alert rules."""
     dashboard = json.loads((MONITORING / "grafana-dashboard.json").read_text("utf-8"))
     rules = yaml.safe_load((MONITORING / "alerts.yml").read_text("utf-8"))
     shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
@@ -89,7 +89,7 @@ def test_the_dashboard_and_the_alerts_show_every_queue() -> None:
             assert f"pgcatalog_{kind}_{figure}" in asked
 
 
-#: Figures that are above, or below, what they should be where something is wrong.
+#: Metrics that are above or below a limit if there is a fault.
 FAULTS = {
     *("pgcatalog_up", "pgcatalog_attention", "pgcatalog_missing_parts", "pgcatalog_database_blockers"),
     *("pgcatalog_rows_without_metadata", "pgcatalog_stale_objects", "pgcatalog_job_failed", "pgcatalog_embedder_up"),
@@ -100,7 +100,7 @@ FAULTS = {
     *("pgcatalog_replica_lag_seconds", "pgcatalog_standby_streaming", "pgcatalog_standby_lag_seconds"),
     *("pgcatalog_clock_offset_seconds", "pgcatalog_questions_total", "pgcatalog_query_seconds_bucket"),
 }
-#: Figures of sizes, counts and progress, which signal no fault by themselves.
+#: Metrics of sizes, counts and progress, which signal no fault by themselves.
 PLAIN = {
     *(
         "pgcatalog_rows",
@@ -127,7 +127,7 @@ PLAIN = {
 
 
 def test_each_figure_that_signals_a_fault_has_an_alert() -> None:
-    """A new figure stands in one of the two lists, and an alert in the table of the how-to."""
+    """Each metric must be in one of the two lists, and those of faults in the how-to's table of alerts."""
     documented = set(re.findall(r"^\| `(pgcatalog_\w+)`", REFERENCE.read_text("utf-8"), re.M))
     assert documented == FAULTS | PLAIN
     assert FAULTS.isdisjoint(PLAIN)
@@ -137,8 +137,8 @@ def test_each_figure_that_signals_a_fault_has_an_alert() -> None:
     assert [rule["alert"] for rule in rules if f"`{rule['alert']}`" not in how_to] == []
 
 
-def test_the_dashboard_and_the_alerts_ask_for_what_there_is(portal: Any, db: Any, dsn: str) -> None:
-    """Names, and the labels that are chosen or summed by; the figures of replicas are in the reference only."""
+def test_dashboard_and_alerts_query_existing_metrics(portal: Any, db: Any, dsn: str) -> None:
+    """Names, and the labels used in selectors or sums; the metrics of replicas are in the reference only."""
     use_everything(portal)
     labels: dict[str, set[str]] = {}
     with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
@@ -160,7 +160,7 @@ def test_the_dashboard_and_the_alerts_ask_for_what_there_is(portal: Any, db: Any
         assert query.count("(") == query.count(")")
 
 
-def test_replicas_are_told_apart_and_what_nobody_may_see_is_left_out() -> None:
+def test_replicas_are_distinguished_and_invisible_values_left_out() -> None:
     hidden = {"name": "", "state": None, "sync_state": None, "lag_bytes": None, "lag_seconds": None}
     found = [(m.name, m.value, m.labels) for m in replicas([*REPLICA, *REPLICA, hidden])]
     assert found[0][:2] == ("pgcatalog_replicas", 3)
@@ -182,7 +182,7 @@ def test_statements_are_counted_by_the_kind_of_their_search(catalog: Any, query:
     assert [(found, sum(counts)) for found, _operation, _seconds, counts in trace.totals()] == [(kind, 1)]
 
 
-def test_a_search_that_sends_nothing_is_not_counted(catalog: Any) -> None:
+def test_search_without_a_statement_is_not_counted(catalog: Any) -> None:
     len(catalog.unrestrictedSearchResults(portal_type=[]))
     assert list(trace.totals()) == []
 
@@ -201,7 +201,7 @@ def test_buckets_are_cumulative_and_end_with_all() -> None:
     assert found["pgcatalog_query_seconds_bucket", tuple(sorted({*labels, ("le", "+Inf")}))] == 5
 
 
-def test_threads_lose_no_count() -> None:
+def test_concurrent_counts_are_not_lost() -> None:
     def count() -> None:
         for _ in range(2000):
             trace.observe({"path": "/"}, "page", 0.001)
@@ -248,7 +248,7 @@ def test_the_figures_of_the_database(portal: Any, dsn: str) -> None:
     assert of_database(dsn, check=True)["pgcatalog_rows_without_metadata"] == 1
 
 
-def test_a_rebuild_is_followed(portal: Any, db: Any, dsn: str) -> None:
+def test_rebuild_is_shown_in_metrics(portal: Any, db: Any, dsn: str) -> None:
     create(portal, "Folder", "folder")
     transaction.commit()
     before = of_database(dsn)
@@ -276,7 +276,7 @@ def observability() -> Any:
     return observability
 
 
-def test_plone_observability_shows_them(app: Any, db: Any, dsn: str, observability: Any) -> None:
+def test_plone_observability_shows_the_metrics(app: Any, db: Any, dsn: str, observability: Any) -> None:
     from plone.observability.interfaces import IMetricProvider
     from plone.observability.metrics.formatters import PrometheusFormatter
     from zope.component import getAdapters
@@ -313,13 +313,13 @@ STATEMENTS = ("db.statement", "db.query.text")
 
 @pytest.fixture(scope="module")
 def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpanExporter]]:
-    """A site whose process is instrumented as plone.observability does it; and what it exports."""
+    """A site whose process is instrumented as plone.observability does it; and its exported spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     set_tracer_provider(provider)
     instrumentor = PsycopgInstrumentor()
-    # What the instrumentation takes back is bound to psycopg's own class, and makes no connections of another one.
+    # The instrumentation's uninstall is bound to psycopg's own class, and creates no connections of another one.
     connect = vars(psycopg.Connection)["connect"]
     methods = set(vars(CatalogTool))
     with pytest.MonkeyPatch.context() as patch:
@@ -335,7 +335,7 @@ def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpa
             catalog_spans.uninstrument_catalog()
             instrumentor.uninstrument()
             psycopg.Connection.connect = connect  # type: ignore[method-assign]
-            # It leaves methods on the class that were inherited before, and would hide a patch of theirs.
+            # It leaves inherited methods set on the class, which would hide a patch of theirs.
             for name in set(vars(CatalogTool)) - methods:
                 delattr(CatalogTool, name)
 
@@ -355,11 +355,11 @@ def spans_of(traced: tuple[Any, InMemorySpanExporter], search: Callable[[Any], A
 
 @pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults", "__call__"])
 def test_a_search_is_a_span_with_its_statement_below(traced: Any, method: str) -> None:
-    # In a transaction of its own each: what is in the first message also brings the savepoint.
+    # Each in a transaction of its own: the first message also sends the savepoint.
     for portal_type in ("Document", "News Item"):
         query = {"portal_type": portal_type, "sort_on": "modified", "getId": method}
         spans = spans_of(traced, lambda catalog, query=query: getattr(catalog, method)(**query))
-        # The last to end is the outermost; searchResults calls unrestrictedSearchResults.
+        # The last span to end is the outermost; searchResults calls unrestrictedSearchResults.
         search = [s for s in spans if s.name.startswith("catalog.")][-1]
         assert search.name == f"catalog.{method.replace('__call__', 'searchResults')}"
         assert search.attributes is not None
@@ -381,7 +381,7 @@ def test_the_statements_of_a_commit_are_spans(traced: Any) -> None:
     assert any(f'INSERT INTO "{relation}"' in text or f'"{relation}"' in text for text in written)
 
 
-def test_values_are_in_no_span(traced: Any) -> None:
+def test_spans_contain_no_values(traced: Any) -> None:
     spans = spans_of(
         traced, lambda catalog: list(catalog.searchResults(SearchableText="confidential", getId="classified"))
     )

@@ -1,4 +1,4 @@
-"""Results without sort_on, while objects are moved: what is moved comes behind the others, as in ZCatalog."""
+"""Results without sort_on, while objects are moved: a moved object comes after the others, as in ZCatalog."""
 
 from collections.abc import Callable
 from plone import api
@@ -19,7 +19,7 @@ def fill(portal: Any) -> None:
 
 @pytest.fixture(params=["dsn", "stock_dsn"], ids=["ours", "ZCatalog"])
 def portal(request: pytest.FixtureRequest) -> Any:
-    """A site with content; ZCatalog numbers what one ZODB connection catalogues, and begins each at a number by chance."""
+    """A site with content; ZCatalog numbers the objects of each ZODB connection in sequence, from a random start."""
     with sites.opened(request.getfixturevalue(request.param)) as db, sites.inside(db) as portal:
         fill(portal)
         transaction.commit()
@@ -41,17 +41,17 @@ MOVES: dict[str, Callable[[Any], Any]] = {
     ("move", "expected"),
     [("moved", ["a1", "a2", "b0", "b1", "b2", "a0"]), ("renamed", ["b0", "b1", "b2", "a0", "a1", "a2"])],
 )
-def test_what_is_moved_comes_behind_the_others(portal: Any, move: str, expected: list[str]) -> None:
+def test_moved_object_comes_after_the_others(portal: Any, move: str, expected: list[str]) -> None:
     assert found(portal) == ["a0", "a1", "a2", "b0", "b1", "b2"]
     MOVES[move](portal)
     assert found(portal) == expected
-    # As many rows as a long result's record ids are read for, and single rows, agree.
+    # The order is the same for long results, whose record ids are read first, and for single rows.
     results = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")
     assert [results[i].getId for i in range(len(results))] == expected
     assert sorted(found(portal, sort_on="getId")) == found(portal, sort_on="getId")
 
 
-def test_what_was_made_in_the_same_transaction_is_no_exception(portal: Any) -> None:
+def test_object_created_in_the_same_transaction_is_no_exception(portal: Any) -> None:
     create(portal.a, "Document", "early")
     create(portal.b, "Document", "late")
     assert found(portal)[-2:] == ["early", "late"]
@@ -62,7 +62,7 @@ def test_what_was_made_in_the_same_transaction_is_no_exception(portal: Any) -> N
     assert found(portal)[-2:] == ["early", "late"]
 
 
-def test_a_stream_and_an_abort_know_no_move(db: Any) -> None:
+def test_stream_and_abort_ignore_moves(db: Any) -> None:
     with sites.inside(db) as portal:
         fill(portal)
         transaction.commit()

@@ -1,4 +1,4 @@
-"""What the guide *Sites in several languages* says, on a site with plone.app.multilingual."""
+"""The examples of the guide *Sites in several languages*, on a site with plone.app.multilingual."""
 
 from plone.app.multilingual.api import translate
 from plone.app.multilingual.browser.setup import SetupMultilingualSite

@@ -1,4 +1,4 @@
-"""Jobs that objects need: whatever makes rows, or loses texts and vectors, workers find what is missing, and status names it."""
+"""After new rows, or lost texts and vectors, workers find the missing jobs of objects, and status names them."""
 
 from collections.abc import Callable
 from demo import documents as files
@@ -31,7 +31,7 @@ import transaction
 
 
 def with_texts_and_vectors(portal: Any) -> None:
-    """Fill *portal* with pages and a file, and have their vectors and texts made."""
+    """Fill *portal* with pages and a file, and compute their vectors and texts."""
     with embedder():
         page(portal, "leave", "Annual leave", "Leave of the staff")
         page(portal, "dogs", "Dogs at work", "A dog may come along")
@@ -51,7 +51,7 @@ def chunks_of(dsn: str) -> str:
     return str(name)
 
 
-#: What a database has lost: the statement of it; {} is the relation of the catalog, CHUNKS its table of chunks.
+#: Lost data -> statement that deletes it; {} is the relation of the catalog, CHUNKS its table of chunks.
 LOSSES = {
     "nothing": "SELECT 1",
     "all tables": f"DROP TABLE {{}}, CHUNKS, {', '.join(TABLES)} CASCADE",
@@ -63,12 +63,12 @@ LOSSES = {
     "most chunks": "DELETE FROM CHUNKS WHERE zoid <> (SELECT min(zoid) FROM CHUNKS)",
     "lists and chunks": "TRUNCATE pgcatalog_sets; DROP TABLE CHUNKS",
 }
-#: Those that leave the rows as they are.
+#: Losses that leave the rows as they are.
 OF_WORK = ("tables of texts", "rows of texts", "which file has which text", "chunks", "most chunks")
 
 
 def install_anew(db: Any) -> None:
-    """Uninstall the catalog, and install it as the command does."""
+    """Uninstall the catalog, and install it by the command."""
     with sites.inside(db) as portal:
         for profile in ("uninstall", "default"):
             with filling_later():
@@ -101,14 +101,14 @@ FIRST = (("rebuild", "all tables"), ("start of a worker", "most chunks"))
 @pytest.mark.parametrize(
     ("way", "loss"), [case if case in FIRST else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
 )
-def test_what_was_lost_is_found_again(site_with: SiteWith, way: str, loss: str) -> None:
+def test_lost_data_is_recomputed(site_with: SiteWith, way: str, loss: str) -> None:
     dsn = site_with(with_texts_and_vectors)
     statement = LOSSES[loss].replace("CHUNKS", chunks_of(dsn))
     sql(dsn, statement)
     with sites.opened(dsn) as db:
         WAYS[way](db)
         if way != "start of a worker":
-            # What is missing waits for a worker.
+            # The missing data waits for a worker.
             [catalog] = answer("status", "--dsn", dsn)[1]["catalogs"]
             assert catalog["needed"] == {"text": 0, "embed": 0} or (
                 catalog["needed_later"]["embed"] and "embed" in catalog["queue"]
@@ -156,7 +156,7 @@ def are_named(dsn: str, db: Any) -> None:
 
 
 def generated(dsn: str) -> dict[str, float]:
-    """Return the metrics of the database *dsn* by name; the sum of those with labels."""
+    """Return metric -> value of the database *dsn*; for metrics with labels, the sum."""
     with connect(dsn, "test", row_factory=dict_row) as connection:
         found: dict[str, float] = {}
         for metric in database_metrics(connection):

@@ -1,6 +1,6 @@
-"""What a visitor may not see changes no title, count or word that is shown: before and after it is there.
+"""An invisible page changes no title, count or word shown to a visitor: answers before and after its creation are the same.
 
-Only the order of hits may change, and which pages are similar: as in ZCatalog, relevance counts words in all texts.
+Only the order of hits and the choice of similar pages may change: as in ZCatalog, relevance counts words in all texts.
 """
 
 from demo import documents as files
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 VISITORS = {None: None, "mara": "mara:secret"}
-#: Searches, by the search page and live search; some words are of hidden pages, or near to those.
+#: Searches, by the search page and live search; some words are of hidden pages, or similar to such words.
 QUERIES: tuple[dict[str, Any], ...] = (
     *({}, {"SearchableText": "hedgehog"}, {"SearchableText": "hegdehog"}, {"SearchableText": "hedge"}),
     *({"SearchableText": "hedgew"}, {"SearchableText": "hedgewars"}, {"SearchableText": "hedgewars hedgehog"}),
@@ -46,7 +46,7 @@ SHARED = fill
 
 @pytest.fixture(scope="module")
 def pages(shared_site: Site) -> tuple[dict[str, str], dict[str, str]]:
-    """What is shown before, and after the hidden pages are there."""
+    """Return the answers before, and after the creation of the hidden pages."""
     with shared_site.inside() as portal:
         portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
         portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
@@ -62,7 +62,7 @@ def pages(shared_site: Site) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def hide(portal: Any) -> None:
-    """Put private pages and files everywhere, with words, tags, authors and dates of their own, and those that others have."""
+    """Create private pages and files everywhere, with words, tags, authors and dates of their own, and shared ones."""
     for place in (portal, portal.news, portal.animals):
         vault = create(place, "Folder", "vault", title="Hidden vault of hedgehogs")
         inner = create(vault, "Folder", "inner", title="Hidden inner vault")
@@ -86,7 +86,7 @@ def hide(portal: Any) -> None:
 
 
 def shown(site: Site) -> dict[str, str]:
-    """Return what visitors are shown: question -> answer."""
+    """Return the answers to visitors: question -> answer."""
     answers = {}
     with site.inside() as portal:
         uid = portal.animals.page00.UID()
@@ -116,7 +116,7 @@ def shown(site: Site) -> dict[str, str]:
     return answers
 
 
-def test_what_is_hidden_changes_nothing(pages: tuple[dict[str, str], dict[str, str]]) -> None:
+def test_hidden_pages_change_no_answer(pages: tuple[dict[str, str], dict[str, str]]) -> None:
     before, after = pages
     assert len(before) > 2 * len(QUERIES)
     different = [question for question, answer in before.items() if after[question] != answer]
@@ -124,7 +124,7 @@ def test_what_is_hidden_changes_nothing(pages: tuple[dict[str, str], dict[str, s
 
 
 def test_the_questions_have_answers(pages: tuple[dict[str, str], dict[str, str]]) -> None:
-    """Else nothing would be compared."""
+    """Otherwise the comparison would be empty."""
     _, after = pages
     assert '"total": 49' in after["page None {'SearchableText': 'hedgehog'}"]
     assert "Showing results for hedgehog" in after["page None {'SearchableText': 'hegdehog'}"]

@@ -1,4 +1,4 @@
-"""Content with values PostgreSQL cannot hold: it is saved, it is found, and one log line says what was trimmed."""
+"""Content with values PostgreSQL cannot store: it is saved, it is found, and one log line reports what was trimmed."""
 
 from collections.abc import Callable
 from DateTime import DateTime
@@ -43,7 +43,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def check_found(portal: Any, path: str) -> Any:
-    """The object at *path* is found by everything that is not odd; return its brain."""
+    """Check that the object at *path* is found by all its ordinary values; return its brain."""
     catalog = portal.portal_catalog
     obj = portal.unrestrictedTraverse(path)
     for query in (
@@ -59,7 +59,7 @@ def check_found(portal: Any, path: str) -> Any:
 
 
 VALUES: list[Any] = [
-    # The catalog, any, calls what can be called, and compares new values with old ones.
+    # The catalog calls callable values, and any catalog compares new values with old ones.
     *(value for value in SCALARS if not callable(value) and not isinstance(value, Hostile)),
     *("k" * 10_000, "f" * 9_000, "ü" * 88_000, "needle " + "word\0word " * 1000, "needle " + "x" * 3000, ["a", "b"]),
     *(("x" * 10_000, "y" * 10_000, "z"), ["k" * 88_000]),
@@ -93,7 +93,7 @@ NESTED = [deep(20), deep(500), deep(100_000), deep(60, dict), deep(2_000, dict),
 
 
 def label(value: Any) -> str:
-    """A short name of a test case; repr() of the nested ones is too deep to be made."""
+    """Return a short name of a test case; the repr() of nested values recurs too deeply."""
     return type(value).__name__ if value in NESTED[-7:] else ascii(value)[:40]
 
 
@@ -166,7 +166,7 @@ def test_a_value_is_found_as_a_whole_or_reported(site: Any, caplog: pytest.LogCa
     ],
     ids=ascii,
 )
-def test_metadata_comes_back_as_it_was(site: Any, value: Any) -> None:
+def test_metadata_are_returned_unchanged(site: Any, value: Any) -> None:
     with indexed("odd", lambda obj: value):
         site.page.reindexObject()
         pending = site.portal_catalog(getId="page")[0].odd
@@ -179,7 +179,7 @@ def test_metadata_comes_back_as_it_was(site: Any, value: Any) -> None:
         assert (kept.domain, kept.default, kept.mapping) == (value.domain, value.default, value.mapping)
 
 
-def test_an_object_without_a_form_in_json_is_missing_and_reported(site: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_object_without_json_form_is_missing_and_reported(site: Any, caplog: pytest.LogCaptureFixture) -> None:
     with indexed("odd", lambda obj: Odd()):
         site.page.reindexObject()
         transaction.commit()
@@ -217,7 +217,7 @@ def test_a_very_long_text_is_searchable_by_its_beginning(portal: Any, caplog: py
 
 
 @pytest.mark.parametrize("year", [1000, 1969, 4007, 4008, 9999])
-def test_far_dates(portal: Any, year: int) -> None:
+def test_far_dates_are_saved_and_found(portal: Any, year: int) -> None:
     date = DateTime(f"{year:04}/06/30 UTC")
     page = create(portal, "Document", "page")
     page.setEffectiveDate(date)
@@ -231,13 +231,13 @@ def test_far_dates(portal: Any, year: int) -> None:
     assert found(portal.portal_catalog, portal_type="Document", sort_on="effective") == ["/plone/page"]
     now = DateTime()
     for catalog in (portal.portal_catalog, make_oracle(portal)):
-        # Beyond the index's ceiling, the year 2500, an end counts as open: anybody sees the page.
+        # Beyond the index's ceiling, the year 2500, an end counts as open: every user sees the page.
         assert ("/plone/page" in found(catalog, effectiveRange=now)) is (year < now.year() or year > 2500)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", ["with space", "a~b", "100%", "50%_off", "ümläut", "a'b", 'a"b', "%s", "x" * 1000])
-def test_odd_ids(portal: Any, id: str) -> None:
+def test_object_with_an_odd_id_is_saved_and_found(portal: Any, id: str) -> None:
     catalog = portal.portal_catalog
     folder = create(portal, "Folder", id, title="Odd folder")
     child = create(folder, "Document", id, title="Odd child")
@@ -297,7 +297,7 @@ def raising(error: Exception) -> Callable[[Any], Any]:
     return value
 
 
-def test_an_indexer_that_raises_attribute_error_says_there_is_no_value(portal: Any) -> None:
+def test_indexer_that_raises_attribute_error_has_no_value(portal: Any) -> None:
     catalog = portal.portal_catalog
     catalog.addIndex("odd", "FieldIndex")
     catalog.addColumn("odd")
@@ -315,7 +315,7 @@ def test_an_indexer_that_raises_attribute_error_says_there_is_no_value(portal: A
 
 
 @pytest.mark.parametrize("kind", ["index", "column"])
-def test_what_another_indexer_raises_reaches_the_caller(portal: Any, kind: str) -> None:
+def test_other_exception_of_an_indexer_reaches_the_caller(portal: Any, kind: str) -> None:
     catalog = portal.portal_catalog
     if kind == "index":
         catalog.addIndex("odd", "FieldIndex")
@@ -378,7 +378,7 @@ def test_odd_names_of_indexes_and_columns(portal: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_names_that_cannot_be(portal: Any, name: str) -> None:
+def test_impossible_names_are_refused(portal: Any, name: str) -> None:
     catalog = portal.portal_catalog
     with pytest.raises(CatalogError):
         catalog.addIndex(name, "FieldIndex")

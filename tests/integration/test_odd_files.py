@@ -1,4 +1,4 @@
-"""Whatever stands in a content type, in the field of a file, or in what an indexer says: a save goes on, with ZCatalog's words."""
+"""Odd content types, file fields and results of indexers: a save succeeds, with ZCatalog's words."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ KINDS = {
     "line end": "application/pdf\r\nX: y",
     "not ASCII": "application/pdé",
 }
-#: What an indexer says of SearchableText.
+#: Results of an indexer for SearchableText.
 TEXTS = {
     "text": "wombat and quoll",
     "nothing": None,
@@ -57,7 +57,7 @@ TEXTS = {
 
 
 class IOdd(Interface):
-    """An object whose SearchableText is its attribute *said*, or raises it."""
+    """An object whose SearchableText returns *said*, or raises it."""
 
 
 @indexer(IOdd)
@@ -76,19 +76,19 @@ def odd_indexer(zope: None) -> Iterator[None]:
 
 
 class Quokka(Counted):
-    """Reads any file, as an extractor of a site may."""
+    """An extractor that reads any file, as a site may have."""
 
     def kinds(self, kind: str) -> bool:
         return kind.encode("ascii").decode() == kind
 
 
 def words(catalog: Any, path: str) -> list[str]:
-    """Return the words that *catalog* has of the text of the object at *path*."""
+    """Return the words of the text of the object at *path* in *catalog*."""
     return sorted(set(catalog.getIndexDataForUID(path).get("SearchableText", ())))
 
 
 def odd(portal: Any, name: str, kind: Any = files.PDF, text: Any = "") -> Any:
-    """Return an uploaded File *name* whose content type is *kind*, and whose indexer says *text*."""
+    """Return an uploaded File *name* whose content type is *kind*, and whose indexer returns *text*."""
     obj = create(portal, "File", name, file=files.blob(files.pdf("x")))
     obj.file.__dict__["contentType"] = kind
     obj.file._p_changed = True
@@ -98,13 +98,13 @@ def odd(portal: Any, name: str, kind: Any = files.PDF, text: Any = "") -> Any:
 
 
 def recatalogue(portal: Any, obj: Any) -> None:
-    """Have the text of *obj* catalogued; Plone's own indexers of a File ask its field for other indexes."""
+    """Catalogue the text of *obj* only; Plone's own indexers of a File read its field for other indexes."""
     portal.portal_catalog.catalog_object(obj, idxs=["SearchableText"], update_metadata=0)
     transaction.commit()
 
 
 def saved(portal: Any, obj: Any) -> None:
-    """Have *obj* catalogued and committed; afterwards our words are those of a ZCatalog that is told no transform."""
+    """Catalogue *obj* and commit; check that our words are those of a ZCatalog without transforms of the file."""
     recatalogue(portal, obj)
     path = "/".join(obj.getPhysicalPath())
     oracle = make_oracle(portal)
@@ -131,7 +131,7 @@ def test_an_odd_content_type_stops_no_save(site: Any, extractor: Any, kind: str,
     assert words(portal.portal_catalog, "/plone/file") == found
 
 
-def test_whatever_an_indexer_says_has_the_words_of_zcatalog_and_those_of_the_file(site: Any) -> None:
+def test_any_result_of_an_indexer_has_the_words_of_zcatalog_and_of_the_file(site: Any) -> None:
     portal, worker = site
     for number, (name, text) in enumerate(TEXTS.items()):
         saved(portal, odd(portal, f"file-{number}", text=text))
@@ -139,7 +139,7 @@ def test_whatever_an_indexer_says_has_the_words_of_zcatalog_and_those_of_the_fil
         work(worker)
         transaction.begin()
         assert words(portal.portal_catalog, f"/plone/file-{number}") == sorted({*before, "x"}), name
-        # And once more, now that the text is known.
+        # Once more, with the text stored.
         portal[f"file-{number}"].reindexObject()
         transaction.commit()
         assert words(portal.portal_catalog, f"/plone/file-{number}") == sorted({*before, "x"}), name
@@ -162,7 +162,7 @@ def no_blob(obj: Any) -> None:
 
 
 def gone_blob(obj: Any) -> None:
-    """Let the blob be one that a pack has removed."""
+    """Replace the blob by one removed by a pack."""
     blob = Blob()
     blob._p_jar, blob._p_oid = obj._p_jar, obj._p_jar.new_oid()
     blob._p_changed = None
@@ -216,7 +216,7 @@ def test_a_primary_field_that_cannot_be_read_stops_no_save(site: Any, error: typ
 
 
 @pytest.mark.parametrize("error", [AttributeError, ValueError, KeyError])
-def test_an_indexer_that_fails_does_what_it_does_in_zcatalog(site: Any, error: type[Exception]) -> None:
+def test_failing_indexer_acts_as_in_zcatalog(site: Any, error: type[Exception]) -> None:
     portal, _ = site
     obj = odd(portal, "file", text=error("odd"))
     results = []
@@ -233,7 +233,7 @@ def test_an_indexer_that_fails_does_what_it_does_in_zcatalog(site: Any, error: t
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "x" * 900_000], ids=["NUL", "surrogate", "long"])
 @pytest.mark.parametrize("fails", [False, True])
-def test_an_odd_text_of_an_extractor_is_kept_as_postgresql_can(
+def test_odd_text_of_an_extractor_is_stored_in_a_form_postgresql_accepts(
     site: Any, extractor: Any, text: str, fails: bool
 ) -> None:
     portal, worker = site

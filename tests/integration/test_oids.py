@@ -1,4 +1,4 @@
-"""Rows by the oids of their objects: brains of relations, and only what one may see."""
+"""Rows by the oids of their objects: brains of relations, and only visible ones."""
 
 from hypothesis import given
 from hypothesis import settings
@@ -46,7 +46,7 @@ def test_each_object_is_found_by_its_oid(shared_portal: Any) -> None:
 @pytest.mark.parametrize("user", PEOPLE)
 @settings(max_examples=8)
 @given(data=st.data())
-def test_several_are_found_together_with_all_else_a_query_says(shared_portal: Any, user: Any, data: Any) -> None:
+def test_several_oids_are_found_with_other_criteria(shared_portal: Any, user: Any, data: Any) -> None:
     """Sorted, counted and restricted as any search, for each user."""
     catalog = shared_portal.portal_catalog
     with acting_as(shared_portal, None):
@@ -65,14 +65,14 @@ def test_several_are_found_together_with_all_else_a_query_says(shared_portal: An
             assert set(paths(trick)) == set(paths(catalog(zoid=zoids)))
 
 
-def test_both_words_together_find_what_both_name(shared_portal: Any) -> None:
+def test_both_keys_together_find_the_intersection(shared_portal: Any) -> None:
     catalog = shared_portal.portal_catalog
     first, second, *_ = everything(catalog)
     found = catalog.unrestrictedSearchResults(zoid=[first, second], oid=[p64(second)])
     assert [brain.getRID() for brain in found] == [second]
 
 
-def test_one_statement_and_no_object(shared_portal: Any) -> None:
+def test_search_by_oids_takes_one_statement_and_loads_no_object(shared_portal: Any) -> None:
     catalog, connection = shared_portal.portal_catalog, shared_portal._p_jar
     zoids = list(everything(catalog))
     transaction.begin()
@@ -100,12 +100,12 @@ def test_one_statement_and_no_object(shared_portal: Any) -> None:
         ({"oid": "\0" * 8}, "an oid must be 8 bytes"),
     ],
 )
-def test_what_is_no_oid_is_an_error(shared_portal: Any, query: Any, message: str) -> None:
+def test_invalid_oid_is_an_error(shared_portal: Any, query: Any, message: str) -> None:
     with pytest.raises(NoOid, match=message):
         shared_portal.portal_catalog(query)
 
 
-def test_none_finds_nothing_and_too_many_are_refused(shared_portal: Any) -> None:
+def test_no_oids_find_nothing_and_too_many_are_refused(shared_portal: Any) -> None:
     catalog = shared_portal.portal_catalog
     assert list(catalog(zoid=[])) == list(catalog(oid=())) == list(catalog(zoid=2**63)) == []
     assert len(catalog(zoid=range(MAX_OIDS))) > 0
@@ -113,7 +113,7 @@ def test_none_finds_nothing_and_too_many_are_refused(shared_portal: Any) -> None
         catalog(zoid=range(MAX_OIDS + 1))
 
 
-def test_finds_what_the_transaction_has_made_and_moved(filled: Any) -> None:
+def test_objects_created_and_moved_in_the_transaction_are_found(filled: Any) -> None:
     portal, catalog = filled, filled.portal_catalog
     page = create(portal, "Document", "page")
     transaction.savepoint(optimistic=True)
@@ -134,7 +134,7 @@ def test_a_second_path_of_an_object_is_another_row(filled: Any) -> None:
     assert paths(catalog.unrestrictedSearchResults(oid=page._p_oid)) == ["/plone/page"]
 
 
-def test_an_index_of_that_name_is_asked_instead(filled: Any) -> None:
+def test_index_of_that_name_is_queried_instead(filled: Any) -> None:
     portal, catalog = filled, filled.portal_catalog
     catalog.addIndex("zoid", FieldIndex("zoid", extra={"indexed_attrs": "getId"}))
     page = create(portal, "Document", "page")

@@ -1,7 +1,7 @@
-"""A catalog that was filled before texts had stems and labels, and before words were counted, goes on after an update.
+"""A catalog filled before texts had stems and labels, and before words were counted, works after an update.
 
-The former layout is made by SQL out of today's; what ``OLD_TEXT`` and ``TABLES`` say was taken from a database that the
-release before ``pgcatalog_words`` had made.
+The former layout is created by SQL from today's; ``OLD_TEXT`` and ``TABLES`` are from a database of the release before
+``pgcatalog_words``.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ import transaction
 
 
 PAGES = {"p0": "Running houses", "p1": "House of cards", "p2": "Nothing else"}
-#: The text of p0 as it was: words and where they stand.
+#: The text of p0 in the former layout: words and their positions.
 OLD_TEXT = "'by':5 'described':4 'houses':3 'p0':1 'running':2 'words':6"
-#: Tables that were not there yet, and columns behind the name of a text's column.
+#: Tables added since, and columns after the name of a text's column.
 TABLES = ("pgcatalog_words", "pgcatalog_texts", "pgcatalog_jobs")
 LATER = {"before words were counted": ("words",), "before texts were kept": ("words", "source")}
 PROFILE = "plone.pgcatalog:default"
@@ -61,7 +61,7 @@ def make_older(dsn: str, later: tuple[str, ...]) -> None:
         for table in TABLES:
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DROP FUNCTION pgcatalog_deletions")
-        # The storage brings the schema of another version up to date; it goes by a hash.
+        # The storage updates the schema of another version; it compares a hash.
         connection.execute(
             "UPDATE pgjsonb_schema_state SET version = 'of an older release' WHERE source LIKE '%Catalog%'"
         )
@@ -95,7 +95,7 @@ def older(request: Any, filled: str, postgres: Any) -> str:
 
 @pytest.fixture
 def dsn(older: str, postgres: Any) -> str:
-    """DSN of a database with a catalog of the former layout, which no process has opened since the update."""
+    """DSN of a database with a catalog of the former layout, not opened by any process since the update."""
     return sites.clone(postgres, older)
 
 
@@ -106,7 +106,7 @@ def opened(dsn: str) -> Iterator[Any]:
 
 
 def found(catalog: Any, text: str) -> list[str]:
-    """Return the ids of what is found, best first."""
+    """Return the ids of the hits, best first."""
     return [brain.getId for brain in catalog.unrestrictedSearchResults(SearchableText=text)]
 
 
@@ -125,7 +125,7 @@ def assert_all_found(catalog: Any) -> None:
 
 
 def look(portal: Any) -> None:
-    """Only look."""
+    """Read without any change."""
 
 
 def save(portal: Any) -> None:
@@ -156,7 +156,7 @@ def test_words_are_counted_in_the_former_layout(dsn: str) -> None:
         assert catalog.did_you_mean("runinng") == "running"
 
 
-def test_a_catalog_without_texts_is_no_division_by_zero(dsn: str) -> None:
+def test_catalog_without_texts_divides_by_no_zero(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         connection.execute(f'UPDATE "{relation}" SET searchable_text = NULL')
@@ -172,7 +172,7 @@ def test_a_catalog_without_texts_is_no_division_by_zero(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("renew", ["clearFindAndRebuild", "reindexIndex"])
-def test_upgrade_and_rebuild_bring_stems(dsn: str, renew: str) -> None:
+def test_upgrade_and_rebuild_add_stems(dsn: str, renew: str) -> None:
     with opened(dsn) as portal:
         catalog = portal.portal_catalog
         portal.portal_setup.upgradeProfile(PROFILE)

@@ -1,4 +1,4 @@
-"""Packs beside saves: whatever others commit, and whenever, nothing that can be reached is removed."""
+"""Packs during saves: no reachable object is removed, whatever other processes commit, and whenever."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,23 +33,23 @@ import transaction
 
 
 ROOT = Path(__file__).parents[2]
-#: What the packs of a storage that keeps history are told: until when.
+#: Time until which a storage with history is packed.
 LATER = 60
-#: Seconds after which a thread that should end hangs.
+#: Seconds after which an unfinished thread counts as hung.
 HANGS = 60.0
-#: Of the slow test: six ways, sixty packs in all.
+#: Sizes of the slow test: six ways, sixty packs in all.
 WRITERS, PACKS = 4, 10
 
 
 @pytest.fixture(autouse=True)
 def packs() -> None:
-    """Packs as they are when Zope has opened a database."""
+    """Patch packs as Zope does when it opens a database."""
     pack_directly()
 
 
 @pytest.fixture(params=[False, True], ids=["without history", "with history"])
 def processes(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Process, Process]]:
-    """One that packs, and one that saves."""
+    """(a process that packs, a process that saves)."""
     found = [Process(database, history_preserving=request.param) for _ in range(2)]
     yield found[0], found[1]
     for process in found:
@@ -61,7 +61,7 @@ def pack(process: Process) -> None:
 
 
 def lost(process: Process) -> int:
-    """Return how many references of all objects lead to nothing."""
+    """Return the number of dangling references of all objects."""
     with psycopg.connect(process.db.storage._dsn) as connection:
         [(number,)] = connection.execute(LOST).fetchall()
         return int(number)
@@ -73,7 +73,7 @@ def oids_of(process: Process) -> set[int]:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_what_is_saved_during_a_pack_stays(processes: tuple[Process, Process], moment: str) -> None:
+def test_objects_saved_during_a_pack_stay(processes: tuple[Process, Process], moment: str) -> None:
     one, other = processes
     one.make("page", "garbage")
     with one.manager:
@@ -99,12 +99,12 @@ def test_what_is_saved_during_a_pack_stays(processes: tuple[Process, Process], m
 
 @pytest.mark.parametrize("moment", MOMENTS[:-1])
 @pytest.mark.parametrize("does_change", [False, True], ids=["not changed", "changed"])
-def test_what_a_slow_transaction_puts_back_stays(
+def test_objects_restored_by_a_slow_transaction_stay(
     processes: tuple[Process, Process], moment: str, does_change: bool
 ) -> None:
-    """It began before another one has taken it away, as one that moves a page out of a folder that is being deleted.
+    """The transaction began before another one removed the object, as one that moves a page out of a deleted folder.
 
-    The commit that changes what the pack removes just then waits; the pack gives way to it.
+    The commit that changes an object which the pack is removing waits; the pack gives way to it.
     """
     one, other = processes
     one.make("folder", "other")
@@ -131,7 +131,7 @@ def test_what_a_slow_transaction_puts_back_stays(
     saver.join(HANGS)
     assert not saver.is_alive()
     assert lost(one) == 0
-    # Whether the second attempt meets the waiting commit again is a matter of who is faster.
+    # Whether the second attempt meets the waiting commit again depends on timing.
     assert 2 <= steps.count(MOMENTS[0]) <= PACK_ATTEMPTS
     for process in processes:
         with process.manager:
@@ -143,7 +143,7 @@ def is_anybody_waiting(process: Process) -> bool:
         return bool(connection.execute("SELECT FROM pg_locks WHERE NOT granted").fetchall())
 
 
-def test_a_pack_that_others_always_cross_gives_up_and_removes_nothing(processes: tuple[Process, Process]) -> None:
+def test_pack_that_always_conflicts_stops_and_removes_nothing(processes: tuple[Process, Process]) -> None:
     one, _ = processes
     one.make("garbage")
     with one.manager:
@@ -157,7 +157,7 @@ def test_a_pack_that_others_always_cross_gives_up_and_removes_nothing(processes:
 
     with steps_of_packs() as steps, at(MOMENTS[0], touch), pytest.raises(PackConflict, match="pack again") as refused:
         pack(one)
-    # An administrator reads one sentence, not what PostgreSQL has said each time.
+    # An administrator reads one sentence, not PostgreSQL's message of each attempt.
     assert refused.value.__context__ is None
     assert steps.count(MOMENTS[0]) == PACK_ATTEMPTS
     assert oids_of(one) == before
@@ -165,8 +165,8 @@ def test_a_pack_that_others_always_cross_gives_up_and_removes_nothing(processes:
     assert before - oids_of(one) == {oid}
 
 
-def test_other_threads_keep_the_connection_of_the_storage(processes: tuple[Process, Process]) -> None:
-    """New objects get their oids from it, which a statement of the pack would keep waiting, and a second pack may run."""
+def test_other_threads_can_use_the_connection_of_the_storage(processes: tuple[Process, Process]) -> None:
+    """New oids are fetched by it, which a statement of the pack would block; a second pack may run, too."""
     one, _ = processes
     one.make("page", "garbage")
     with one.manager:
@@ -187,7 +187,7 @@ def test_other_threads_keep_the_connection_of_the_storage(processes: tuple[Proce
     assert "_ensure_admin_conn" not in vars(storage)
 
 
-def test_packs_of_two_threads_meet(processes: tuple[Process, Process]) -> None:
+def test_packs_of_two_threads_both_finish(processes: tuple[Process, Process]) -> None:
     one, other = processes
     one.make("page", "garbage")
     with one.manager:
@@ -263,7 +263,7 @@ def test_keys_of_files_elsewhere_are_removed_once_and_only_after_the_commit(data
 def test_zodbpack_is_safe_if_its_configuration_imports_us(
     database: str, tmp_path: Path, keeps_history: bool, package: str
 ) -> None:
-    """Without us it is not, which the documentation says."""
+    """Without our package it is not safe, as documented."""
     pytest.importorskip("relstorage.zodbpack")
     Process(database, history_preserving=keeps_history).close()
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -277,7 +277,7 @@ def test_zodbpack_is_safe_if_its_configuration_imports_us(
 @pytest.mark.parametrize("keeps_history", [False, True], ids=["without history", "with history"])
 @pytest.mark.parametrize("way", WAYS)
 def test_no_page_is_lost_that_is_saved_beside_packs(dsn: str, tmp_path: Path, way: str, keeps_history: bool) -> None:
-    """Another process packs again and again while four users save over HTTP."""
+    """Another process packs repeatedly while four users save over HTTP."""
     ended = threading.Event()
     with sites.opened(dsn, history_preserving=keeps_history, pool_max_size=WRITERS + 4) as db:
         with sites.inside(db) as portal:
@@ -287,7 +287,7 @@ def test_no_page_is_lost_that_is_saved_beside_packs(dsn: str, tmp_path: Path, wa
         web = Web(db, application(db))
 
         def write(number: int) -> list[str]:
-            """Save pages, and delete every third, until the packs have ended; return where those are that stay."""
+            """Save pages, and delete every third, until the packs have ended; return the paths of the others."""
             folder, kept = f"/plone/folder{number}", []
             for count in itertools.count():
                 page = f"page{count}"

@@ -1,4 +1,4 @@
-"""How many messages each of our pages sends to PostgreSQL, whatever the process knows of the catalog before."""
+"""Number of messages that each of our pages sends to PostgreSQL, with any contents of the caches."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ import threading
 import transaction
 
 
-#: Messages of the catalog's own that a page may send.
+#: Limit of the catalog's own messages for a page.
 MOST = 4
 
 
@@ -39,7 +39,7 @@ SHARED = fill
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Site:
-    """A site of hedgehogs, and more rows than PostgreSQL plans for any values."""
+    """A site of hedgehogs, with so many rows that PostgreSQL plans for each value."""
     dsn = shared_site.dsn
     with shared_site.inside() as portal:
         counted(dsn, portal.portal_catalog)
@@ -51,7 +51,7 @@ def site(shared_site: Site) -> Site:
 
 @contextmanager
 def messages(patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Yield the SQL of the catalog's messages, by its own way and by psycopg's, but for those of background threads."""
+    """Yield the SQL of the catalog's messages, sent by our code and by psycopg's, except those of background threads."""
     sent: list[str] = []
     run, execute = PreparedStatements.run, psycopg.Cursor.execute
 
@@ -133,7 +133,7 @@ PAGES: tuple[tuple[Callable[[Any], None], dict[str, Any]], ...] = (
 
 
 def shown(site: Site, page: Callable[[Any], None], query: dict[str, Any], patch: pytest.MonkeyPatch) -> list[str]:
-    """Show *page* for *query* with nothing in the cache; return the messages it sent."""
+    """Show *page* for *query* with empty caches; return its messages."""
     with site.inside() as portal:
         request = portal.REQUEST
         request.form = {k: portal.visits.UID() if v == "UID" else v for k, v in query.items()}
@@ -177,12 +177,12 @@ FACETS = {"facets": "Subject,portal_type", "snippets": "0"}
         ({"sort": "modified desc", **FACETS}, 1),
         ({"sort": "modified desc", "rows": "0", **FACETS}, 1),
         ({"sort": "modified desc", "start": "2", "count_limit": "3", **FACETS}, 1),
-        # The facets go with the page; the keys of its last row and the count are read by themselves.
+        # The facets are in the page's message; the keys of its last row and the count are read separately.
         ({"sort": "modified desc", "cursor": "*", **FACETS}, 3),
     ],
     ids=str,
 )
-def test_rest_asks_for_page_count_and_facets_in_one_message(
+def test_rest_reads_page_count_and_facets_in_one_message(
     site: Site, query: dict[str, Any], number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown(site, *PAGES[0], monkeypatch)

@@ -1,4 +1,4 @@
-"""Patches of CatalogTool, ZCatalog and Catalog arrive as they do in a real ZCatalog, whenever and however they are made."""
+"""Patches of CatalogTool, ZCatalog and Catalog are called as in a real ZCatalog, whenever and however they are applied."""
 
 from AccessControl.ZopeSecurityPolicy import getRoles
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def site(site_with: SiteWith) -> Iterator[Any]:
 
 @pytest.fixture
 def both(site: Any) -> Iterator[Any]:
-    """(our catalog, the oracle); what a test changes of ours does not stay."""
+    """(our catalog, the oracle); changes of ours are rolled back."""
     sites.return_to(site[0].aq_parent)
     yield site[:2]
     transaction.abort()
@@ -75,7 +75,7 @@ def both(site: Any) -> Iterator[Any]:
     "kept_as",
     [pytest.param(None, id="in a variable"), pytest.param("_old_{}", id="on the class", marks=pytest.mark.slow)],
 )
-def test_a_patch_of_any_method_is_reached_where_zcatalog_reaches_it(both: Any, kept_as: str | None) -> None:
+def test_patch_of_any_method_is_called_where_zcatalog_calls_it(both: Any, kept_as: str | None) -> None:
     ours, _ = both
     oracle = make_oracle(ours.aq_parent)
     reached: Names = set()
@@ -101,7 +101,7 @@ def test_all_patches_at_once_leave_the_answers_as_they_are(both: Any) -> None:
         assert answer(oracle, QUERY) == wanted[0]
 
 
-def test_a_page_that_is_saved_reaches_the_patches(both: Any) -> None:
+def test_save_of_a_page_calls_the_patches(both: Any) -> None:
     ours, _ = both
     reached: Names = set()
     steps = [(CatalogTool, "catalog_object"), (BaseTool, "_reindexObject"), (Catalog, "catalogObject")]
@@ -113,7 +113,7 @@ def test_a_page_that_is_saved_reaches_the_patches(both: Any) -> None:
     assert reached == set(steps)
 
 
-def test_what_is_added_to_the_classes_is_there(both: Any) -> None:
+def test_attributes_added_to_the_classes_are_there(both: Any) -> None:
     for cls, name in [(CatalogTool, "patched"), (ZCatalog, "patched"), (Catalog, "patched")]:
         with attribute(cls, name, lambda self, *args: (type(self).__name__, args)), attribute(cls, "patched_too", 7):
             for catalog in both:
@@ -136,7 +136,7 @@ def test_a_patch_may_call_super(both: Any) -> None:
         assert both[0]._catalog.hasuid("x")[:2] == (1, True)
 
 
-def test_the_inside_sorts_by_a_list_of_directions(both: Any) -> None:
+def test_inner_catalog_sorts_by_a_list_of_directions(both: Any) -> None:
     found = []
     for catalog in both:
         inside = catalog._catalog
@@ -149,7 +149,7 @@ def test_the_inside_sorts_by_a_list_of_directions(both: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["searchResults", "uniqueValuesFor", "searchAll", "manage_addColumn", "manage_catalogView"]
 )
-def test_roles_that_are_patched_count(both: Any, name: str) -> None:
+def test_patched_roles_apply(both: Any, name: str) -> None:
     for roles in (("Owner",), ()):
         with attribute(CatalogTool, f"{name}__roles__", roles):
             found = [tuple(getRoles(c, name, getattr(c, name), None) or ()) for c in both]
@@ -165,14 +165,14 @@ def test_a_form_reaches_a_patched_action_by_post_only(both: Any) -> None:
 
 
 def narrow(self: Any, user: Any) -> list[str]:
-    """A patch that lets members see nothing."""
+    """Patch by which members see nothing."""
     allowed: list[str] = self._old__listAllowedRolesAndUsers(user)
     return allowed if "Manager" in allowed else ["user:nobody"]
 
 
 @contextmanager
 def by_monkeypatcher(cls: type, name: str, replacement: Callable[..., Any]) -> Iterator[None]:
-    """Have collective.monkeypatcher replace a method, as a package's ZCML does."""
+    """Replace a method by collective.monkeypatcher, as a package's ZCML does."""
     with attribute(cls, name, vars(cls)[name]):
         context = ConfigurationMachine()
         registerCommonDirectives(context)
@@ -190,7 +190,7 @@ def by_monkeypatcher(cls: type, name: str, replacement: Callable[..., Any]) -> I
 
 
 def doors(catalog: Any, web: Web) -> dict[str, int]:
-    """How many documents, or words of them, a member finds by each way to search."""
+    """Return the number of documents, or words of them, that a member finds by each way to search."""
     page = catalog.unrestrictedSearchResults(getId="open-0")[0]
     query = {"SearchableText": "needle"}
     with acting_as(catalog.aq_parent, "mara"):
@@ -215,41 +215,41 @@ def doors(catalog: Any, web: Web) -> dict[str, int]:
     return found
 
 
-def test_a_patch_that_narrows_what_members_see_narrows_it_through_every_door(site: Any) -> None:
+def test_patch_that_narrows_hits_of_members_narrows_every_way_to_search(site: Any) -> None:
     catalog, _, requests = site
     sites.return_to(catalog.aq_parent)
     before = doors(catalog, requests)
     assert [name for name, count in before.items() if not count] == []
     with by_monkeypatcher(CatalogTool, "_listAllowedRolesAndUsers", narrow):
         assert {name: count for name, count in doors(catalog, requests).items() if count} == {}
-    # Neither answer is taken for the other afterwards.
+    # No answer is used for the other case afterwards.
     assert doors(catalog, requests) == before
 
 
 def only_events(self: Any, query: Any = None, **kw: Any) -> Any:
-    """A patch as add-ons have them: it changes the query, and calls the original."""
+    """A typical patch of an add-on: it changes the query, and calls the original."""
     return self._old_searchResults(query, **kw | {"portal_type": "Event"})
 
 
 @pytest.mark.parametrize("cls", [CatalogTool, ZCatalog, Catalog])
-def test_monkeypatcher_keeps_the_original(both: Any, cls: type) -> None:
+def test_monkeypatcher_preserves_the_original(both: Any, cls: type) -> None:
     with by_monkeypatcher(cls, "searchResults", only_events):
         found = [answer(c, {"portal_type": "Document"}, "searchResults") for c in both]
     assert found[0] == found[1] == answer(both[0], {"portal_type": "Event"}, "searchResults")
 
 
 def secure_url(self: Any, relative: Any = 0) -> str:
-    """A patch of a brain's URL that calls the original."""
+    """Patch of a brain's URL that calls the original."""
     return str(self._old_getURL(relative)).replace("http:", "https:")
 
 
 def short_path(self: Any) -> str:
-    """A patch of a brain's path that calls the original."""
+    """Patch of a brain's path that calls the original."""
     return str(self._old_getPath()).removesuffix("/open-0")
 
 
 @pytest.mark.parametrize(("name", "replacement"), [("getURL", secure_url), ("getPath", short_path)])
-def test_monkeypatcher_keeps_the_original_of_brains(both: Any, name: str, replacement: Callable[..., Any]) -> None:
+def test_monkeypatcher_preserves_the_original_of_brains(both: Any, name: str, replacement: Callable[..., Any]) -> None:
     with by_monkeypatcher(AbstractCatalogBrain, name, replacement):
         brains = [catalog.unrestrictedSearchResults(getId="open-0")[0] for catalog in both]
         found = [(b.getURL(), b.getPath(), b.getObject().getPhysicalPath()) for b in brains]
@@ -258,7 +258,7 @@ def test_monkeypatcher_keeps_the_original_of_brains(both: Any, name: str, replac
     assert found[0][0] == wanted
 
 
-def test_what_is_not_asked_is_logged_once_with_the_one_who_patched(caplog: pytest.LogCaptureFixture) -> None:
+def test_patch_that_is_not_called_is_logged_once_with_its_author(caplog: pytest.LogCaptureFixture) -> None:
     log_patches()
     caplog.clear()
     for cls, names in NOT_ASKED.items():
@@ -276,14 +276,14 @@ def test_what_is_not_asked_is_logged_once_with_the_one_who_patched(caplog: pytes
 
 
 @pytest.mark.parametrize(("cls", "name"), [(c, n) for c, names in NOT_ASKED.items() for n in names])
-def test_all_that_is_not_asked_is_there(cls: type, name: str) -> None:
+def test_listed_uncalled_methods_exist(cls: type, name: str) -> None:
     assert hasattr(cls, name)
 
 
 @pytest.mark.parametrize(
     "name", [n for n, reason in NOT_ASKED[Catalog].items() if reason.endswith("calls of it still work")]
 )
-def test_calls_of_what_no_search_asks_are_honoured(both: Any, name: str) -> None:
+def test_methods_that_no_search_calls_can_be_patched(both: Any, name: str) -> None:
     with attribute(Catalog, name, lambda self, *args: ("patched", *args)):
         assert [getattr(c._catalog, name)(1) for c in both] == [("patched", 1)] * 2
 
@@ -314,14 +314,14 @@ assert _CatalogCompat._old_hidden.__globals__["__name__"] == "plone.pgcatalog.pa
 """
 
 
-def test_a_patch_that_was_made_before_arrives_or_is_named() -> None:
-    """Nothing is asked that would call a function that needs its BTrees."""
+def test_early_patch_is_called_or_named() -> None:
+    """No method is called that would call a function that needs its BTrees."""
     done = subprocess.run([sys.executable, "-c", BEFORE], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_repeated_search_makes_few_calls_for_patches(both: Any) -> None:
-    """ZCatalog's methods, as they are installed, are the way of each search: nothing is looked up by functions of ours."""
+    """Each search calls ZCatalog's methods as installed; our functions look up nothing per call."""
     catalog = both[0]
     list(catalog.searchResults(**QUERY))
     calls = []

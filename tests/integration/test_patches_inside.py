@@ -1,4 +1,4 @@
-"""Patches of brains and index classes reach their methods where ZCatalog reaches them, or are logged by name."""
+"""Patches of brains and index classes are called where ZCatalog calls these methods, or are logged by name."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def methods(classes: tuple[type, ...]) -> list[tuple[type, str]]:
 
 
 def reached_by(classes: tuple[type, ...], action: Callable[[Any], Any], catalog: Any) -> Names:
-    """Return the methods of *classes* that *action* calls, by whatever way."""
+    """Return the methods of *classes* that *action* calls, directly or not."""
     reached: Names = set()
     with ExitStack() as stack:
         for cls, name in methods(classes):
@@ -128,7 +128,7 @@ def ask(catalog: Any) -> None:
 
 
 @pytest.mark.parametrize("action", [save, search, ask])
-def test_patched_index_method_is_reached_as_in_zcatalog_or_listed(both: Any, action: Callable[[Any], Any]) -> None:
+def test_patched_index_method_is_called_as_in_zcatalog_or_listed(both: Any, action: Callable[[Any], Any]) -> None:
     ours, oracle = both
     by_zcatalog, by_ours = (reached_by((*INDEXES, *INSIDE), action, catalog) for catalog in (oracle, ours))
     transaction.abort()
@@ -166,7 +166,7 @@ def use(catalog: Any) -> None:
             use_as_sequence()
 
 
-def test_patched_brain_method_is_reached_as_in_zcatalog_or_listed(both: Any) -> None:
+def test_patched_brain_method_is_called_as_in_zcatalog_or_listed(both: Any) -> None:
     ours, oracle = both
     by_zcatalog, by_ours = (reached_by(BRAINS, use, catalog) for catalog in (oracle, ours))
     assert by_zcatalog - by_ours - UNASKED == set()
@@ -176,7 +176,7 @@ def test_patched_brain_method_is_reached_as_in_zcatalog_or_listed(both: Any) -> 
 
 @pytest.mark.parametrize(("cls", "name"), [m for m in methods(BRAINS) if m not in UNASKED])
 def test_patched_brain_method_may_call_the_stock_function(both: Any, cls: type, name: str) -> None:
-    """The stock function may have been kept before this package replaced it."""
+    """The stock function may have been saved before this package replaced it."""
     stock = vars(cls)[name]
     stock = getattr(stock, "__wrapped__", stock)
 
@@ -187,7 +187,7 @@ def test_patched_brain_method_may_call_the_stock_function(both: Any, cls: type, 
         use(both[0])
 
 
-def test_patched_path_of_a_brain_counts_for_its_url_and_object(both: Any) -> None:
+def test_patched_path_of_a_brain_affects_its_url_and_object(both: Any) -> None:
     with attribute(AbstractCatalogBrain, "getPath", lambda self: "/plone/my_folder"):
         for catalog in both:
             brain = catalog.unrestrictedSearchResults(getId="page")[0]
@@ -195,14 +195,14 @@ def test_patched_path_of_a_brain_counts_for_its_url_and_object(both: Any) -> Non
             assert brain.getObject().getId() == "my_folder"
 
 
-def test_patched_url_of_a_brain_counts_in_services(both: Any) -> None:
+def test_patched_url_of_a_brain_affects_services(both: Any) -> None:
     with attribute(AbstractCatalogBrain, "getURL", lambda self, relative=0: "https://elsewhere.example/page"):
         assert {brain.getURL() for brain in both[0].unrestrictedSearchResults(path="/")} == {
             "https://elsewhere.example/page"
         }
 
 
-def test_patched_conversion_of_dates_counts_for_objects_and_queries(both: Any) -> None:
+def test_patched_conversion_of_dates_affects_objects_and_queries(both: Any) -> None:
     original = DateIndex._convert
 
     def by_year(self: Any, value: Any, default: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """Searches for words between two vacuums: many saves have filled the pending list of the text index.
 
-PostgreSQL then takes the index for dearer than it is, and any other index that seems to answer the query for cheaper: one
-that finds every row makes it unpack and compare every text.
+PostgreSQL then overestimates the cost of the index and prefers any other index that seems to answer the query.  An index
+that finds every row makes it detoast and compare every text.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ import re
 import transaction
 
 
-#: Beside the site: texts of 112 words, frequent and rare ones.
+#: Inserted directly: texts of 112 words, frequent and rare ones.
 ROWS = """
 INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, review_state, get_id, uid, created, modified,
         effective, allowed_roles, object_provides, sortable_title, searchable_text, effective_range_since,
@@ -41,9 +41,9 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
 """
 SAVED = 16
 SAVES = 10
-#: PostgreSQL 15 and 16 name the parameter in which the plan of the candidates leaves them.
+#: The parameter with which the plan reads the candidates has a name in PostgreSQL 15 and 16.
 CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid = ANY \((?:\(InitPlan|\$\d)")
-#: Pages of the pending list from which on PostgreSQL was seen to take other indexes.
+#: Pages of the pending list with which PostgreSQL was observed to use other indexes.
 PAGES = 40
 
 
@@ -68,7 +68,7 @@ def site(shared_site: Site) -> Iterator[Any]:
 
 
 def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
-    """Return what asks for all rows of *query*: their number, and the best or all of them."""
+    """Return the statements for all rows of *query*: their number, and the best or all of them."""
     catalog = site.portal_catalog
     compiled = catalog.searchResults(**query).query
     view = catalog._core.view()
@@ -78,7 +78,7 @@ def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
 
 
 def plans(site: Any, query: dict[str, Any]) -> dict[str, str]:
-    """Return how PostgreSQL answers each of them."""
+    """Return PostgreSQL's plan of each of these statements."""
     session = site.portal_catalog._core.session
     found = statements(site, query)
     plans = {operation: plan_of(session, statement) for operation, statement in found.items()}
@@ -119,6 +119,6 @@ def relation_of(site: Any) -> str:
     return str(site.portal_catalog._core.view().read_state().relation)
 
 
-def test_what_few_rows_have_is_still_looked_for_by_its_own_index(site: Any) -> None:
+def test_selective_other_index_is_still_used(site: Any) -> None:
     plan = plans(site, {"SearchableText": "third", "path": "/plone/f1"})["count"]
     assert "_path_value" in plan

@@ -1,4 +1,4 @@
-"""A pooler that gives a session of the server to another client after each transaction: PgBouncer, with our ini."""
+"""A pooler that assigns a session of the server to another client after each transaction: PgBouncer, with our ini."""
 
 from click.testing import CliRunner
 from collections.abc import Callable
@@ -30,8 +30,8 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.zmi import advanced
 from plone.pgcatalog.zmi import jobs
-from scripts.topology.bouncer import PgBouncer
 from tests.integration import site as sites
+from tests.integration.bouncer import PgBouncer
 from tests.integration.content import create
 from tests.integration.jobs import kind as kind
 from tests.integration.jobs import put
@@ -53,7 +53,7 @@ import threading
 import transaction
 
 
-#: Connections of the server that the pooler has for a database.
+#: Number of server sessions of the pooler per database.
 SESSIONS = 4
 
 Work = Callable[[Any, str], Any]
@@ -61,7 +61,7 @@ Work = Callable[[Any, str], Any]
 
 @pytest.fixture(scope="module")
 def pooler(postgres: EmbeddedPostgres, pgbouncer: str) -> Iterator[PgBouncer]:
-    """What is left on a session stays there: the documented ini would clear it away."""
+    """Leftovers on a session stay: the documented ini would reset it."""
     settings = {
         "server_reset_query_always": "0",
         "server_reset_query": "",
@@ -90,15 +90,15 @@ def pooled_dsn(dsn: str, pooler: PgBouncer) -> Iterator[str]:
 
 @pytest.fixture
 def side_db(dsn: str, pooled_dsn: str) -> Iterator[Any]:
-    """The site's database; its objects are read past the pooler, and all else goes through it."""
+    """The site's database; its objects are read past the pooler, everything else goes through it."""
     with sites.opened(dsn) as database:
         with sites.inside(database):
-            pass  # the storage looks for its schema
+            pass  # the storage checks its schema
         database.storage._dsn = pooled_dsn
         yield database
 
 
-# -- nothing is left
+# -- no leftovers
 
 
 def read_by_the_pool(portal: Any, dsn: str) -> None:
@@ -178,7 +178,7 @@ def explain_a_statement(portal: Any, dsn: str) -> None:
 
 
 def clear(portal: Any, dsn: str) -> None:
-    """What a clear retires is dropped after its commit."""
+    """Relations retired by a clear are dropped after its commit."""
     portal.portal_catalog.manage_catalogClear()
     transaction.commit()
 
@@ -212,7 +212,7 @@ def test_nothing_is_left_on_any_session(work: Work, side_db: Any, pooled_dsn: st
     assert left(pooled_dsn, SESSIONS) == []
 
 
-def test_nor_by_an_index_that_is_built_and_dropped(side_db: Any, pooled_dsn: str) -> None:
+def test_index_that_is_built_and_dropped_leaves_nothing_on_any_session(side_db: Any, pooled_dsn: str) -> None:
     with sites.inside(side_db) as portal:
         target = IndexTarget.of(portal.portal_catalog._core)
     clean(pooled_dsn, SESSIONS)
@@ -228,13 +228,13 @@ def test_nor_by_an_index_that_is_built_and_dropped(side_db: Any, pooled_dsn: str
 
 @pytest.fixture
 def narrow(dsn: str, postgres: EmbeddedPostgres, pgbouncer: str) -> Iterator[str]:
-    """DSN of the site through a pooler that has one connection of the server for everybody."""
+    """DSN of the site through a pooler with one server session for all clients."""
     settings = {"default_pool_size": "1", "server_reset_query_always": "0"}
     with PgBouncer(postgres, pgbouncer, settings) as pooler:
         yield pooler.dsn(dbname(dsn))
 
 
-def test_two_clients_on_one_session_do_not_meet(narrow: str) -> None:
+def test_two_clients_on_one_session_do_not_affect_each_other(narrow: str) -> None:
     lazy = {"seconds": 7, "read_only": True, "durable": False}
     with connections.connect(narrow, "one", **lazy) as one, psycopg.connect(narrow, autocommit=True) as other:  # type: ignore[arg-type]
         other.prepare_threshold = None
@@ -255,7 +255,7 @@ def test_two_clients_on_one_session_do_not_meet(narrow: str) -> None:
         assert other.execute("SELECT pg_backend_pid()").fetchall() == pid
 
 
-def test_a_transaction_has_its_settings_once_and_a_savepoint_keeps_them(dsn: str) -> None:
+def test_transaction_has_its_settings_once_and_across_a_savepoint(dsn: str) -> None:
     with connections.connect(dsn, "test", 7) as connection:
         with connection.transaction():
             connection.execute("SET LOCAL statement_timeout = '3s'")
@@ -277,7 +277,7 @@ def test_many_values_a_stream_and_a_copy_have_the_settings_too(dsn: str) -> None
     assert found == [(name, "7s", "7s") for name in ("many", "more", "copied")]
 
 
-def test_without_a_way_past_the_pooler_nothing_that_needs_a_session_begins(
+def test_work_that_needs_a_session_fails_without_a_direct_dsn(
     side_db: Any, pooled_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
@@ -309,7 +309,7 @@ def test_rebuilds_exclude_each_other_past_the_pooler(side_db: Any) -> None:
 
 
 @pytest.mark.parametrize("other", ["dbname=postgres", ""])
-def test_a_way_to_another_database_is_not_taken(
+def test_direct_dsn_of_another_database_is_refused(
     other: str, postgres: EmbeddedPostgres, dsn: str, pooled_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCATALOG_DIRECT_DSN", f"{past(postgres)} {other}")
@@ -323,7 +323,7 @@ def test_a_way_to_another_database_is_not_taken(
             assert not is_pooled(connection)
 
 
-def test_a_pooler_that_keeps_sessions_needs_no_way_past_it(
+def test_pooler_with_fixed_sessions_needs_no_direct_dsn(
     dsn: str, postgres: EmbeddedPostgres, pgbouncer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
@@ -337,8 +337,8 @@ def test_a_pooler_that_keeps_sessions_needs_no_way_past_it(
         assert findings(target) == []
 
 
-def test_each_zodb_connection_prepares_what_the_pooler_follows(pooled_dsn: str, pooler: PgBouncer) -> None:
-    """That one, too, which has been open before anybody knew of the pooler."""
+def test_each_zodb_connection_prepares_if_the_pooler_tracks_statements(pooled_dsn: str, pooler: PgBouncer) -> None:
+    """Even a connection that was opened before the pooler was detected."""
     if not pooler.follows_statements:
         pytest.skip("this PgBouncer follows no prepared statements")
     prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT $1::int + 4711'"
@@ -357,8 +357,8 @@ def test_each_zodb_connection_prepares_what_the_pooler_follows(pooled_dsn: str, 
             jar.close()
 
 
-def test_a_pack_goes_past_the_pooler(pooled_dsn: str, pooler: PgBouncer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an earlier one has left on a session, a list of what could be reached then, is not what it removes by."""
+def test_pack_bypasses_the_pooler(pooled_dsn: str, pooler: PgBouncer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its list of reachable objects must not be one left on a session by an earlier pack."""
     if not pooler.follows_statements:
         pytest.skip("this PgBouncer follows no prepared statements: the storage needs its patch")
     with sites.opened(pooled_dsn) as db:
@@ -391,7 +391,7 @@ def findings(dsn: str) -> list[str]:
     return [found["text"] for found in json.loads(result.stdout)["findings"] if found["subject"] == "pooler"]
 
 
-def test_check_says_what_a_pooler_lacks(
+def test_check_names_missing_settings_of_a_pooler(
     pooled_dsn: str, dsn: str, pooler: PgBouncer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements = [] if pooler.follows_statements else ["prepared statements"]
@@ -410,7 +410,7 @@ def test_check_says_what_a_pooler_lacks(
     assert said(*statements, "need sessions of their own")
 
 
-def test_a_worker_past_a_pooler_looks_for_jobs_since_nobody_can_wake_it(
+def test_worker_past_a_pooler_polls_for_jobs(
     kind: Recorded, pooled_dsn: str, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")

@@ -1,4 +1,4 @@
-"""A listing that wakes its objects loads them together, not one by one."""
+"""A listing that loads its objects loads them together, not one by one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ CONTENT = fill
 
 
 class Loads:
-    """How the storage of a connection was asked for objects while it was watched."""
+    """Counts of a storage's reads of objects during a block."""
 
     def __init__(self) -> None:
         self.statements = 0
@@ -38,7 +38,7 @@ class Loads:
 
 @contextmanager
 def watched(portal: Any) -> Iterator[Loads]:
-    """Yield the Loads of a block that begins with nothing of the pages in memory."""
+    """Yield the Loads of a block that begins without pages in memory."""
     jar = portal._p_jar
     for page in portal.folder.objectValues():
         page._p_deactivate()
@@ -58,7 +58,7 @@ def pages(portal: Any) -> Any:
 
 @pytest.fixture
 def cold(portal: Any) -> Any:
-    """The site, its folders and tools in memory, but no page."""
+    """The site with its folders and tools in memory, but no page."""
     assert len([brain.getObject() for brain in pages(portal)]) == COUNT
     return portal
 
@@ -69,7 +69,7 @@ def test_fifty_objects_take_one_statement(cold: Any, method: str) -> None:
         titles = [getattr(brain, method)().title for brain in pages(cold)]
     assert titles == [f"Page {number}" for number in range(COUNT)]
     assert loads.objects >= COUNT
-    # One for the pages; the others are the site's own, none of which grows with the number of pages.
+    # One for the pages; the others are for the site's own objects, and do not grow with the number of pages.
     assert loads.statements < 10, loads.statements
 
 
@@ -80,7 +80,7 @@ def test_only_the_slice_that_is_listed_is_loaded(cold: Any) -> None:
     assert loads.objects < 20
 
 
-def test_the_batch_is_a_setting(cold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefetch_batch_is_a_setting(cold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def statements(batch: str) -> int:
         monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", batch)
         with watched(cold) as loads:
@@ -94,7 +94,7 @@ def test_the_batch_is_a_setting(cold: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("text", ["", "many", "-1", "0.5"])
-def test_a_wrong_batch_fails_no_object(cold: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_invalid_batch_size_fails_no_object(cold: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", text)
     with watched(cold) as loads:
         assert len([brain.getObject().title for brain in pages(cold)]) == COUNT
@@ -112,13 +112,13 @@ def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
     assert loads.objects >= COUNT
 
 
-def test_objects_that_are_not_stored_yet_are_no_error(cold: Any) -> None:
+def test_new_objects_without_a_record_are_no_error(cold: Any) -> None:
     create(cold.folder, "Document", "page99", title="New")
     assert [brain.getObject().title for brain in pages(cold)][-2:] == ["Page 49", "New"]
 
 
-def test_what_is_shared_is_loaded_together(portal: Any) -> None:
-    """The pages, and the workflow history of each, which Plone looks at when it indexes one."""
+def test_subobjects_are_loaded_together(portal: Any) -> None:
+    """The pages, and the workflow history of each, which Plone reads when it indexes a page."""
     with watched(portal) as loads, traced(portal) as traffic:
         share(portal.folder, "mara", "Reader")
         transaction.commit()
@@ -133,7 +133,7 @@ HTML = "<p>Some <b>text</b></p>"
 
 
 def transformed(app: Any) -> str:
-    """Return a text as a page shows it."""
+    """Return a text as rendered on a page."""
     setSite(app.plone)
     return str(app.plone.portal_transforms.convertTo("text/x-html-safe", HTML, mimetype="text/html").getData())
 
@@ -141,14 +141,14 @@ def transformed(app: Any) -> str:
 def statements_for_a_text(db: Any) -> int:
     with sites.application(db) as app:
         jar = app._p_jar
-        # What any first page needs.
+        # Objects that any first page loads.
         app.plone.portal_catalog  # noqa: B018
         before = reads(jar).statements
         assert "<b>text</b>" in transformed(app)
         return int(reads(jar).statements - before)
 
 
-def test_the_first_text_asks_a_few_times_instead_of_a_thousand(dsn: str) -> None:
+def test_first_text_takes_a_few_loads_instead_of_a_thousand(dsn: str) -> None:
     with sites.opened(dsn) as db:
         assert statements_for_a_text(db) > 1000
     with sites.opened(dsn) as db:
@@ -156,7 +156,7 @@ def test_the_first_text_asks_a_few_times_instead_of_a_thousand(dsn: str) -> None
         assert statements_for_a_text(db) < 50
 
 
-def test_no_content_is_read(dsn: str) -> None:
+def test_prefetch_at_start_reads_no_content(dsn: str) -> None:
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         portal.invokeFactory("Document", "page")
         transaction.commit()

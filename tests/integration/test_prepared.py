@@ -37,7 +37,7 @@ def connection(shared_site: Site) -> Any:
         yield connection
 
 
-#: What the server has prepared; for a pooler test_pooler says what holds.
+#: Prepared statements of the server; test_pooler has the tests for a pooler.
 on_the_server = pytest.mark.direct("a pooler gives prepared statements names of its own, and keeps them")
 
 
@@ -67,7 +67,7 @@ def test_values_arrive_as_by_a_cursor(connection: Any, kind: str, value: Any) ->
 
 
 @on_the_server
-def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
+def test_repeated_statement_is_prepared(connection: Any) -> None:
     query = "SELECT %s::int + 4711"
     assert [run(connection, query, 1), names(connection)] == [[(4712,)], []]
     assert [run(connection, query, n) for n in range(3)] == [[(4711,)], [(4712,)], [(4713,)]]
@@ -75,7 +75,7 @@ def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
 
 
 @on_the_server
-def test_the_oldest_are_forgotten(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_statements_are_dropped(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "SIZE", 3)
     for _ in range(3):
         for number in range(5):
@@ -90,7 +90,7 @@ def rolled_back(connection: Any) -> None:
         connection.execute("SELECT 1")
 
 
-#: What makes psycopg remove all that it has prepared.
+#: Actions after which psycopg removes all prepared statements.
 REMOVING: dict[str, Callable[[Any], Any]] = {
     "ROLLBACK": lambda connection: connection.execute("BEGIN") and connection.execute("ROLLBACK"),
     "rollback()": lambda connection: connection.execute("BEGIN") and connection.rollback(),
@@ -113,7 +113,7 @@ def test_statements_that_psycopg_removes_are_not_sent_again(connection: Any, way
 
 
 @pytest.mark.direct("a pooler passes DEALLOCATE ALL on, and closes who uses what it has removed")
-def test_statements_that_somebody_removed_are_prepared_again(portal: Any) -> None:
+def test_statements_removed_by_other_code_are_prepared_again(portal: Any) -> None:
     session = Session.of(portal._p_jar)
     for _ in range(3):
         assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
@@ -135,7 +135,7 @@ def test_an_error_leaves_the_transaction_usable(portal: Any, query: str, params:
         assert session.execute(query, (1,)) == [(1,)]
 
 
-def test_pending_rows_survive_statements_that_somebody_removed(portal: Any) -> None:
+def test_pending_rows_survive_removed_statements(portal: Any) -> None:
     create(portal, "Document", "page")
     transaction.commit()
     create(portal, "Document", "other")
@@ -149,7 +149,7 @@ def test_pending_rows_survive_statements_that_somebody_removed(portal: Any) -> N
 
 
 def test_other_threads_run_while_one_waits(portal: Any, dsn: str) -> None:
-    """One of them gives what the statement waits for."""
+    """One of them releases the lock for which the statement waits."""
     session = Session.of(portal._p_jar)
     with psycopg.connect(dsn, autocommit=True) as holder, ThreadPoolExecutor(1) as others:
         holder.execute("SELECT pg_advisory_lock(1, 1)")
@@ -164,7 +164,7 @@ def test_other_threads_run_while_one_waits(portal: Any, dsn: str) -> None:
 
 
 def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(connection: Any) -> None:
-    """Plone's portlet of events keeps objects of one thread's connection in memory, and others load them by it."""
+    """Plone's portlet of events caches objects of one thread's connection, and other threads load them through it."""
     query = "SELECT %s::int FROM pg_sleep(0.01)"
     with ThreadPoolExecutor(1) as pool:
         for number in range(20):
@@ -175,7 +175,7 @@ def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(
 
 
 @on_the_server
-def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
+def test_error_leaves_statements_prepared_in_the_same_message(connection: Any) -> None:
     statements = PreparedStatements.of(connection)
     good, bad = "SELECT %s::int * 11", "SELECT 5 / %s::int"
     for divisor in (1, 1, 0, 1, 0):
@@ -188,14 +188,14 @@ def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
     assert len(names(connection)) == 2
 
 
-def test_a_connection_that_prepares_nothing_is_respected(connection: Any) -> None:
+def test_connection_without_prepared_statements_is_respected(connection: Any) -> None:
     connection.prepare_threshold = None
     for number in range(3):
         assert run(connection, "SELECT %s::int", number) == [(number,)]
     assert names(connection) == []
 
 
-def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
+def test_search_is_one_message_with_its_preliminaries(portal: Any) -> None:
     connection = portal._p_jar._normal_storage.pg_connection
     if connection.prepare_threshold is None and not getattr(connection, "prepares_ours", False):
         pytest.skip("nothing is prepared through a pooler that cannot follow it")
@@ -220,7 +220,7 @@ def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
         assert found() == ["Page 0", "Changed", "Page 2"]
     [traffic] = found_traffic
     assert traffic.round_trips == 1
-    # The page and its time limit are prepared; how to plan, and the savepoint, need no plan.
+    # The page and its time limit are prepared; planner settings and the savepoint need no plan.
     [message] = traffic.statements
     assert [text.split('"')[3][:9] for text in message.split("; ")] == ["SET LOCAL", "SAVEPOINT"]
     assert [kind for kind, _ in traffic.messages].count("Execute") == 5
@@ -241,7 +241,7 @@ def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode:
 
 
 def test_the_first_searches_of_a_process_are_planned_for_each_value(dsn: str) -> None:
-    """How large the catalogs are it learns from the first statement, and its transaction keeps how it is planned."""
+    """The first statement reads the sizes of the catalogs; its transaction plans with the former setting."""
     with sites.opened(dsn) as db, sites.application(db) as app:
         session = Session.of(app._p_jar)
         assert not session.generations.newest
@@ -259,7 +259,7 @@ FROM generate_series(1000001, 1000400) AS n
 
 
 def test_texts_are_compared_by_their_index(portal: Any) -> None:
-    """Long texts are dear to compare: the GIN is asked even for a word that is in most of them."""
+    """Comparing long texts is expensive: the GIN is used even for a word that is in most of them."""
     catalog = portal.portal_catalog
     filled(catalog, TEXTS)
     transaction.begin()
@@ -274,17 +274,15 @@ def test_texts_are_compared_by_their_index(portal: Any) -> None:
 
 
 @pytest.mark.parametrize(("asked", "index"), [({"SearchableText": "w1*"}, "searchable_text")])
-def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
-    portal: Any, asked: dict[str, Any], index: str
-) -> None:
-    """Both indexes find all rows; reading them by the roles would unpack each value of the other column."""
+def test_expensive_comparisons_use_their_own_index(portal: Any, asked: dict[str, Any], index: str) -> None:
+    """Both indexes find all rows; by the roles, each value of the other column would be detoasted."""
     catalog = portal.portal_catalog
     relation = filled(catalog, TEXTS)
     transaction.begin()
     results = catalog.searchResults(**asked)
     view, query = catalog._core.view(), results.query
     statements = [count_statement(view, query)]
-    if query.score is None:  # to rank rows all texts found are read, whichever way
+    if query.score is None:  # for a rank all texts with the words are read, whatever the plan
         statements.append(rids_statement(view, query))
     for statement in statements:
         plan = plan_of(view.session, statement)
@@ -293,8 +291,8 @@ def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
     assert len(results) == len(list(results)) >= 400
 
 
-def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
-    """In a site that hides nearly everything, a word of all texts is compared in what the visitor may see, and not looked up."""
+def test_few_visible_rows_are_found_by_the_index_of_the_roles(portal: Any) -> None:
+    """If nearly everything is hidden, a word of all texts is compared in the visible rows, not looked up."""
     catalog = portal.portal_catalog
     relation = filled(catalog, HIDDEN)
     create(portal, "Document", "page")
@@ -322,7 +320,7 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     [(["Document", "Folder"], "searchable_text"), ("Document", "searchable_text"), ("Event", "portal_type")],
 )
 def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: Any, index: str) -> None:
-    """Plone's search page always asks for the types to be searched: by their index all texts were read, and compared."""
+    """Plone's search page always has a criterion of types: by their index all texts would be read and compared."""
     catalog = portal.portal_catalog
     relation = filled(catalog, TYPED)
     create(portal, "Document", "page")
@@ -333,7 +331,7 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     for statement in (count_statement(view, results.query), page_statement(view, results.query, 0, 10)):
         plan = plan_of(view.session, statement)
         used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
-        # By the others, candidates for a rank are looked up, and fetched.
+        # By the other indexes, candidates for a rank are looked up, and fetched.
         assert used - {"title", "description", "pkey"} == {index}, plan
     assert len(results) == (20 if types == "Event" else 2980)
 
@@ -363,7 +361,7 @@ def test_a_failing_text_search_leaves_no_setting(portal: Any) -> None:
     assert session.execute("SHOW enable_seqscan") == [("on",)]
 
 
-def test_waiting_for_the_server_is_no_decoding(portal: Any) -> None:
+def test_waiting_for_the_server_does_not_count_as_decoding(portal: Any) -> None:
     session = Session.of(portal._p_jar)
     session.execute("SELECT 1")
     before = session.messages.fetching
@@ -372,5 +370,5 @@ def test_waiting_for_the_server_is_no_decoding(portal: Any) -> None:
 
 
 def view_condition(catalog: Any, words: str) -> Any:
-    """Return the condition of a text search."""
+    """Return the condition of a search for *words*."""
     return catalog._core.translator("SearchableText").where({"SearchableText": words})

@@ -1,4 +1,4 @@
-"""The catalog over HTTP: nobody can call more than on a stock site, and writing needs POST and a token."""
+"""The catalog over HTTP: no user can call more than on a stock site, and writing needs POST and a token."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ import pytest
 
 
 CATALOG = "/plone/portal_catalog"
-#: A manager's GET of these does something on a stock site, or asks whether it should.
+#: On a stock site a manager's GET of these acts, or shows a confirmation.
 POST_ONLY = {
     *("manage_catalogClear", "manage_catalogFoundItems", "manage_catalogObject", "manage_catalogRebuild"),
     *("manage_catalogReindex", "manage_clearIndex", "manage_delIndex", "manage_edit", "manage_editCatalogReport"),
@@ -61,13 +61,13 @@ def ours(db: Any) -> Site:
 
 @pytest.fixture(scope="module")
 def unchanged(site_with: SiteWith) -> Iterator[Site]:
-    """Such a site for tests of what changes nothing."""
+    """Such a site for tests that change nothing."""
     with sites.opened(site_with(fill)) as db:
         yield Site(db)
 
 
 def public_names(*objects: Any) -> list[str]:
-    """Return the names HTTP can reach; those in capitals are WebDAV's verbs, DELETE among them."""
+    """Return the names published over HTTP; names in capitals are WebDAV's verbs, including DELETE."""
     names = {name for obj in objects for name in dir(obj)}
     return sorted(n for n in names if not n.startswith("_") and not n.endswith("__roles__") and not n.isupper())
 
@@ -90,7 +90,7 @@ def test_every_name_answers_anonymous_as_on_a_stock_site(stock: Site, shared_sit
 
 
 @pytest.mark.slow
-def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stock: Site, shared_site: Site) -> None:
+def test_every_name_answers_a_manager_as_on_a_stock_site_or_requires_a_post(stock: Site, shared_site: Site) -> None:
     before = shared_site.generation
     refused = set()
     for name in tool_names():
@@ -110,7 +110,7 @@ def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stoc
 @pytest.mark.slow
 @pytest.mark.parametrize("login", [None, MANAGER])
 @pytest.mark.parametrize("index", INDEXES)
-def test_indexes_answer_no_more_than_on_a_stock_site(stock: Site, shared_site: Site, index: str, login: Any) -> None:
+def test_indexes_publish_no_more_than_on_a_stock_site(stock: Site, shared_site: Site, index: str, login: Any) -> None:
     before = shared_site.generation
     with stock.inside() as theirs, shared_site.inside() as mine:
         names = public_names(theirs.portal_catalog.Indexes[index], mine.portal_catalog.Indexes[index])
@@ -130,12 +130,12 @@ def test_searching_is_not_published(shared_site: Site, method: str, send: str) -
     assert getattr(shared_site.web, send)(CATALOG, portal_type="Plone Site").status in REFUSED
 
 
-# -- what writes
+# -- writing actions
 
 
 @dataclass
 class Action:
-    """A writing action: its form, what it starts from, and how to see that it was done."""
+    """A writing action: its form, its initial state, and a check that it was done."""
 
     name: str
     done: Callable[[Any], bool]
@@ -225,12 +225,12 @@ def test_writing_needs_a_manager_a_post_and_a_token(ours: Site, action: Action) 
 
 
 class Calling(BrowserView):
-    """A page that changes the catalog by its web actions, as upgrade steps do."""
+    """A page that calls the catalog's web actions, as upgrade steps do."""
 
     __roles__ = ("Manager",)
 
     def __call__(self) -> str:
-        """Call an action with all that a request has for it."""
+        """Call an action with all arguments that the request has for it."""
         alsoProvides(self.request, IDisableCSRFProtection)
         method = getattr(self.context.portal_catalog, self.request.form["action"])
         wanted = [name for name in signature(method).parameters if name in self.request]
@@ -273,8 +273,8 @@ def test_no_form_makes_a_published_action_a_call(unchanged: Site, path: str, for
     assert unchanged.generation == before
 
 
-def test_what_a_published_action_calls_is_guarded_too(ours: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A patch of another name around an action does not take its guard away."""
+def test_actions_called_by_a_published_action_are_guarded_too(ours: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A patch under another name around an action does not remove its guard."""
     from plone.pgcatalog.catalog import PlonePGCatalogTool
 
     stock = PlonePGCatalogTool.manage_catalogClear
@@ -292,7 +292,7 @@ def test_what_a_published_action_calls_is_guarded_too(ours: Site, monkeypatch: p
 def test_all_writing_actions_are_tested() -> None:
     from plone.pgcatalog.catalog import WEB_ACTIONS
 
-    # The report belongs to the process; there is nothing to see in the catalog.
+    # The report belongs to the process; it leaves no trace in the catalog.
     assert {action.name for action in ACTIONS} | {"manage_resetCatalogReport"} == set(WEB_ACTIONS)
 
 
@@ -312,13 +312,13 @@ def forms(site: Site, page: str) -> list[Any]:
 
 
 def actions(form: Any) -> set[str]:
-    """Return what the buttons of *form*, or the form itself, call."""
+    """Return the methods called by the buttons of *form*, or by the form itself."""
     buttons = {name.removesuffix(":method") for name in form.xpath(".//input/@name") if name.endswith(":method")}
     return buttons | {(form.action or "").rsplit("/", 1)[-1]}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_forms_of_the_zmi_that_write_are_sent_by_post_and_carry_a_token(shared_site: Site, page: str) -> None:
+def test_writing_forms_of_the_zmi_are_sent_by_post_with_a_token(shared_site: Site, page: str) -> None:
     from plone.pgcatalog.catalog import WEB_ACTIONS
 
     writing = [form for form in forms(shared_site, page) if actions(form) & set(WEB_ACTIONS)]
@@ -382,7 +382,7 @@ def needles(site_with: SiteWith) -> Iterator[Site]:
     ],
     ids=str,
 )
-def test_nobody_finds_more_over_http(needles: Site, query: dict[str, Any]) -> None:
+def test_searches_over_http_find_only_visible_objects(needles: Site, query: dict[str, Any]) -> None:
     found = needles.web.get("/plone/@search", accept="application/json", SearchableText="needle", **query)
     if found.status == 200:
         assert {item["@id"].rsplit("/", 1)[1] for item in found.json["items"]} <= {"open"}

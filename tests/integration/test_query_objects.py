@@ -1,4 +1,4 @@
-"""Query objects: sets of what ZCatalog finds, joined by And, Or and Not, and never more than one may see."""
+"""Query objects: sets of ZCatalog's hits, combined by And, Or and Not, restricted to visible objects."""
 
 from DateTime import DateTime
 from datetime import datetime
@@ -41,7 +41,7 @@ def everything(catalog: Any) -> set[str]:
     return set(catalog._catalog.uids)
 
 
-#: Leaves, with what says the same in the dict dialect.
+#: Leaves, with the equivalent query dict.
 LEAVES: list[tuple[Expression, dict[str, Any]]] = [
     (Eq("portal_type", "Document"), {"portal_type": "Document"}),
     (Eq("portal_type", "No Such Type"), {"portal_type": "No Such Type"}),
@@ -72,7 +72,7 @@ LEAVES: list[tuple[Expression, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("leaf", "query"), LEAVES, ids=lambda v: str(v)[:60])
-def test_a_leaf_finds_what_the_dict_dialect_finds(compared: Any, leaf: Expression, query: dict[str, Any]) -> None:
+def test_leaf_has_the_hits_of_the_dict_dialect(compared: Any, leaf: Expression, query: dict[str, Any]) -> None:
     ours, oracle, _ = compared
     found = paths(oracle.unrestrictedSearchResults(**query))
     assert paths(ours.unrestrictedSearchResults(where=leaf)) == found
@@ -81,14 +81,14 @@ def test_a_leaf_finds_what_the_dict_dialect_finds(compared: Any, leaf: Expressio
 
 @pytest.mark.parametrize(("leaf", "query"), LEAVES, ids=lambda v: str(v)[:60])
 def test_not_is_the_complement(compared: Any, leaf: Expression, query: dict[str, Any]) -> None:
-    """Rows without a value in the index are in it: what does not hold for them is not found."""
+    """Includes rows without a value in the index: the leaf does not hold for them."""
     ours, oracle, _ = compared
     found = everything(oracle) - paths(oracle.unrestrictedSearchResults(**query))
     assert paths(ours.unrestrictedSearchResults(where=Not(leaf))) == found
     assert paths(ours.unrestrictedSearchResults(where=~Not(~leaf))) == found
 
 
-#: An expression, with a function that gives the set of paths it stands for.
+#: An expression, and a function that returns its set of paths.
 Case = tuple[Expression, Any]
 
 
@@ -127,7 +127,7 @@ def test_and_or_not_are_intersection_union_and_complement(compared: Any, case: C
 @pytest.mark.parametrize("user", PEOPLE)
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(case=cases())
-def test_nobody_finds_more_by_any_expression(compared: Any, user: Any, case: Case) -> None:
+def test_expressions_find_only_visible_objects(compared: Any, user: Any, case: Case) -> None:
     ours, oracle, portal = compared
     expression, meaning = case
     with acting_as(portal, user):
@@ -152,7 +152,7 @@ def test_nobody_finds_more_by_any_expression(compared: Any, user: Any, case: Cas
     ],
     ids=str,
 )
-def test_the_restricting_indexes_cannot_be_asked(compared: Any, user: Any, trick: Expression) -> None:
+def test_indexes_of_visibility_cannot_be_queried(compared: Any, user: Any, trick: Expression) -> None:
     ours, _, portal = compared
     with acting_as(portal, user):
         for search in (
@@ -166,14 +166,14 @@ def test_the_restricting_indexes_cannot_be_asked(compared: Any, user: Any, trick
                 search()
 
 
-def test_without_restriction_they_can(compared: Any) -> None:
+def test_indexes_of_visibility_can_be_queried_without_restriction(compared: Any) -> None:
     ours, oracle, _ = compared
     found = paths(oracle.unrestrictedSearchResults(allowedRolesAndUsers="Anonymous"))
     assert paths(ours.unrestrictedSearchResults(where=Eq("allowedRolesAndUsers", "Anonymous"))) == found
 
 
 def test_a_path_in_an_expression_shows_nothing_inactive(compared: Any) -> None:
-    """Unlike a path in the query dict, which shows the owner of a page what is not yet effective."""
+    """Unlike a path in the query dict, which shows a page that is not yet effective to its owner."""
     ours, _, portal = compared
     page = "/plone/closed/late-for-mara"
     with acting_as(portal, "mara"):
@@ -181,7 +181,7 @@ def test_a_path_in_an_expression_shows_nothing_inactive(compared: Any) -> None:
         assert paths(ours(where=Path(page))) == set()
 
 
-def test_mixes_with_the_dict_dialect(compared: Any) -> None:
+def test_expressions_combine_with_query_dicts(compared: Any) -> None:
     ours, oracle, _ = compared
     either = Or(Eq("Subject", "Rot"), Text("needle"))
     found = paths(oracle.unrestrictedSearchResults(Subject="Rot")) | paths(
@@ -204,7 +204,7 @@ def test_query_dicts_are_parts(compared: Any) -> None:
     assert paths(ours.unrestrictedSearchResults(where=Not(one))) == everything(oracle) - found[0]
 
 
-def test_sorts_counts_and_batches_as_ever(compared: Any) -> None:
+def test_expressions_are_sorted_counted_and_batched_as_queries(compared: Any) -> None:
     ours, oracle, _ = compared
     expression = Or(Eq("portal_type", "Folder"), Eq("portal_type", "Document"))
     query: dict[str, Any] = {"sort_on": "sortable_title", "sort_order": "descending", "b_start": 3, "b_size": 4}
@@ -214,7 +214,7 @@ def test_sorts_counts_and_batches_as_ever(compared: Any) -> None:
     assert mine.actual_result_count == theirs.actual_result_count
 
 
-def test_a_text_ranks_wherever_it_stands(compared: Any) -> None:
+def test_text_ranks_anywhere_in_an_expression(compared: Any) -> None:
     ours, _, _ = compared
     plain = [b.getPath() for b in ours.unrestrictedSearchResults(SearchableText="needle")]
     assert len(plain) > 3
@@ -224,7 +224,7 @@ def test_a_text_ranks_wherever_it_stands(compared: Any) -> None:
     assert not [b for b in mixed[len(plain) :] if b.portal_type != "Event"]
 
 
-def test_sees_what_is_pending(portal: Any, catalog: Any) -> None:
+def test_expressions_find_pending_rows(portal: Any, catalog: Any) -> None:
     either = Or(Eq("Subject", "fresh"), Eq("getId", "fresh"))
     assert not paths(catalog(where=either))
     create(portal, "Document", "one", subject=("fresh",))
@@ -236,8 +236,8 @@ def test_sees_what_is_pending(portal: Any, catalog: Any) -> None:
     assert "/plone/one" not in paths(catalog(where=Not(Eq("getId", "fresh"))))
 
 
-def test_two_expressions_are_two_questions(compared: Any) -> None:
-    """Whatever is kept between searches."""
+def test_answers_of_two_expressions_are_distinct(compared: Any) -> None:
+    """Despite any cache between searches."""
     ours, _, _ = compared
     for _ in range(2):
         for value in ("Folder", "Document", "Event"):
@@ -248,7 +248,7 @@ def test_two_expressions_are_two_questions(compared: Any) -> None:
 
 
 def test_ranges_include_both_ends_and_mean_their_order(compared: Any) -> None:
-    """Also where the dict dialect does not: 0 is an end, and nothing is from 5 to 1."""
+    """Even where the dict dialect does not: 0 is an end, and the range from 5 to 1 is empty."""
     ours, _, _ = compared
 
     def titles(**ends: Any) -> set[str]:
@@ -279,7 +279,7 @@ def test_ranges_include_both_ends_and_mean_their_order(compared: Any) -> None:
         (lambda: Eq("Subject", "a") & "b", "query objects"),
     ],
 )
-def test_what_is_no_query_is_refused_when_it_is_made(make: Any, message: str) -> None:
+def test_invalid_expression_is_refused_on_creation(make: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         make()
 
@@ -300,13 +300,13 @@ def test_what_is_no_query_is_refused_when_it_is_made(make: Any, message: str) ->
     ],
     ids=str,
 )
-def test_what_cannot_be_answered_is_an_error_that_says_so(compared: Any, expression: Any, message: str) -> None:
+def test_unanswerable_expression_raises_a_clear_error(compared: Any, expression: Any, message: str) -> None:
     ours, _, _ = compared
     with pytest.raises(QueryError, match=message):
         ours.unrestrictedSearchResults(where=expression)
 
 
-def test_size_is_limited_before_the_server_is_asked(compared: Any) -> None:
+def test_size_is_limited_before_the_statement_is_sent(compared: Any) -> None:
     ours, _, _ = compared
     expression: Expression = Eq("Subject", "a")
     for _ in range(MAX_LEVELS - 1):
@@ -322,7 +322,7 @@ def test_size_is_limited_before_the_server_is_asked(compared: Any) -> None:
 
 @pytest.mark.parametrize("value", ["x", {"portal_type": "Document"}, ["x"], None, 5])
 def test_anything_else_under_the_name_is_ignored(compared: Any, value: Any) -> None:
-    """A request parameter can be no query object."""
+    """A request parameter cannot be a query object."""
     ours, _, _ = compared
     assert paths(ours.searchResults(portal_type="Event", where=value)) == paths(ours.searchResults(portal_type="Event"))
 

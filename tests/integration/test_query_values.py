@@ -1,4 +1,4 @@
-"""What a query and its values may be, for ours and a real ZCatalog with the same content."""
+"""Types of queries and of their values, in our catalog and a real ZCatalog with the same content."""
 
 from BTrees.OOBTree import OOBTree
 from BTrees.OOBTree import OOSet
@@ -88,7 +88,7 @@ class OwnMapping(Mapping[str, Any]):
 
 
 def record_of(items: dict[str, Any]) -> Any:
-    """Return *items* as a request has those of a form."""
+    """Return *items* as a record of a request's form."""
     made = record()
     vars(made).update(items)
     return made
@@ -135,7 +135,7 @@ FORMS: dict[str, Callable[[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", [*VALUES, "UID"])
 @pytest.mark.parametrize("form", FORMS)
-def test_each_container_is_taken_as_a_list(both: Any, name: str, form: str) -> None:
+def test_each_container_is_read_as_a_list(both: Any, name: str, form: str) -> None:
     ours, theirs = both
     folder = ours.aq_parent.my_folder
     values = VALUES.get(name) or [folder.UID(), folder.page.UID()]
@@ -153,7 +153,7 @@ def test_each_container_is_taken_as_a_list(both: Any, name: str, form: str) -> N
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_each_container_is_taken_by_an_index_a_sort_and_a_query_object(both: Any, container: str) -> None:
+def test_each_container_is_accepted_by_an_index_a_sort_and_a_query_object(both: Any, container: str) -> None:
     ours, theirs = both
     make, types = CONTAINERS[container], VALUES["portal_type"]
     [found, _] = ours._catalog.getIndex("portal_type")._apply_index({"portal_type": make(types)})
@@ -165,7 +165,7 @@ def test_each_container_is_taken_by_an_index_a_sort_and_a_query_object(both: Any
 
 
 def test_a_generator_of_paths_is_read_once(both: Any) -> None:
-    """Plone looks at the paths, too, whether expired content below them may be shown."""
+    """Plone also checks the paths for permission to see expired content below them."""
     paths = ["/plone/my_folder", "/plone/my_folder2"]
     found = both[0].searchResults(path=(path for path in paths), show_inactive=True)
     assert [b.getPath() for b in found] == [b.getPath() for b in both[0].searchResults(path=paths, show_inactive=True)]
@@ -173,13 +173,13 @@ def test_a_generator_of_paths_is_read_once(both: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["Document", b"Document", {"query": "Document"}, None, 1])
-def test_what_holds_one_value_stays_as_it_is(both: Any, value: Any) -> None:
+def test_single_value_is_not_converted(both: Any, value: Any) -> None:
     ours, theirs = (answer(catalog, {"portal_type": value}) for catalog in both)
     assert ours == theirs
 
 
 @pytest.mark.parametrize("kind", MAPPINGS)
-def test_each_mapping_is_taken_as_options(both: Any, kind: str) -> None:
+def test_each_mapping_is_read_as_options(both: Any, kind: str) -> None:
     ours, theirs = both
     make = MAPPINGS[kind]
     for name, values in VALUES.items():
@@ -205,16 +205,16 @@ def test_value_that_is_a_container_itself_is_an_error(both: Any, kind: Any) -> N
             assert [answer(catalog, query) for catalog in both] == [TypeError] * 2, query
 
 
-# -- what a query is
+# -- types of queries
 
 
-#: Values that no index takes.
+#: Values that no index accepts.
 ODD: list[Any] = [{1, "a"}, deque([1, "a"]), PersistentList([1, "a"]), {"query": {1, "a"}}, object()]
 METHODS = ("searchResults", "unrestrictedSearchResults", "search", "__call__")
 
 
 def found_by(catalog: Any, method: str, *args: Any, **kw: Any) -> Any:
-    """Return the paths that the *method* of *catalog* finds, or the type of its error."""
+    """Return the paths found by the *method* of *catalog*, or the type of its error."""
     try:
         return sorted(brain.getPath() for brain in getattr(catalog, method)(*args, **kw))
     except Exception as error:  # noqa: BLE001  both must raise the same
@@ -233,7 +233,7 @@ def test_value_of_no_index_is_not_touched(both: Any, method: str, odd: Any) -> N
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_generator_of_no_index_is_not_used_up(both: Any, method: str) -> None:
+def test_generator_of_no_index_is_not_consumed(both: Any, method: str) -> None:
     generator = iter("ab")
     assert len(found_by(both[0], method, {"portal_type": "Document", "nope": generator})) == 6
     assert list(generator) == ["a", "b"]
@@ -252,7 +252,7 @@ def request_of(portal: Any, **form: Any) -> Any:
     return request
 
 
-#: What may be given as a query; ZCatalog's ``search`` takes what has items, the others a dict.
+#: Types of queries; ZCatalog's ``search`` accepts any object with items, the other methods a dict.
 GIVEN: dict[str, Callable[[Any], Any]] = {
     "request": lambda portal: request_of(portal, portal_type="Document"),
     "request with odd values": lambda portal: request_of(portal, portal_type="Document", nope={1, "a"}),
@@ -270,7 +270,7 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("given", GIVEN)
-def test_query_of_each_kind_is_taken_as_by_zcatalog(both: Any, given: str) -> None:
+def test_query_of_each_type_is_accepted_as_by_zcatalog(both: Any, given: str) -> None:
     ours, theirs = both
     make, portal = GIVEN[given], ours.aq_parent
     for method in METHODS:

@@ -1,4 +1,4 @@
-"""Jobs are done after the commit that makes them necessary, by whoever is there, whatever happens to a worker."""
+"""Jobs are done after the commit that makes them necessary, by any worker, even if some are killed."""
 
 from App.config import getConfiguration
 from collections.abc import Iterator
@@ -40,20 +40,20 @@ def test_a_job_is_done_once_and_gone(kind: Recorded, queue: Any, dsn: str) -> No
     assert table.figures(queue) == []
 
 
-def test_an_aborted_commit_puts_none(kind: Recorded, queue: Any, dsn: str) -> None:
+def test_aborted_commit_adds_no_job(kind: Recorded, queue: Any, dsn: str) -> None:
     with queue.transaction(force_rollback=True), queue.cursor() as cursor:
         table.put(cursor, "test", 1, [1])
     assert run(dsn) == 0
 
 
-def test_what_is_put_while_a_worker_is_at_it_is_done_again(kind: Recorded, queue: Any, dsn: str) -> None:
+def test_job_added_again_during_its_work_is_done_again(kind: Recorded, queue: Any, dsn: str) -> None:
     kind.does = lambda job: put(queue, 1) if len(kind.zoids) == 1 else None
     put(queue, 1)
     assert run(dsn) == 2
     assert table.figures(queue) == []
 
 
-def test_a_job_whose_worker_has_died_is_due_again(kind: Recorded, queue: Any, dsn: str) -> None:
+def test_job_of_a_dead_worker_is_due_again(kind: Recorded, queue: Any, dsn: str) -> None:
     put(queue, 1)
     assert table.take(queue, ["test"]) is not None
     assert run(dsn) == 0
@@ -62,7 +62,7 @@ def test_a_job_whose_worker_has_died_is_due_again(kind: Recorded, queue: Any, ds
     assert run(dsn) == 1
 
 
-def test_failures_are_tried_again_later_and_later_and_then_kept_with_their_reason(
+def test_failed_jobs_are_retried_ever_later_and_then_stored_with_their_reason(
     kind: Recorded, queue: Any, dsn: str
 ) -> None:
     def fail(job: Job) -> None:
@@ -99,12 +99,12 @@ def test_a_failure_for_good_is_tried_once(kind: Recorded, queue: Any, dsn: str) 
     assert run(dsn) == 1
     queue.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
     assert run(dsn) == 0
-    # A new version of the object is another matter.
+    # A new version of the object is another case.
     put(queue, 1)
     assert run(dsn) == 1
 
 
-def test_no_more_failures_are_kept_than_a_bound(
+def test_number_of_stored_failures_is_limited(
     kind: Recorded, queue: Any, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(job: Job) -> None:
@@ -126,8 +126,8 @@ def test_workers_side_by_side_share_the_jobs(kind: Recorded, queue: Any, dsn: st
 
 
 @pytest.mark.parametrize("seen", [0, 1, 2, 10, 1000])
-def test_one_job_is_taken_at_once_whatever_the_server_thinks_of_the_table(queue: Any, seen: int) -> None:
-    """Statistics that are made while few jobs wait, as they are while a queue runs empty, give another plan."""
+def test_each_take_claims_one_job_with_any_statistics(queue: Any, seen: int) -> None:
+    """Statistics collected while few jobs wait, as when a queue runs empty, lead to another plan."""
     put(queue, *range(seen))
     queue.execute("ANALYZE pgcatalog_queue")
     queue.execute("DELETE FROM pgcatalog_queue")
@@ -138,7 +138,7 @@ def test_one_job_is_taken_at_once_whatever_the_server_thinks_of_the_table(queue:
         assert due == left
 
 
-def test_a_job_put_off_is_logged_with_the_reason_and_when_it_is_tried_again(
+def test_postponed_job_is_logged_with_reason_and_time(
     kind: Recorded, queue: Any, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def conflict(job: Job) -> None:
@@ -153,9 +153,7 @@ def test_a_job_put_off_is_logged_with_the_reason_and_when_it_is_tried_again(
 
 
 @pytest.mark.parametrize("reason", ["", "no room for it"])
-def test_what_takes_long_is_done_beside_other_jobs_and_ends_its_job(
-    kind: Recorded, queue: Any, dsn: str, reason: str
-) -> None:
+def test_long_work_runs_beside_other_jobs_and_ends_its_job(kind: Recorded, queue: Any, dsn: str, reason: str) -> None:
     go_on = threading.Event()
 
     def rest() -> None:
@@ -172,7 +170,7 @@ def test_what_takes_long_is_done_beside_other_jobs_and_ends_its_job(
         put(queue, 2)
         until(lambda: [figures.waiting for figures in table.figures(queue)] == [1])
         assert kind.zoids == [1, 2]
-        # It ends after what is done beside.
+        # Ends after the work beside it.
         worker.stop()
         assert not working.done()
         go_on.set()
@@ -180,7 +178,7 @@ def test_what_takes_long_is_done_beside_other_jobs_and_ends_its_job(
     assert queue.execute("SELECT zoid, reason FROM pgcatalog_queue").fetchall() == ([(1, reason)] if reason else [])
 
 
-def test_kinds_that_nobody_here_can_do_wait(kind: Recorded, queue: Any, dsn: str) -> None:
+def test_jobs_of_unsupported_kinds_wait(kind: Recorded, queue: Any, dsn: str) -> None:
     kind.is_ready = False
     put(queue, 1)
     assert run(dsn) == 0
@@ -188,7 +186,7 @@ def test_kinds_that_nobody_here_can_do_wait(kind: Recorded, queue: Any, dsn: str
     assert run(dsn) == 1
 
 
-def test_a_sleeping_worker_is_woken_by_a_commit_and_ends_when_it_is_told(kind: Recorded, queue: Any, dsn: str) -> None:
+def test_sleeping_worker_is_woken_by_a_commit_and_ends_on_request(kind: Recorded, queue: Any, dsn: str) -> None:
     worker = Worker(None, dsn)
     thread = threading.Thread(target=worker.run)
     thread.start()
@@ -217,7 +215,7 @@ def test_a_worker_waits_for_a_database_that_was_out_of_reach(kind: Recorded, que
     until(lambda: not thread.is_alive())
 
 
-def test_a_zope_has_one_worker_for_each_database_and_none_if_it_can_do_nothing(
+def test_zope_has_one_worker_per_database_and_none_without_supported_kinds(
     kind: Recorded, queue: Any, db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_module, "kinds", lambda: {"test": kind} if kind.is_ready else {})
@@ -235,7 +233,7 @@ def test_a_zope_has_one_worker_for_each_database_and_none_if_it_can_do_nothing(
     ("text", "count"),
     [("0", 0), ("1", 1), ("2", 2), ("", 1), (None, 1), ("many", 1), ("-1", 1), ("1.5", 1), ("nan", 1), ("99999", 64)],
 )
-def test_zope_conf_says_how_many_workers_there_are(
+def test_zope_conf_sets_the_number_of_workers(
     kind: Recorded, queue: Any, db: Any, monkeypatch: pytest.MonkeyPatch, text: str | None, count: int
 ) -> None:
     said = {worker_module.SECTION: {} if text is None else {"workers": text}}

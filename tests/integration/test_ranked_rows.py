@@ -1,4 +1,4 @@
-"""Words that very many texts have: candidates are ranked and come first, all else is found as ever, and nothing twice."""
+"""Words in very many texts: candidates are ranked and come first, the other hits come unranked, and none twice."""
 
 from collections.abc import Iterator
 from plone.app.textfield.value import RichTextValue
@@ -29,7 +29,7 @@ WEIGHTLESS = {"weight_body": 0.0}
 
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """Pages with the word in their bodies, the older ones more often; old ones have it in their titles and descriptions."""
+    """Pages with the word in their bodies, older ones more often; old ones have it in their titles and descriptions."""
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         for number in range(PAGES):
@@ -43,7 +43,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
             )
         transaction.commit()
         filled(portal.portal_catalog)
-        # Whoever sees a commit reads how many rows PostgreSQL has counted.
+        # A process reads PostgreSQL's count of rows with a commit it sees.
         portal.page05.reindexObject()
         transaction.commit()
         yield portal
@@ -60,7 +60,7 @@ def few(request: Any, monkeypatch: Any) -> None:
 
 
 def found(site: Any, text: str = WORD, **options: Any) -> list[str]:
-    """Return the ids of what is found, read anew, for the settings as they are now."""
+    """Return the ids of the hits, without caches, by the current settings."""
     result_cache().clear()
     Session.of(site._p_jar).snapshots.clear()
     return [brain.getId for brain in site.portal_catalog.unrestrictedSearchResults(SearchableText=text, **options)]
@@ -78,7 +78,7 @@ def by_score(monkeypatch: Any, site: Any, **options: Any) -> list[str]:
     return exact
 
 
-def test_the_newest_are_ranked_and_all_with_the_word_in_title_or_description(site: Any, monkeypatch: Any) -> None:
+def test_newest_hits_and_all_hits_in_title_or_description_are_ranked(site: Any, monkeypatch: Any) -> None:
     exact = by_score(monkeypatch, site)
     candidates = {*newest(LIMIT), "page01", "page04", "page07"}
     assert exact[: len(candidates)] != [id for id in exact if id in candidates]
@@ -89,7 +89,7 @@ def test_the_newest_are_ranked_and_all_with_the_word_in_title_or_description(sit
 
 
 @pytest.mark.parametrize(("good", "expected"), [(1, {"page04"}), (2, {"page01", "page04"})])
-def test_titles_take_the_places_first_and_of_these_the_newest(
+def test_titles_are_ranked_first_and_the_newest_of_these(
     site: Any, monkeypatch: Any, good: int, expected: set[str]
 ) -> None:
     monkeypatch.setattr(ranked, "GOOD", good)
@@ -105,13 +105,13 @@ def test_one_of_several_words_in_the_title_is_enough(site: Any, text: str) -> No
 
 @pytest.mark.parametrize("size", [2, LIMIT, LIMIT + 2, 25])
 @pytest.mark.parametrize("text", [WORD, "every*"])
-def test_pages_make_up_the_whole(site: Any, size: int, text: str) -> None:
+def test_pages_add_up_to_the_whole_result(site: Any, size: int, text: str) -> None:
     pages = [id for start in range(0, PAGES, size) for id in found(site, text, b_start=start, b_size=size)]
     assert pages == found(site, text)
     assert len(set(pages)) == PAGES
 
 
-def test_pages_make_up_the_whole_in_a_transaction_with_changes(site: Any) -> None:
+def test_pages_add_up_to_the_whole_result_in_a_transaction_with_changes(site: Any) -> None:
     site.page20.title = "Everywhere and nowhere"
     site.page20.reindexObject()
     try:
@@ -122,8 +122,8 @@ def test_pages_make_up_the_whole_in_a_transaction_with_changes(site: Any) -> Non
         transaction.abort()
 
 
-def test_a_page_tells_how_many_there_are(site: Any) -> None:
-    """The batch of a listing asks for both."""
+def test_page_has_the_count(site: Any) -> None:
+    """The batch of a listing needs both."""
     result_cache().clear()
     site.portal_catalog.unrestrictedSearchResults(getId="page00")[0].getPath()
     results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, b_start=0, b_size=3)
@@ -154,7 +154,7 @@ def test_scores_never_rise(site: Any) -> None:
     assert scores[0] > scores[-1] > 0
 
 
-def test_what_has_no_weight_still_comes_before_what_is_not_ranked(site: Any, monkeypatch: Any) -> None:
+def test_hit_without_weight_comes_before_unranked_hits(site: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(site.portal_catalog, ATTRIBUTE, dict(WEIGHTLESS), raising=False)
     try:
         whole = found(site)
@@ -164,20 +164,20 @@ def test_what_has_no_weight_still_comes_before_what_is_not_ranked(site: Any, mon
         transaction.abort()
 
 
-def test_what_finds_less_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
+def test_query_with_fewer_hits_is_ranked_completely(site: Any, monkeypatch: Any) -> None:
     options = {"id": ["page07", "page30", "page20", "page50"]}
     assert found(site, **options) == by_score(monkeypatch, site, **options)
     assert found(site, "home") == ["page04", "page01"] or found(site, "home") == ["page01", "page04"]
 
 
-def test_a_small_catalog_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
+def test_small_catalog_is_ranked_completely(site: Any, monkeypatch: Any) -> None:
     exact = by_score(monkeypatch, site)
     monkeypatch.setattr(settings, "RANKED_ROWS", 2 * PAGES)
     assert found(site) == exact
 
 
 @pytest.mark.parametrize(("full", "is_exact"), [(PAGES - 1, False), (PAGES, True)])
-def test_as_many_hits_as_may_be_are_all_ranked(site: Any, monkeypatch: Any, full: int, is_exact: bool) -> None:
+def test_hits_up_to_the_limit_are_all_ranked(site: Any, monkeypatch: Any, full: int, is_exact: bool) -> None:
     exact = by_score(monkeypatch, site)
     monkeypatch.setattr(settings, "RANKED_ROWS", full)
     monkeypatch.setattr(ranked, "NEWEST", LIMIT)
@@ -210,8 +210,8 @@ def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) ->
         transaction.commit()
 
 
-def test_no_more_texts_are_read_than_are_ranked(site: Any) -> None:
-    """The text of no other row is looked at for a score, however all hits are found."""
+def test_only_texts_of_ranked_rows_are_read(site: Any) -> None:
+    """The text of no other row is read for a score, however all hits are found."""
     view = site.portal_catalog._core.view()
     query = site.portal_catalog._catalog.search({"SearchableText": WORD}).query
     statement, params = page_statement(view, query, 0, 3)
@@ -228,7 +228,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def test_a_page_of_a_large_catalog_visits_no_more_hits_than_a_walk_would_take(site: Any, monkeypatch: Any) -> None:
+def test_page_of_a_large_catalog_visits_no_more_hits_than_a_walk(site: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "WALKED", 1)
     view = site.portal_catalog._core.view()
@@ -241,8 +241,8 @@ def test_a_page_of_a_large_catalog_visits_no_more_hits_than_a_walk_would_take(si
     assert hits == [bound + 1, len(IN_TITLES), 1]
 
 
-def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: Any, monkeypatch: Any) -> None:
-    """Many hits are looked for among the newest rows, but not for long."""
+def test_old_hits_are_found_without_a_walk_to_the_first_row(site: Any, monkeypatch: Any) -> None:
+    """The walk through the newest rows for hits is limited."""
     options = {"id": [f"page{number:02}" for number in range(12)]}
     exact = by_score(monkeypatch, site, **options)
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
@@ -265,18 +265,18 @@ def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: A
     ]
 
 
-def test_large_catalogs_have_room_for_bitmaps(site: Any, monkeypatch: Any) -> None:
+def test_large_catalogs_have_memory_for_bitmaps(site: Any, monkeypatch: Any) -> None:
     session = site.portal_catalog._core.view().session
     assert memory(session) == "4MB"
     make_large(monkeypatch)
     assert memory(session) == "64MB"
-    # Asked once in the life of a process.
+    # Read once in the life of a process.
     assert session.generations.has_memory is False
     assert MANY_ROWS > 10
 
 
 @pytest.mark.direct("a setting of a session does not outlive a transaction")
-def test_large_catalogs_have_not_less_memory_than_an_administrator_has_given_them(site: Any, monkeypatch: Any) -> None:
+def test_large_catalogs_have_at_least_the_configured_memory(site: Any, monkeypatch: Any) -> None:
     session = site.portal_catalog._core.view().session
     make_large(monkeypatch)
     session.execute("SET work_mem = '128MB'")
@@ -286,15 +286,15 @@ def test_large_catalogs_have_not_less_memory_than_an_administrator_has_given_the
 
 
 def make_large(monkeypatch: Any) -> None:
-    """Let a catalog with a few rows count as a large one."""
+    """Treat a catalog with a few rows as a large one."""
     monkeypatch.setattr("plone.pgcatalog.database.generations.MANY_ROWS", 10)
     monkeypatch.setattr("plone.pgcatalog.database.generations.FEW_ROWS", 10)
 
 
 def memory(session: Any) -> str:
-    """Return the memory that PostgreSQL has for a sort in a new transaction."""
+    """Return PostgreSQL's memory for a sort in a new transaction."""
     transaction.begin()
-    session.read_states()  # what a search begins with
+    session.read_states()  # a search begins with this
     session.execute("SELECT 1")
     shown: str = session.execute("SHOW work_mem")[0][0]
     return shown

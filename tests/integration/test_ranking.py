@@ -1,4 +1,4 @@
-"""A site's search finds other forms of words, and what comes first is what a visitor wants."""
+"""A site's search finds other forms of words, and its order is useful to visitors."""
 
 from benchmarks import ranking
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ def found(site: Any, query: Any, **options: Any) -> list[str]:
         ("house two", {"houses"}),
     ],
 )
-def test_a_search_finds_other_forms(site: Any, query: str, expected: set[str]) -> None:
+def test_search_finds_other_forms_of_a_word(site: Any, query: str, expected: set[str]) -> None:
     assert set(found(site, query)) == expected
 
 
@@ -122,12 +122,12 @@ def test_a_search_finds_other_forms(site: Any, query: str, expected: set[str]) -
         ('"Häuser"', {"haeuser"}),
     ],
 )
-def test_a_quoted_word_is_found_to_the_letter(site: Any, query: str, expected: set[str]) -> None:
+def test_quoted_word_is_found_literally(site: Any, query: str, expected: set[str]) -> None:
     assert set(found(site, query)) == expected
     assert set(found(site, {"where": Text(query)})) == expected
 
 
-def test_a_quoted_word_finds_what_has_the_very_word(site: Any) -> None:
+def test_quoted_word_finds_only_pages_with_that_word(site: Any) -> None:
     catalog = site.portal_catalog
     index = catalog._catalog.getIndex("SearchableText")
     brains = catalog.unrestrictedSearchResults(portal_type="Document")
@@ -136,7 +136,7 @@ def test_a_quoted_word_finds_what_has_the_very_word(site: Any) -> None:
         assert set(found(site, f'"{word}"')) == {id for id, words in pages.items() if word in words}, word
 
 
-def test_what_a_query_object_excludes_is_excluded_to_the_letter(site: Any) -> None:
+def test_exclusion_in_a_query_object_is_literal(site: Any) -> None:
     query = Text("house") & Not(Text("houses"))
     assert set(found(site, {"where": query})) == {"house", "housing"}
 
@@ -146,7 +146,7 @@ def test_the_word_itself_comes_before_its_other_forms(site: Any) -> None:
     assert set(found(site, "houses")[:2]) == {"houses", "japanese"}
 
 
-def test_stems_are_no_words(site: Any) -> None:
+def test_stems_are_not_found_as_words(site: Any) -> None:
     catalog = site.portal_catalog
     [brain] = catalog.unrestrictedSearchResults(getId="houses")
     words = catalog._catalog.getIndex("SearchableText").getEntryForObject(brain.getRID())
@@ -173,17 +173,17 @@ def test_snippets_mark_other_forms(site: Any) -> None:
         ('"house" OR housing', ["<mark>Housing</mark>", "One <mark>house</mark>", "Two <mark>houses</mark>"]),
     ],
 )
-def test_snippets_mark_quoted_words_to_the_letter(site: Any, query: str, marked: list[str]) -> None:
+def test_snippets_mark_quoted_words_literally(site: Any, query: str, marked: list[str]) -> None:
     mark = site.portal_catalog.unrestrictedSearchResults(SearchableText=query).highlighter().mark
     titles = ("Housing", "One house", "Two houses")
     assert [mark(title) for title in titles if mark(title) != title] == marked
 
 
-def test_words_are_suggested_behind_other_forms_of_a_word(site: Any) -> None:
+def test_words_are_suggested_after_other_forms_of_a_word(site: Any) -> None:
     assert site.portal_catalog.suggest("houses on") == ["one"]
 
 
-def test_it_can_be_switched_off(site: Any) -> None:
+def test_stemming_can_be_switched_off(site: Any) -> None:
     set_record("plone.pgcatalog.stemming", False)
     try:
         assert set(found(site, "houses")) == {"houses", "japanese"}
@@ -191,13 +191,13 @@ def test_it_can_be_switched_off(site: Any) -> None:
         assert found(site, "three houses") == ["unstemmed"]
     finally:
         set_record("plone.pgcatalog.stemming", True)
-    # What was catalogued without stems is found by its words.
+    # Pages catalogued without stems are found by their words.
     assert "unstemmed" in found(site, "houses")
     assert "unstemmed" not in found(site, "housing")
     site.manage_delObjects(["unstemmed"])
 
 
-def test_the_languages_are_those_of_plone(site: Any) -> None:
+def test_languages_of_stemming_are_those_of_plone(site: Any) -> None:
     set_record("plone.available_languages", ["en"])
     try:
         assert set(found(site, "haus")) == {"haus"}
@@ -228,7 +228,7 @@ def test_weights_are_those_of_the_site(site: Any) -> None:
         *(("commonplace OR rarity", ["rare"]), ("commonplac* OR rarit*", ["rare"])),
     ],
 )
-def test_what_comes_first(site: Any, query: str, first: list[str]) -> None:
+def test_better_match_comes_first(site: Any, query: str, first: list[str]) -> None:
     assert found(site, query)[: len(first)] == first
 
 
@@ -240,7 +240,7 @@ def test_scores_are_visible_and_descend(site: Any) -> None:
     assert brains[0].data_record_normalized_score_ == 100
 
 
-def test_pages_agree_with_the_whole(site: Any) -> None:
+def test_pages_agree_with_the_whole_result(site: Any) -> None:
     whole = found(site, "page OR comets OR quasar")
     pages = [found(site, "page OR comets OR quasar", b_start=start, b_size=4)[:4] for start in range(0, len(whole), 4)]
     assert [id for page in pages for id in page] == whole
@@ -249,7 +249,7 @@ def test_pages_agree_with_the_whole(site: Any) -> None:
     assert [brain.getId for brain in reversed(list(results))] == whole[::-1]
 
 
-def test_a_transaction_ranks_what_it_has_changed(site: Any) -> None:
+def test_changed_pages_of_the_transaction_are_ranked(site: Any) -> None:
     savepoint = transaction.savepoint()
     create(site, "Document", "pending", title="Comets comets", description="comets")
     assert found(site, "comets")[0] == "pending"
@@ -266,7 +266,7 @@ def test_odd_queries_are_ranked(site: Any, query: str) -> None:
     assert len(found(site, "comets OR " + "y" * 10_000 + "*")) == 4
 
 
-def test_without_counts_all_words_are_equally_rare(portal: Any, catalog: Any) -> None:
+def test_all_words_are_equally_rare_without_counts(portal: Any, catalog: Any) -> None:
     create(portal, "Document", "one", title="Comets")
     create(portal, "Document", "two", title="Comets of a longer title")
     assert found(portal, "comets") == ["one", "two"]
@@ -275,14 +275,14 @@ def test_without_counts_all_words_are_equally_rare(portal: Any, catalog: Any) ->
 
 
 class ByLength(SearchBackend):
-    """Ranks by nothing but the length of the text."""
+    """Ranks by the length of the text only."""
 
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition:
         assert [term.word for term in terms] == ["quasar"]
         return Condition(f"{text.words}::float8")
 
 
-def test_another_backend_ranks_what_is_found(site: Any) -> None:
+def test_another_backend_ranks_the_hits(site: Any) -> None:
     manager = getGlobalSiteManager()
     backend = ByLength()
     manager.registerUtility(backend, IPGSearchBackend)

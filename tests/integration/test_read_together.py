@@ -1,4 +1,4 @@
-"""A count and the first rows of a search are read in one statement where both are wanted for sure."""
+"""A count and the first rows of a search are read in one statement if both are certainly needed."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -25,7 +25,7 @@ def count_then_iterate(results: Any) -> tuple[Any, ...]:
 
 
 def count_then_read_by_place(results: Any) -> tuple[Any, ...]:
-    """As batches of plone.restapi do."""
+    """Read *results* as batches of plone.restapi do."""
     total = len(results)
     return total, results.actual_result_count, [results[number].getPath() for number in range(min(10, total))]
 
@@ -34,7 +34,7 @@ CONTENT = SHARED = make_pages
 
 
 def answered(portal: Any, query: dict[str, Any], ask: Ask, batch: bool = False) -> tuple[tuple[Any, ...], list[str]]:
-    """Return the answer, and the statements with rows that it took."""
+    """Return the answer, and its statements with rows."""
     result_cache().clear(HITS)
     session = portal.portal_catalog._core.session
     with traced(portal) as traffic, session.batch() if batch else nullcontext():
@@ -43,7 +43,7 @@ def answered(portal: Any, query: dict[str, Any], ask: Ask, batch: bool = False) 
 
 
 def total_then_read(results: Any) -> tuple[Any, ...]:
-    """As batches of Plone do."""
+    """Read *results* as batches of Plone do."""
     total = results.actual_result_count
     return total, [results[number].getPath() for number in range(min(10, len(results)))]
 
@@ -58,7 +58,7 @@ def test_a_batch_takes_one_statement_and_answers_the_same(shared_filled: Any, na
 
 
 @pytest.mark.parametrize("name", PAGE_QUERIES)
-def test_what_is_pending_is_counted_and_read(filled: Any, name: str) -> None:
+def test_pending_rows_are_counted_and_read(filled: Any, name: str) -> None:
     before, _ = answered(filled, PAGE_QUERIES[name], total_then_read)
     filled.manage_delObjects(["page07"])
     pending, _ = answered(filled, PAGE_QUERIES[name], total_then_read)

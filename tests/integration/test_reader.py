@@ -1,4 +1,4 @@
-"""A Zope on a standby answers as one on the primary, asks the primary nothing, and saves nothing."""
+"""A Zope on a standby answers as one on the primary, sends the primary nothing, and saves nothing."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,13 +7,13 @@ from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.storage import UnknownStorage
-from scripts.topology.statements import log_of
-from scripts.topology.statements import statements
 from tests.integration import readers
 from tests.integration.histories import counter
 from tests.integration.readers import body
 from tests.integration.readers import Servers
 from tests.integration.readers import target
+from tests.integration.statements import log_of
+from tests.integration.statements import statements
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
@@ -49,14 +49,14 @@ def reader(servers: Servers) -> Iterator[Site]:
 
 @pytest.fixture
 def redirecting(servers: Servers) -> Iterator[Site]:
-    """A reader that knows where its writer is."""
+    """A reader that has the address of its writer."""
     with readers.reading(servers.standby_dsn, writer_url=WRITER_URL) as db:
         yield Site(db)
 
 
 @pytest.fixture(autouse=True)
 def _the_standby_refuses_nothing(servers: Servers) -> Iterator[None]:
-    """Nothing is sent to it that it cannot do."""
+    """Check that the standby gets no statement that it refuses."""
     before = len(log_of(servers.standby))
     yield
     assert "ERROR" not in log_of(servers.standby)[before:]
@@ -69,7 +69,7 @@ def _the_standby_refuses_nothing(servers: Servers) -> Iterator[None]:
 def test_every_page_is_that_of_the_primary(
     servers: Servers, writer: Site, reader: Site, name: str | None, pages: int
 ) -> None:
-    # What a first visit saves is saved.
+    # A first visit may save.
     paths = readers.crawl(writer.web, name, pages)
     assert len(paths) == pages
     expected = {path: writer.web.open(path, name) for path in paths}
@@ -81,7 +81,7 @@ def test_every_page_is_that_of_the_primary(
         assert target(found) == target(page)
 
 
-def test_a_reader_asks_the_primary_nothing(servers: Servers, writer: Site, reader: Site) -> None:
+def test_reader_sends_the_primary_nothing(servers: Servers, writer: Site, reader: Site) -> None:
     paths = ["/plone", PAGE, "/plone/@@search?SearchableText=page"]
     for path in paths:
         writer.web.open(path)
@@ -97,7 +97,7 @@ def test_a_reader_asks_the_primary_nothing(servers: Servers, writer: Site, reade
 
 
 def test_the_same_state_has_the_same_counter(servers: Servers, writer: Site, reader: Site) -> None:
-    """Plone makes ETags of it."""
+    """Plone builds ETags from it."""
     from plone.app.caching.operations.utils import getETag
 
     def of(site: Site) -> tuple[Any, ...]:
@@ -114,7 +114,7 @@ def test_the_same_state_has_the_same_counter(servers: Servers, writer: Site, rea
     assert of(reader) == of(writer) != before
 
 
-def test_the_overview_tells_how_far_the_standby_is(writer: Site, reader: Site) -> None:
+def test_overview_shows_the_lag_of_the_standby(writer: Site, reader: Site) -> None:
     page = "/plone/portal_catalog/manage_catalogOverview"
     shown = reader.web.open(page, MANAGER).text
     assert "follows its primary" in shown
@@ -144,7 +144,7 @@ def test_a_save_is_refused_with_a_text(reader: Site) -> None:
 
 
 def edited(site: Site) -> dict[str, str]:
-    """Return the form in which the page's title is changed."""
+    """Return the form that changes the page's title."""
     return {
         "form.widgets.IDublinCore.title": "changed",
         "form.widgets.IBasic.title": "changed",
@@ -161,14 +161,14 @@ def test_a_save_is_sent_to_the_writer(redirecting: Site) -> None:
     assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}{link}")
 
 
-def test_a_save_behind_a_proxy_is_sent_to_the_address_that_was_asked_for(redirecting: Site) -> None:
+def test_save_behind_a_proxy_is_sent_to_the_requested_address(redirecting: Site) -> None:
     path = "/VirtualHostBase/https/www.example.org:443/plone/VirtualHostRoot/folder/page1"
     answer = redirecting.web.patch(path, MANAGER, {"title": "changed"})
     assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}/folder/page1")
 
 
-def test_nothing_gets_pending(reader: Site) -> None:
-    """So no search needs a temporary table, which a standby does not have."""
+def test_reader_has_no_pending_rows(reader: Site) -> None:
+    """So no search needs a temporary table, which a standby cannot have."""
     with readers.sites.inside(reader.db) as portal:
         page = portal.folder.page1
         page.title = "changed"
@@ -190,7 +190,7 @@ def test_a_new_object_has_no_oid(reader: Site) -> None:
 
 
 @pytest.mark.parametrize("form", [{"rebuild": "1"}, {"verify": "1"}, {"vacuum": "1"}])
-def test_no_work_begins(reader: Site, form: dict[str, str]) -> None:
+def test_reader_starts_no_background_work(reader: Site, form: dict[str, str]) -> None:
     answer = reader.web.post(
         "/plone/portal_catalog/manage_catalogAdvanced", MANAGER, _authenticator=reader.token(), **form
     )
@@ -198,7 +198,7 @@ def test_no_work_begins(reader: Site, form: dict[str, str]) -> None:
 
 
 def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither slow queries, nor what is searched for, nor counts of words."""
+    """Neither slow queries, nor counts of searches or words."""
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.001")
     monkeypatch.setattr(term_statistics, "PAUSE", 60.0)
     kinds: Any = recorder.recorders, searches.recorders, term_statistics.countings
@@ -207,14 +207,14 @@ def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.Mo
     assert servers.standby_dsn not in {worker.dsn for workers in kinds for worker in workers.all()}
 
 
-def test_an_open_storage_changes_nothing(servers: Servers) -> None:
+def test_opening_a_storage_changes_nothing(servers: Servers) -> None:
     with statements(servers.primary) as asked, closing(readers.ReadOnlyStorage(servers.dsn)) as storage:
         assert storage.isReadOnly()
     assert asked
     assert not [text for text in asked if not text.startswith(("SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SET"))]
 
 
-def test_only_a_storage_that_is_known_is_opened_so(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_supported_storage_is_opened_read_only(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plone.pgcatalog.storage.known.version", lambda name: "1.20.0")
     with pytest.raises(UnknownStorage, match=r"1\.19\."):
         readers.ReadOnlyStorage(servers.standby_dsn)

@@ -1,4 +1,4 @@
-"""A Zope on a standby whose reads are ended, that stays behind, is promoted, or goes away."""
+"""A Zope on a standby whose reads are cancelled, or that lags, is promoted, or goes away."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ import pytest
 pytestmark = pytest.mark.slow
 
 PAGE = "/plone/folder/page1"
-#: How long a read may be in the way of what the standby has to replay.
+#: Time for which a read may block the standby's replay.
 DELAY = "100ms"
-#: What a primary does now and then, and reads of a standby are in the way of.
+#: Occasional actions of a primary whose replay conflicts with reads on a standby.
 CONFLICTS = {
     "VACUUM": (
         "UPDATE object_state SET state_size = state_size",
@@ -69,7 +69,7 @@ def reader(servers: Servers) -> Iterator[Site]:
 
 
 def conflict(servers: Servers, kind: str) -> None:
-    """Let the primary do something, and wait until the standby has replayed it."""
+    """Do an action of *kind* on the primary, and wait until the standby has replayed it."""
     relation = fetch(servers.dsn, "SELECT relation FROM pgcatalog_state")
     for statement in CONFLICTS[kind]:
         execute(servers.dsn, statement.format(relation=relation))
@@ -77,16 +77,16 @@ def conflict(servers: Servers, kind: str) -> None:
 
 
 def conflicts(servers: Servers) -> int:
-    """Return how many reads the standby has ended."""
+    """Return the number of reads cancelled by the standby."""
     query = "SELECT confl_lock + confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'site'"
     return int(fetch(servers.standby_dsn, query))
 
 
 @contextmanager
 def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int]]:
-    """Do *action* in each of the next requests, *times* at most, when the page is about to be rendered.
+    """Do *action* in each of the next requests, *times* at most, before the page is rendered.
 
-    What they need then is in no cache.  Yields a list with a number for each.
+    Objects that the page then needs are in no cache.  Yields a list with a number for each.
     """
     done: list[int] = []
 
@@ -115,10 +115,10 @@ def test_a_request_whose_reads_are_ended_is_repeated(servers: Servers, reader: S
         with within_requests(lambda: conflict(servers, kind), times) as done:
             answer = reader.web.open(PAGE)
         assert (len(done), answer.status, readers.body(answer)) == (times, 200, expected)
-    until(lambda: conflicts(servers) > before)  # the servers' figures are a little late
+    until(lambda: conflicts(servers) > before)  # the server's statistics are slightly delayed
 
 
-def test_a_request_whose_reads_are_ended_for_ever_is_told_so(servers: Servers, reader: Site) -> None:
+def test_request_whose_reads_are_always_cancelled_is_answered_503(servers: Servers, reader: Site) -> None:
     with within_requests(lambda: conflict(servers, "ALTER"), 100) as done:
         answer = reader.web.open(PAGE)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
@@ -126,18 +126,18 @@ def test_a_request_whose_reads_are_ended_for_ever_is_told_so(servers: Servers, r
     assert reader.web.open(PAGE).status == 200
 
 
-# -- how far it is
+# -- lag
 
 
 def ready(site: Site) -> tuple[bool, str]:
-    """Return what the probe says that Zope has on the database of *site*."""
+    """Return the result of Zope's readiness probe for the database of *site*."""
     probe = CatalogReadiness()
     probe.dsn, probe.max_replay_lag = site.db.storage._dsn, max_replay_lag(site.db) or health.MAX_REPLAY_LAG
     return probe()
 
 
 def told(dsn: str) -> str:
-    """Return what ``pgcatalog status`` says of the database *dsn*, in a line."""
+    """Return the attention list of ``pgcatalog status`` for the database *dsn*, in one line."""
     with psycopg.connect(dsn, autocommit=True, row_factory=psycopg.rows.dict_row) as connection:
         return "; ".join(health.collect(connection)["attention"])
 
@@ -177,7 +177,7 @@ def test_a_standby_that_replays_nothing_shows_one_state_and_is_not_ready(
     assert "pgcatalog_standby 0.0" in text(servers.dsn)
 
 
-def test_a_standby_that_was_killed_is_waited_for(servers: Servers, writer: Site) -> None:
+def test_killed_standby_is_waited_for(servers: Servers, writer: Site) -> None:
     with readers.reading_until_killed(servers.standby_dsn, max_replay_lag=1.0, pool_timeout=2.0) as db:
         check_a_kill(servers, writer, Site(db))
 
@@ -192,15 +192,13 @@ def check_a_kill(servers: Servers, writer: Site, reader: Site) -> None:
     servers.standby.start()
     change(writer, "after the kill")
     servers.standby.catch_up()
-    # Each connection of the pool that the kill has broken may end a request.
+    # Each pooled connection that the kill has broken may fail a request.
     until(lambda: web.open(PAGE).status == 200)
     assert shown(reader) == ("after the kill", "after the kill")
     assert ready(reader)[0]
 
 
-def test_a_standby_that_is_cut_off_is_not_ready_and_one_that_is_promoted_is(
-    servers: Servers, writer: Site, reader: Site
-) -> None:
+def test_cut_off_standby_is_not_ready_and_a_promoted_one_is(servers: Servers, writer: Site, reader: Site) -> None:
     """A reader saves nothing, even when its server could."""
     change(writer, "before")
     servers.standby.catch_up()

@@ -1,4 +1,4 @@
-"""A rebuild beside the live catalog: nothing is lost, nothing is wrong meanwhile, and it goes on after a kill."""
+"""A rebuild beside the live catalog: no change is lost, all answers are right meanwhile, and it continues after a kill."""
 
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.indexing import rebuild_relation
@@ -41,7 +41,7 @@ def filled(portal: Any) -> Any:
     return portal
 
 
-def test_a_rebuilt_catalog_says_the_same(filled: Any, db: Any) -> None:
+def test_rebuilt_catalog_has_the_same_data(filled: Any, db: Any) -> None:
     before = everything(filled)
     generation = filled.portal_catalog.getCounter()
     rebuild(db)
@@ -74,12 +74,12 @@ def test_sql_indexes_are_those_of_the_old_relation(filled: Any, db: Any, dsn: st
         pytest.param("DELETE FROM pgcatalog_state", marks=pytest.mark.slow),
     ],
 )
-def test_a_damaged_catalog_is_whole_again(filled: Any, db: Any, dsn: str, statement: str) -> None:
+def test_damaged_catalog_is_restored(filled: Any, db: Any, dsn: str, statement: str) -> None:
     transaction.begin()
     before = everything(filled)
     sql(dsn, statement)
     if statement == "DELETE FROM pgcatalog_state":
-        # A database that another storage was copied to has no table, either.
+        # A database into which another storage was copied has no table, either.
         with psycopg.connect(dsn, autocommit=True) as connection:
             transaction.abort()
             connection.execute(f"DROP TABLE {' '.join(tables(dsn))} CASCADE")
@@ -127,7 +127,7 @@ def edit(portal: Any, kind: str, number: int) -> None:
 
 @pytest.fixture
 def tree(portal: Any, monkeypatch: Any) -> Any:
-    """Folders with four documents each, and a target for moves; a rebuild visits few of them at once."""
+    """Folders with four documents each, and a target for moves; a rebuild visits few of them at a time."""
     create(portal, "Folder", "target")
     for number in range(FOLDERS):
         folder = create(portal, "Folder", f"f{number}", title=f"Folder {number}")
@@ -141,7 +141,7 @@ def tree(portal: Any, monkeypatch: Any) -> Any:
 
 @pytest.mark.slow
 def test_changes_between_any_two_steps_are_not_lost(tree: Any, db: Any) -> None:
-    """Each kind of change is made before and after the walk passes by, and the old relation shows it at once."""
+    """Each kind of change is made before and after the walk passes, and the old relation shows it at once."""
     kinds = enumerate(itertools.cycle(EDITS))
     with rebuilding(db) as steps:
         while steps.step() != "done":
@@ -155,13 +155,13 @@ def test_changes_between_any_two_steps_are_not_lost(tree: Any, db: Any) -> None:
         assert next(kinds)[0] > 3 * len(EDITS)
     left = differences(tree)
     assert set(tree.portal_catalog._catalog.uids) == catalogued
-    # What was taken out of the catalog after the rebuild had begun stays out.
+    # Objects uncatalogued after the start of the rebuild stay uncatalogued.
     assert left
     assert all(re.fullmatch(r"missing: /plone/f\d/d3", difference) for difference in left)
 
 
-def test_every_snapshot_keeps_its_catalog(filled: Any, db: Any) -> None:
-    """A transaction that began before the swap answers from the old relation to its end."""
+def test_every_snapshot_has_its_catalog(filled: Any, db: Any) -> None:
+    """A transaction that began before the swap reads the old relation to its end."""
     transaction.begin()
     catalog = filled.portal_catalog
     results = catalog.unrestrictedSearchResults(sort_on="getId")
@@ -180,7 +180,7 @@ def test_every_snapshot_keeps_its_catalog(filled: Any, db: Any) -> None:
 
 
 def test_a_transaction_that_began_before_the_swap_is_in_the_new_relation(filled: Any, db: Any) -> None:
-    """It may conflict with the swap, once; then it is tried again, as Zope does."""
+    """It may conflict with the swap, once; then it is repeated, as Zope does."""
     swapped = False
     for attempt in transaction.manager.attempts(2):
         with attempt:
@@ -195,8 +195,8 @@ def test_a_transaction_that_began_before_the_swap_is_in_the_new_relation(filled:
     assert len(filled.portal_catalog.unrestrictedSearchResults(Title="late")) == 2
 
 
-def test_changes_in_the_very_last_moment_are_taken_along(filled: Any, db: Any) -> None:
-    """A commit between the last look at the log and the swap."""
+def test_changes_in_the_very_last_moment_are_included(filled: Any, db: Any) -> None:
+    """A commit between the last read of the log and the swap."""
     with rebuilding(db) as steps:
         steps.run("replay")
         original = steps.rebuild._replay
@@ -218,7 +218,7 @@ def test_changes_in_the_very_last_moment_are_taken_along(filled: Any, db: Any) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["walk", "rest", "index", "replay"])
-def test_a_killed_rebuild_goes_on_where_it_was(tree: Any, db: Any, dsn: str, phase: str) -> None:
+def test_killed_rebuild_continues(tree: Any, db: Any, dsn: str, phase: str) -> None:
     with rebuilding(db) as steps:
         steps.run(phase)
         if phase == "walk":
@@ -237,7 +237,7 @@ def test_a_killed_rebuild_goes_on_where_it_was(tree: Any, db: Any, dsn: str, pha
     assert [b.getPath() for b in tree.portal_catalog.unrestrictedSearchResults(Title="nobody")] == ["/plone/f1/d1"]
 
 
-def test_indexes_that_a_killed_rebuild_has_made_are_not_made_again(
+def test_indexes_built_by_a_killed_rebuild_are_not_built_again(
     filled: Any, db: Any, dsn: str, monkeypatch: Any
 ) -> None:
     """On a million rows one takes minutes."""
@@ -265,7 +265,7 @@ def test_indexes_that_a_killed_rebuild_has_made_are_not_made_again(
     assert differences(filled) == []
 
 
-def test_nothing_is_left_behind(filled: Any, db: Any, dsn: str) -> None:
+def test_rebuild_leaves_nothing_behind(filled: Any, db: Any, dsn: str) -> None:
     for _ in range(2):
         rebuild(db)
         transaction.begin()
@@ -277,7 +277,7 @@ def test_nothing_is_left_behind(filled: Any, db: Any, dsn: str) -> None:
     assert tables(dsn) - retired == {relation}
 
 
-def test_without_a_rebuild_nothing_is_logged(filled: Any, dsn: str) -> None:
+def test_no_change_is_logged_without_a_rebuild(filled: Any, dsn: str) -> None:
     filled.my_folder.page.reindexObject()
     transaction.commit()
     assert sql(dsn, "SELECT * FROM pgcatalog_rebuild_change") == []
@@ -301,7 +301,7 @@ def test_an_interrupt_in_the_middle_of_a_statement_is_no_error_and_leaves_no_loc
         def interrupted() -> None:
             connection = steps.rebuild.connection
             connection.pgconn.send_query(b"SELECT pg_sleep(1200)")
-            # Who cancels before the server has begun cancels nothing.
+            # A cancel request before the server has begun has no effect.
             with psycopg.connect(connection.info.dsn, autocommit=True) as other:
                 until(lambda: other.execute(SLEEPS, [connection.info.backend_pid]).fetchall())
             raise KeyboardInterrupt
@@ -336,7 +336,7 @@ def test_workers_share_the_tasks(tree: Any, db: Any) -> None:
     assert differences(tree) == []
 
 
-def test_a_worker_that_is_killed_gives_its_tasks_back(tree: Any, db: Any) -> None:
+def test_killed_worker_releases_its_tasks(tree: Any, db: Any) -> None:
     with rebuilding(db) as steps, second_site(db) as other:
         steps.step()
         worker = Worker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
@@ -371,7 +371,7 @@ def clear_and_rebuild(portal: Any) -> None:
 @pytest.mark.parametrize(
     ("action", "phase"), [(add_index, "walk"), (retype_index, "replay"), (clear, "walk"), (clear_and_rebuild, "replay")]
 )
-def test_changed_indexes_make_it_start_over(filled: Any, db: Any, dsn: str, action: Any, phase: str) -> None:
+def test_changed_indexes_restart_the_rebuild(filled: Any, db: Any, dsn: str, action: Any, phase: str) -> None:
     with rebuilding(db) as steps:
         steps.run(phase)
         action(filled)
@@ -381,7 +381,7 @@ def test_changed_indexes_make_it_start_over(filled: Any, db: Any, dsn: str, acti
     assert sql(dsn, "SELECT * FROM pgcatalog_rebuild") == []
 
 
-def test_a_catalog_that_goes_takes_its_rebuild_along(filled: Any, db: Any, dsn: str) -> None:
+def test_removed_catalog_removes_its_rebuild(filled: Any, db: Any, dsn: str) -> None:
     with rebuilding(db) as steps:
         steps.step()
         filled.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
@@ -394,7 +394,7 @@ def test_a_catalog_that_goes_takes_its_rebuild_along(filled: Any, db: Any, dsn: 
     assert tables(dsn) <= retired
 
 
-def test_an_object_that_cannot_be_catalogued_stops_it_by_name(filled: Any, db: Any, monkeypatch: Any) -> None:
+def test_object_that_cannot_be_catalogued_stops_the_rebuild(filled: Any, db: Any, monkeypatch: Any) -> None:
     before = everything(filled)
     from plone.dexterity.content import Item
 
@@ -449,8 +449,8 @@ def test_an_abandoned_rebuild_leaves_the_catalog_as_it_is(filled: Any, db: Any, 
     assert differences(filled) == []
 
 
-def test_one_object_under_two_paths(filled: Any, db: Any) -> None:
-    """The rest: what was catalogued by hand, under a path that leads to the object, keeps its row."""
+def test_rebuild_preserves_an_object_under_two_paths(filled: Any, db: Any) -> None:
+    """An object catalogued by code under another path that leads to it has a row there after the rebuild, too."""
     catalog = filled.portal_catalog
     catalog.uncatalog_object("/plone/my_folder/page")
     catalog.catalog_object(filled.my_folder.page, "/plone/my_folder/elsewhere")

@@ -1,4 +1,4 @@
-"""What a request reads behind its end, and the state in which it leaves its connection."""
+"""Reads after the end of a request, and the state of its connection."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ PICTURE = "/plone/download/@@download/file"
 
 
 class Failed(Exception):
-    """Ends a request."""
+    """Raised to end a request."""
 
 
 def fill(portal: Any) -> None:
@@ -61,7 +61,7 @@ def web(shared_site: Site) -> Web:
 
 @pytest.fixture
 def save_elsewhere(other: Any) -> Callable[[], None]:
-    """A function that saves ``rare19`` in the other process, and in another transaction than its caller's."""
+    """Return a function that saves ``rare19`` in the other process, in another transaction than its caller's."""
 
     def save_in_thread() -> None:
         thread = threading.Thread(target=save, args=[other])
@@ -80,7 +80,7 @@ def open_transactions(dsn: str) -> list[tuple[str, str]]:
         ).fetchall()
 
 
-# -- the connection that goes back to the pool
+# -- the connection that returns to the pool
 
 
 def fail(event: Any) -> None:
@@ -125,13 +125,13 @@ def test_closed_connection_has_no_transaction(
     assert open_transactions(shared_site.dsn) == []
 
 
-# -- reads behind the end
+# -- reads after the end
 
 
-def test_read_behind_the_end_shows_the_snapshot_of_the_request(
+def test_read_after_the_end_shows_the_snapshot_of_the_request(
     web: Web, shared_site: Site, save_elsewhere: Callable[[], None]
 ) -> None:
-    """... although this process has met a later transaction meanwhile, which is no lost history."""
+    """... although this process has read a later transaction meanwhile, which is no lost history."""
     seen = []
 
     def look(event: Any) -> None:
@@ -153,7 +153,7 @@ def test_read_behind_the_end_shows_the_snapshot_of_the_request(
     assert seen[-1] == learnt
 
 
-def test_search_behind_a_failed_request_shows_nothing_of_it(web: Web) -> None:
+def test_search_after_a_failed_request_shows_none_of_its_changes(web: Web) -> None:
     """Its pending rows are in a temporary table, which ends with the snapshot."""
     seen = []
 
@@ -233,7 +233,7 @@ def test_transaction_begun_in_an_after_commit_hook_shows_later_commits(
 def test_second_end_in_a_request_shows_later_commits(
     web: Web, save_elsewhere: Callable[[], None], end: Callable[[], Any], place: str
 ) -> None:
-    """The first one behind IPubBeforeCommit may be that of the publisher."""
+    """The first one after IPubBeforeCommit may be the publisher's."""
     seen = []
 
     def look_after_each(event: Any) -> None:
@@ -270,7 +270,7 @@ def test_subrequest_reads_the_snapshot_of_its_request(web: Web, save_elsewhere: 
 # -- several requests
 
 
-def test_repeated_request_sees_the_commit_that_it_met(
+def test_repeated_request_sees_the_conflicting_commit(
     web: Web, save_elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
@@ -325,7 +325,7 @@ def test_request_to_a_read_only_zope_sees_earlier_commits(
 
 @pytest.mark.parametrize("place", ["IPubStart", "IPubBeforeCommit", "IPubSuccess"])
 @pytest.mark.direct("ends a session of the server")
-def test_request_whose_connection_is_lost_leaves_none_behind(
+def test_request_with_a_lost_connection_leaves_no_connection_behind(
     web: Web, shared_site: Site, save_elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
@@ -347,7 +347,7 @@ def test_request_whose_connection_is_lost_leaves_none_behind(
 
 
 def only_backend(dsn: str) -> int:
-    """Return the process of the server with the one open transaction in *dsn*."""
+    """Return the server process id of the only open transaction in *dsn*."""
     with closing(psycopg.connect(dsn, autocommit=True)) as connection:
         [(pid,)] = connection.execute(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"

@@ -1,4 +1,4 @@
-"""How many messages a served request sends to PostgreSQL, the snapshot's and those of its objects included."""
+"""Number of messages of a published request to PostgreSQL, including those for its objects."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def search_for_new_word(web: Web) -> None:
 
 @dataclass
 class Served:
-    """A served site whose requests, one after the other, all get the one pooled connection of ZODB."""
+    """A site whose requests, one after the other, all get the single pooled connection of ZODB."""
 
     web: Web
     #: psycopg's connection of it
@@ -59,7 +59,7 @@ def served(shared_site: Site) -> Served:
     return Served(Web(shared_site.db, application(shared_site.db)), connection)
 
 
-#: Request -> its messages: from memory, and after another process's commit.
+#: Request -> number of messages: from memory, and after another process's commit.
 MESSAGES = {front_page: (2, 7), search_for_new_word: (4, 5)}
 
 

@@ -38,7 +38,7 @@ Step = tuple[Any, ...]
 
 
 class Failed(Exception):
-    """Ends a request."""
+    """Raised to end a request."""
 
 
 def make_numbers(db: Any) -> None:
@@ -49,7 +49,7 @@ def make_numbers(db: Any) -> None:
 
 
 class World:
-    """A database, another process on it, and the values that reads have returned there."""
+    """A database, another process on it, and the values returned by its reads."""
 
     def __init__(self, db: Any, other: Any) -> None:
         self.db = db
@@ -69,7 +69,7 @@ class World:
                 writing.root()["numbers"][name]["value"] = self.saved
 
     def run(self, steps: list[Step]) -> None:
-        """Take *steps*, each the name of a method and its arguments."""
+        """Run *steps*, each the name of a method and its arguments."""
         self.seen, self.seen_at_end = [], []
         try:
             for name, *args in steps:
@@ -114,7 +114,7 @@ class World:
             self.seen.append(self.look(self.jars[script], name, forgets))
 
     def look(self, jar: Any, name: str, forgets: bool) -> int:
-        """Return the number *name*, out of the database if *forgets*, else as it is in memory."""
+        """Return the number *name*, read from the database if *forgets*, else from memory if cached."""
         if forgets:
             jar.cacheMinimize()
             if storage.is_supported(jar):
@@ -124,9 +124,9 @@ class World:
     # -- requests
 
     def request(self, steps: list[Step], fails: bool, goes_on: str = "") -> None:
-        """Publish a request that takes *steps*; at its end, and once more after another save, it looks at all numbers.
+        """Publish a request that runs *steps*; at its end, and once more after another save, it reads all numbers.
 
-        There it may go on with another transaction, by the function of that name.
+        There it may begin another transaction, by the function of the name *goes_on*.
         """
         with suppress(Failed), WSGIPublisher.load_app((self.application, "Zope", False)) as (numbers, *_):
             jar = numbers._p_jar
@@ -168,7 +168,7 @@ def new_request() -> HTTPRequest:
 
 @contextmanager
 def handling(handler: Callable[[Any], None]) -> Iterator[None]:
-    """Call *handler* when a request has ended and its connection is open."""
+    """Call *handler* when a request has ended and its connection is still open."""
     manager = getGlobalSiteManager()
     for interface in (IPubSuccess, IPubFailure):
         manager.registerHandler(handler, (interface,))
@@ -230,7 +230,7 @@ def test_reads_equal_those_of_a_file_storage(worlds: tuple[World, World], steps:
     assert ours.seen == stock.seen
     assert len(ours.seen_at_end) == len(stock.seen_at_end)
     for numbers in ours.seen_at_end:
-        # One snapshot, of objects in memory and of those that are loaded.
+        # One snapshot, of objects in memory and of loaded ones.
         assert len(set(numbers)) == 1
         assert numbers[0] <= ours.saved
 

@@ -1,4 +1,4 @@
-"""The services over HTTP: what they answer, to whom, and that stock ``@search`` is as it was."""
+"""The services over HTTP: their answers, the users' permissions, and an unchanged stock ``@search``."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ import re
 import transaction
 
 
-#: What a search block asks: a listing, and the numbers of its facets.
+#: Request of a search block: a listing, and the numbers of its facets.
 LISTING = {
     "query": [
         {"i": "portal_type", "o": "plone.app.querystring.operation.selection.any", "v": ["Document"]},
@@ -78,10 +78,10 @@ def stock_ids(web: Web, login: str | None, **query: Any) -> list[str]:
     return [item["@id"].rpartition("/")[2] for item in response.json["items"]]
 
 
-# -- what it answers
+# -- answers
 
 
-def test_a_page_with_everything_in_one_response(web: Web) -> None:
+def test_page_with_everything_is_one_response(web: Web) -> None:
     answer = search(web, q="needle", facets="Subject,portal_type", rows=5)
     assert answer["response"]["numFound"] == 12
     assert answer["response"]["start"] == 0
@@ -102,7 +102,7 @@ def test_a_page_with_everything_in_one_response(web: Web) -> None:
     assert "<b>" not in doc["highlighting"]["text"][0]
 
 
-def test_pages_go_on_where_the_last_one_ended(web: Web) -> None:
+def test_page_begins_where_the_last_one_ended(web: Web) -> None:
     query = {"q": "needle", "sort": "getId desc", "rows": 5}
     pages = [ids(search(web, start=start, **query)) for start in (0, 5, 10, 15)]
     assert [len(page) for page in pages] == [5, 5, 2, 0]
@@ -112,7 +112,7 @@ def test_pages_go_on_where_the_last_one_ended(web: Web) -> None:
     assert (ids(none), none["response"]["numFound"], facets(none)["Subject"]["odd"]) == ([], 12, 6)
 
 
-def test_chosen_values_are_alternatives_and_their_facet_keeps_all_values(web: Web) -> None:
+def test_chosen_values_are_alternatives_and_their_facet_has_all_values(web: Web) -> None:
     answer = search(
         web,
         q="needle",
@@ -184,7 +184,7 @@ def test_place_is_the_context_or_a_prefix_in_the_site(web: Web) -> None:
     assert "news" not in inside
 
 
-def test_without_snippets_there_are_none(web: Web) -> None:
+def test_answer_without_a_request_for_snippets_has_none(web: Web) -> None:
     docs = search(web, q="needle", snippets="0")["response"]["docs"]
     assert not any("highlighting" in doc for doc in docs)
     short = search(web, q="needle", snippet_length=20)["response"]["docs"][0]["highlighting"]["text"][0]
@@ -192,7 +192,7 @@ def test_without_snippets_there_are_none(web: Web) -> None:
     assert len(html.unescape(re.sub("</?mark>|…", "", short))) <= 20
 
 
-def test_suggests_pages_by_the_beginning_of_their_titles(web: Web) -> None:
+def test_suggestions_have_pages_by_the_beginning_of_their_titles(web: Web) -> None:
     answer = get(web, "/plone/@pgsuggest", query="pin f").json
     assert [page["title"] for page in answer["suggestions"]] == ["Pin fair"]
     assert answer["suggestions"][0]["@id"] == "http://nohost/plone/fair"
@@ -202,7 +202,7 @@ def test_suggests_pages_by_the_beginning_of_their_titles(web: Web) -> None:
         assert get(web, "/plone/@pgsuggest", query=text).json["suggestions"] == []
 
 
-def test_suggests_words_of_the_site(web: Web) -> None:
+def test_suggestions_have_words_of_the_site(web: Web) -> None:
     assert get(web, "/plone/@pgsuggest", query="hay").json["terms"] == ["haystack", "hay"]
     assert get(web, "/plone/@pgsuggest", query="a lon").json["terms"] == ["long"]
     assert get(web, "/plone/@pgsuggest", query="haystakc").json["terms"] == ["haystack"]
@@ -211,7 +211,7 @@ def test_suggests_words_of_the_site(web: Web) -> None:
     assert get(web, "/plone/@pgsuggest", query="hay", path_prefix="/news/").json["terms"] == ["haystack"]
 
 
-def test_asks_did_you_mean_when_nothing_is_found(web: Web) -> None:
+def test_search_without_hits_has_a_correction(web: Web) -> None:
     assert search(web, q="haystakc")["did_you_mean"] == "haystack"
     assert search(web, q="xyzzyxyzzy")["did_you_mean"] is None
     assert "did_you_mean" not in search(web, q="haystack")
@@ -221,7 +221,7 @@ def test_asks_did_you_mean_when_nothing_is_found(web: Web) -> None:
     assert search(web, q="haystakc", sort="created desc", start=5, rows=0)["did_you_mean"] == "haystack"
 
 
-def test_finds_similar_pages(web: Web) -> None:
+def test_similar_pages_are_found(web: Web) -> None:
     items = get(web, "/plone/news/page03/@pgsimilar").json["items"]
     assert len(items) == 10
     assert "http://nohost/plone/news/page03" not in {item["@id"] for item in items}
@@ -234,11 +234,11 @@ def test_finds_similar_pages(web: Web) -> None:
     assert get(web, "/plone/@pgsimilar").json["items"] == []
 
 
-# -- to whom
+# -- permissions
 
 
 @pytest.mark.parametrize("login", USERS)
-def test_everybody_finds_what_search_finds_and_no_more_is_counted(web: Web, login: str | None) -> None:
+def test_hits_are_those_of_search_and_counts_are_of_visible_hits(web: Web, login: str | None) -> None:
     expected = stock_ids(web, login, SearchableText="needle", sort_on="getId")
     answer = search(web, login, q="needle", rows=100, sort_on="getId", facets="Subject,review_state", facet_limit=50)
     assert ids(answer) == expected
@@ -274,7 +274,7 @@ def test_everybody_finds_what_search_finds_and_no_more_is_counted(web: Web, logi
     ],
     ids=str,
 )
-def test_no_parameter_shows_more(web: Web, trick: dict[str, Any]) -> None:
+def test_no_parameter_shows_hidden_pages(web: Web, trick: dict[str, Any]) -> None:
     honest = ids(search(web, q="needle", rows=100, sort_on="getId"))
     response = get(web, "/plone/@pgsearch", q="needle", rows=100, sort_on="getId", **trick)
     if response.status == 200:
@@ -290,7 +290,7 @@ def test_a_private_folder_is_no_place_to_search(web: Web) -> None:
         assert get(web, f"/plone/news/secret/{service}", "mara:secret").status == 200
 
 
-# -- what is no search
+# -- invalid requests
 
 
 @pytest.mark.parametrize(
@@ -322,14 +322,14 @@ def test_a_private_folder_is_no_place_to_search(web: Web) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_a_bad_request(web: Web, query: dict[str, Any]) -> None:
+def test_invalid_parameter_is_a_bad_request(web: Web, query: dict[str, Any]) -> None:
     response = get(web, "/plone/@pgsearch", **query)
     assert response.status == 400, response.text
     assert response.json["message"]
 
 
 @pytest.mark.parametrize("q", ["", "*", "foo AND", "((", '"', "NOT x", "a* OR", "-", "%", "<b>", "数据", "x" * 3000])
-def test_whatever_a_visitor_types_is_legal(web: Web, q: str) -> None:
+def test_any_search_text_is_legal(web: Web, q: str) -> None:
     assert search(web, q=q, facets="Subject")["response"]["numFound"] >= 0
 
 
@@ -367,7 +367,7 @@ def recorded() -> dict[str, tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize("name", recorded())
-def test_examples_in_the_documentation_are_what_comes_out(web: Web, name: str) -> None:
+def test_examples_in_the_documentation_are_the_real_answers(web: Web, name: str) -> None:
     path, query = recorded()[name]
     assert_example(name, path, query, get(web, path, **query))
 
@@ -407,7 +407,7 @@ def data(answer: Any) -> dict[str, dict[str, int]]:
     return {name: facet["data"] for name, facet in answer.json["facets"].items()}
 
 
-def test_without_facets_the_answer_is_as_it_was(block: Web) -> None:
+def test_answer_without_facets_is_unchanged(block: Web) -> None:
     assert "facets" not in ask(block).json
     assert "facets" not in ask(block, facets=[]).json
     with_facets = ask(block, facets=["portal_type"]).json
@@ -417,7 +417,7 @@ def test_without_facets_the_answer_is_as_it_was(block: Web) -> None:
 
 
 @pytest.mark.parametrize("login", BLOCK_USERS)
-def test_counts_are_of_what_the_search_finds(block: Web, login: str | None) -> None:
+def test_counts_are_of_the_hits_of_the_search(block: Web, login: str | None) -> None:
     answer = ask(block, login, facets=["portal_type", "Subject"], b_size=1)
     found = ask(block, login, metadata_fields=["Subject"], b_size=100).json
     assert sum(data(answer)["portal_type"].values()) == answer.json["items_total"] == len(found["items"])
@@ -425,7 +425,7 @@ def test_counts_are_of_what_the_search_finds(block: Web, login: str | None) -> N
         assert ask(block, login, query=[EVERYTHING, among("Subject", subject)]).json["items_total"] == count
 
 
-def test_nobody_learns_what_is_hidden(block: Web) -> None:
+def test_hidden_pages_are_in_no_answer(block: Web) -> None:
     shown = {login: set(data(ask(block, login, facets=["Subject"]))["Subject"]) for login in BLOCK_USERS}
     assert shown[None] == {"all", "tag0", "tag1"}
     assert shown["mara:secret"] == {*shown[None], "secret"}
@@ -437,7 +437,7 @@ def test_nobody_learns_what_is_hidden(block: Web) -> None:
         assert set(data(ask(block, query=query, facets=["Subject"]))["Subject"]) <= shown[None]
 
 
-def test_a_chosen_value_leaves_the_others_of_its_facet(block: Web) -> None:
+def test_chosen_value_does_not_narrow_its_own_facet(block: Web) -> None:
     query = [EVERYTHING, among("Subject", "tag0")]
     answer = ask(block, query=query, facets=["Subject", "portal_type"])
     assert answer.json["items_total"] == 3
@@ -460,7 +460,7 @@ def test_ranges_limits_and_the_service_for_get(block: Web) -> None:
     assert data(answer) == {"is_folderish": {"false": 4, "true": 2}}
 
 
-def test_a_query_of_unknown_indexes_counts_what_it_finds(block: Web) -> None:
+def test_query_of_unknown_indexes_counts_its_hits(block: Web) -> None:
     answer = ask(block, query=[among("nothing", "x")], facets=["is_folderish"])
     assert sum(data(answer)["is_folderish"].values()) == answer.json["items_total"]
 
@@ -485,8 +485,8 @@ def test_a_query_of_unknown_indexes_counts_what_it_finds(block: Web) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_read_of_a_block_is_a_bad_request(block: Web, body: dict[str, Any]) -> None:
+def test_invalid_block_is_a_bad_request(block: Web, body: dict[str, Any]) -> None:
     if body == {"facet_ranges": []}:
-        assert "facets" not in ask(block, **body).json  # nothing is asked for
+        assert "facets" not in ask(block, **body).json  # no facet is requested
     else:
         assert ask(block, **body).status == 400

@@ -1,4 +1,4 @@
-"""``@search`` and ``@querystring-search``: what Volto's search page, listings and search blocks ask, next to stock.
+"""The requests of Volto's search page, listings and search blocks to ``@search`` and ``@querystring-search``, next to stock.
 
 Two copies of one database answer the same requests: one has its ZCatalog, the other our profile.
 """
@@ -37,7 +37,7 @@ MANY = 200
 
 
 def fill(portal: Any) -> None:
-    """The nasty content tree, a subsite, translations, and users."""
+    """Create the hostile content tree, a subsite, translations, and users."""
     for profile in ("plone.restapi:default", "plone.app.multilingual:default"):
         portal.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
     populate(portal)
@@ -60,7 +60,7 @@ def fill(portal: Any) -> None:
 
 @dataclass
 class Both:
-    """Asks both sites."""
+    """Sends requests to both sites."""
 
     stock: Site
     ours: Site
@@ -84,7 +84,7 @@ def both(site_with: SiteWith) -> Iterator[Both]:
 
 
 def compare(answers: tuple[Response, Response], is_sorted: bool) -> int:
-    """Compare status and JSON; return how many items there are.
+    """Compare status and JSON; return the number of items.
 
     Where Plone fails with 500, our answer may blame the request instead (400).
     """
@@ -136,13 +136,13 @@ def test_search(both: Both, query: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("place", ["my_folder", "my_folder/page", "en", "de", "en/subsite"])
-def test_search_in_a_place(both: Both, place: str) -> None:
+def test_search_in_a_place_answers_as_stock(both: Both, place: str) -> None:
     for query in ({}, {"path.depth": "1"}, {"SearchableText": "fox", "use_site_search_settings": "1"}):
         found = [compare(both.get(f"/plone/{place}/@search", login, **query), False) for login in PEOPLE]
         assert found[-1] or query
 
 
-def test_search_behind_a_virtual_host(both: Both) -> None:
+def test_search_behind_a_virtual_host_answers_as_stock(both: Both) -> None:
     root = "/VirtualHostBase/https/example.org:443/plone/VirtualHostRoot"
     for query in (
         {"path": "/my_folder"},
@@ -162,7 +162,7 @@ def asks(index: str, operation: str, value: Any = None) -> dict[str, Any]:
 EVERYTHING = asks("path", "string.absolutePath", "/")
 #: Without equal ids, whose order in a descending sort is not ZCatalog's (ties-by-rid in the deviations).
 INSIDE = asks("path", "string.absolutePath", "/my_folder")
-#: Every operation that collections, listings and search blocks offer, with what they are offered for.
+#: Every operation offered by collections, listings and search blocks, with its value.
 CRITERIA: list[dict[str, Any]] = [
     asks("is_folderish", "boolean.isTrue"),
     asks("is_folderish", "boolean.isFalse"),
@@ -198,7 +198,7 @@ CRITERIA: list[dict[str, Any]] = [
 ]
 
 
-def test_all_operations_are_asked(both: Both) -> None:
+def test_requests_cover_all_operations(both: Both) -> None:
     with both.stock.inside():
         records = getUtility(IRegistry).records
         offered = {name.rpartition(".")[0] for name in records if name.startswith(f"{OPERATION}.")}
@@ -206,7 +206,7 @@ def test_all_operations_are_asked(both: Both) -> None:
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: f"{c['i']} {c['o'].removeprefix(OPERATION)} {c['v']}")
-def test_operations(both: Both, criterion: dict[str, Any]) -> None:
+def test_operations_answer_as_stock(both: Both, criterion: dict[str, Any]) -> None:
     for place in ("/plone", "/plone/my_folder"):
         for login in PEOPLE:
             body = {"query": [criterion], "sort_on": "getId", "b_size": MANY, "metadata_fields": "_all"}
@@ -243,13 +243,13 @@ BODIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("body", BODIES, ids=str)
-def test_pages_and_orders(both: Both, body: dict[str, Any]) -> None:
+def test_pages_and_orders_answer_as_stock(both: Both, body: dict[str, Any]) -> None:
     for place in ("/plone", "/plone/en", "/plone/en/subsite", "/plone/my_folder/page"):
         for login in PEOPLE:
             compare(both.post(f"{place}/@querystring-search", login, body), body.get("sort_on", "nothing") != "nothing")
 
 
 @pytest.mark.parametrize("body", BODIES[:10], ids=str)
-def test_the_service_for_get(both: Both, body: dict[str, Any]) -> None:
+def test_service_for_get_answers_as_stock(both: Both, body: dict[str, Any]) -> None:
     query = quote(json.dumps(body))
     compare(both.get("/plone/@querystring-search", None, query=query), body.get("sort_on", "nothing") != "nothing")

@@ -1,6 +1,6 @@
-"""A dump that was restored without some of the catalog's tables: the start brings them back, and a rebuild fills them.
+"""A dump restored without some of the catalog's tables: the start recreates them, and a rebuild fills them.
 
-The stamps by which the storage knows that the tables were made once are in the dump.
+The stamps by which the storage recognises tables created before are in the dump.
 """
 
 from pathlib import Path
@@ -29,10 +29,10 @@ import pytest
 import transaction
 
 
-#: Stands for the name of the table with a catalog's rows.
+#: Placeholder for the name of the table with a catalog's rows.
 RELATION = "relation"
 ALL = (*TABLES, RELATION)
-#: What is missing, by the name of the case.
+#: Case -> missing tables.
 CASES: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in ALL},
     "all": ALL,
@@ -43,16 +43,16 @@ CASES: dict[str, tuple[str, ...]] = {
 }
 #: The cases that ``make test`` runs.
 FIRST = ("rows, words and lists", "all")
-#: Without these the rows cannot be read; without another one they answer as ever.
+#: Without these the rows cannot be read; without any other one they are read as usual.
 NEEDED = {RELATION, "pgcatalog_state", "pgcatalog_sets"}
 
 
 def restored_without(dsn: str, names: tuple[str, ...]) -> list[str]:
-    """Drop the tables *names* of the database *dsn*; return their names there."""
+    """Drop the tables *names* of the database *dsn*; return their real names."""
     dropped = [relation_of(dsn) if name == RELATION else name for name in names]
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"DROP TABLE {', '.join(dropped)} CASCADE")
-    # Which one it was only that table has known.
+    # Only the dropped table had the name of the other.
     return dropped[:-1] if {RELATION, "pgcatalog_state"} <= set(names) else dropped
 
 
@@ -62,7 +62,7 @@ def relation_of(dsn: str) -> str:
 
 
 def findings(dsn: str) -> str:
-    """Return what ``pgcatalog check`` finds but for the settings of the test server, a line each."""
+    """Return the findings of ``pgcatalog check`` except those about the settings of the test server, one per line."""
     _, found = answer("check", "--dsn", dsn)
     return "\n".join(f"{f['text']}. {f['remedy']}" for f in found["findings"] if f["subject"] in ("tables", "catalog"))
 
@@ -81,7 +81,7 @@ def filled_dsn(site_with: SiteWith) -> str:
 
 
 @pytest.mark.parametrize("case", [*FIRST, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES if c not in FIRST)])
-def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, case: str) -> None:
+def test_start_recreates_tables_and_a_rebuild_fills_them(filled_dsn: str, case: str) -> None:
     dsn = filled_dsn
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         expected = found(portal)
@@ -126,13 +126,13 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
             assert portal.portal_catalog.suggest("pag") == ["page", "page2"]
         assert answer("status", "--dsn", dsn)[1]["attention"] == []
         assert findings(dsn) == ""
-    # Nothing is left over of what the dump had.
+    # Nothing of the dump remains.
     answer("vacuum", "--dsn", dsn)
     assert tables(dsn) == {relation_of(dsn)}
 
 
-def test_rows_whose_lists_are_gone_are_no_silent_gap(filled_dsn: str) -> None:
-    """The table is there, as of a dump without its data."""
+def test_lost_lists_are_reported(filled_dsn: str) -> None:
+    """The table is there but empty, as in a dump without its data."""
     dsn = filled_dsn
     sql(dsn, "TRUNCATE pgcatalog_sets")
     assert f"rows of pgcatalog_sets for {relation_of(dsn)}" in findings(dsn)
@@ -144,8 +144,8 @@ def test_rows_whose_lists_are_gone_are_no_silent_gap(filled_dsn: str) -> None:
     assert findings(dsn) == ""
 
 
-def test_a_catalog_that_is_lost_twice_can_be_saved_to(filled_dsn: str) -> None:
-    """Tables that are left over have the names that it would get."""
+def test_catalog_that_is_lost_twice_can_be_saved_to(filled_dsn: str) -> None:
+    """Remaining tables have the names that the new catalog would get."""
     dsn = filled_dsn
     for name in ("one", "two"):
         restored_without(dsn, ("pgcatalog_state",))
@@ -164,7 +164,7 @@ def test_a_catalog_that_is_lost_twice_can_be_saved_to(filled_dsn: str) -> None:
 
 @pytest.mark.parametrize("name", ["pgcatalog_rebuild_task", "pgcatalog_rebuild_change", RELATION, "_idx"])
 def test_a_rebuild_that_was_interrupted_is_no_short_cut(filled_dsn: str, name: str) -> None:
-    """Without its tasks it would end with what it had, and without a table it could not go on."""
+    """Without its tasks it would end with its rows so far, and without a table it could not continue."""
     dsn = filled_dsn
     with sites.opened(dsn) as db:
         with sites.inside(db) as portal:
@@ -187,7 +187,7 @@ def test_a_fresh_database_has_lost_nothing(database: str, zope: None, caplog: py
         db.open().close()
     assert [r for r in caplog.records if r.levelno >= logging.WARNING and "missing" in r.getMessage()] == []
     assert findings(database) == ""
-    # Somebody has uninstalled the catalog, and dropped what all catalogs shared.
+    # The catalog was uninstalled, and the tables shared by all catalogs dropped.
     restored_without(database, TABLES)
     with sites.opened(database) as db:
         db.open().close()
@@ -196,8 +196,8 @@ def test_a_fresh_database_has_lost_nothing(database: str, zope: None, caplog: py
 
 
 @pytest.mark.slow
-def test_commands_say_what_to_do(filled_dsn: str, tmp_path: Path) -> None:
-    """In processes of their own: the first one that starts Zope brings the tables back."""
+def test_commands_show_the_remedy(filled_dsn: str, tmp_path: Path) -> None:
+    """In processes of their own: the first one that starts Zope recreates the tables."""
     restored_without(filled_dsn, CASES["rows, words and lists"])
     conf = write_conf(tmp_path, filled_dsn)
     checked = pgcatalog("check", conf)

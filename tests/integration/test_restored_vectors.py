@@ -30,7 +30,7 @@ import transaction
 
 
 PAGES = {"leave": ("Annual leave", "Leave of the staff"), "dogs": ("Dogs at work", "A dog may come along")}
-#: What makes a database one that pgvector cannot be installed in, and what ends that.
+#: Make the installation of pgvector in a database fail, and the reverse.
 REFUSE = """
 CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
     $$BEGIN RAISE EXCEPTION 'permission denied to create extension'; END$$;
@@ -42,7 +42,7 @@ DURATION = re.compile(r"\d+:\d\d:\d\d")
 
 @pytest.fixture
 def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[Answers, Path, str]]:
-    """(the embedder that goes on, the dump of a site with vectors and HNSW, its database)."""
+    """(the embedder, which continues; the dump of a site with vectors and HNSW; its database)."""
     dsn = sites.clone(postgres, site_template)
     dump = tmp_path / "site.dump"
     with ExitStack() as stack:
@@ -53,7 +53,7 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
             transaction.commit()
             work((portal, Worker(db, dsn), dsn))
             vectors = answering(portal)
-        # It waits for who has looked before.
+        # The index build waits for earlier snapshots.
         make_index(dsn, vectors)
         with dump.open("wb") as output:
             subprocess.run([postgres._binaries / "pg_dump", "-Fc", "-d", dsn], stdout=output, check=True)
@@ -63,7 +63,7 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
 
 
 def restore(postgres: Any, dump: Path, dsn: str) -> str:
-    """Restore *dump* into the database *dsn*; return what pg_restore complains of."""
+    """Restore *dump* into the database *dsn*; return the errors of pg_restore."""
     with dump.open("rb") as stream:
         command = [postgres._binaries / "pg_restore", "-d", dsn]
         return subprocess.run(command, stdin=stream, stderr=subprocess.PIPE, text=True, check=False).stderr
@@ -75,16 +75,16 @@ def found(portal: Any, text: str) -> list[str]:
 
 
 def passages(answers: Answers) -> list[str]:
-    """Return the first lines of the texts of pages that the embedder was sent."""
+    """Return the first lines of the texts of pages sent to the embedder."""
     sent = [text for request in answers.requests if "passage" in request["model"] for text in request["input"]]
     return [text.partition("\n")[0] for text in sent if text not in NOT_OF_PAGES]
 
 
 def attention(dsn: str) -> list[str]:
-    """Return what ``pgcatalog status`` calls attention to, which ``pgcatalog check`` says, too."""
+    """Return the attention list of ``pgcatalog status``; check that ``pgcatalog check`` agrees."""
     sentences: list[str] = answer("status", "--dsn", dsn)[1]["attention"]
     checked = [f["text"] for f in answer("check", "--dsn", dsn)[1]["findings"] if f["subject"] == "catalog"]
-    # The second is asked later: how long something has been waiting is not compared.
+    # The second command runs later, so durations of waiting are not compared.
     said = [sentence.rpartition("; ")[0] or sentence for sentence in sentences]
     assert [DURATION.sub("", text) for text in checked] == [DURATION.sub("", text) for text in said]
     return sentences
@@ -124,7 +124,7 @@ def test_without_pgvector_words_answer_and_vectors_come_with_it(dumped: Any, pos
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         place = portal, Worker(db, dsn), dsn
         work(place)
-        # What waits says why, after a while.
+        # A waiting job gets its reason after a while.
         assert attention(dsn) == []
         with connect(dsn, "test") as connection:
             connection.execute("UPDATE pgcatalog_queue SET put_at = put_at - interval '1 hour'")
@@ -151,7 +151,7 @@ def test_without_pgvector_words_answer_and_vectors_come_with_it(dumped: Any, pos
         assert_sound(portal)
 
 
-def test_a_site_whose_embedder_was_taken_away_misses_nothing(dumped: Any) -> None:
+def test_site_without_its_former_embedder_needs_no_attention(dumped: Any) -> None:
     answers, _, dsn = dumped
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         place = portal, Worker(db, dsn), dsn
@@ -165,7 +165,7 @@ def test_a_site_whose_embedder_was_taken_away_misses_nothing(dumped: Any) -> Non
         assert found(portal, "vacation") == ["leave"]
         portal.manage_delObjects(["leave"])
         transaction.commit()
-        # The chunks go with it once more.
+        # The chunks are dropped with it once more.
         assert found(portal, "vacation") == []
         assert not [row for row in chunks(place) if row[0] not in zoids(portal)]
 

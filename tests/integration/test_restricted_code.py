@@ -1,4 +1,4 @@
-"""Untrusted code (Script (Python), Page Template) uses what the Python API offers, and learns no more than its user may."""
+"""Untrusted code (Script (Python), Page Template) can use the Python API, and sees only what its user may see."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.query.expression import QueryError
@@ -23,7 +23,7 @@ import transaction
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Any]:
-    """A site with content and users; the tests change nothing that stays."""
+    """A site with content and users; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
         make_content(portal)
@@ -91,7 +91,7 @@ QUERY_OBJECTS = [
 
 
 def trusted(catalog: Any, body: str) -> Any:
-    """Run *body* as code that nobody restricts."""
+    """Run *body* as unrestricted code."""
     namespace: dict[str, Any] = {}
     exec(f"def probe(catalog):\n{textwrap.indent(body, '  ')}", namespace)
     return namespace["probe"](catalog)
@@ -99,7 +99,7 @@ def trusted(catalog: Any, body: str) -> Any:
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("body", [*STREAMS, *HIGHLIGHTERS, *FACETS, *RESULTS, *QUERY_OBJECTS])
-def test_a_script_gets_what_any_code_of_its_user_gets(site: Any, user: Any, body: str) -> None:
+def test_script_gets_the_results_of_trusted_code_of_its_user(site: Any, user: Any, body: str) -> None:
     catalog = site.portal_catalog
     with acting_as(site, user):
         assert run_script(site, catalog, body) == trusted(catalog, body)
@@ -115,7 +115,7 @@ def test_a_script_gets_what_any_code_of_its_user_gets(site: Any, user: Any, body
         "return [b.getPath() for b in catalog(path='/plone').iterate()]",
     ],
 )
-def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, body: str) -> None:
+def test_stream_in_a_script_has_the_hits_visible_to_its_user(site: Any, user: Any, body: str) -> None:
     catalog = site.portal_catalog
     with acting_as(site, user):
         assert sorted(run_script(site, catalog, body)) == sorted(b.getPath() for b in catalog(path="/plone"))
@@ -146,7 +146,7 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
         "from plone.pgcatalog.catalog import _CatalogCompat",
     ],
 )
-def test_scripts_get_no_further(site: Any, user: Any, body: str) -> None:
+def test_script_cannot_reach_private_attributes(site: Any, user: Any, body: str) -> None:
     with acting_as(site, user), pytest.raises((Unauthorized, ImportError, SyntaxError, RuntimeError)):
         run_script(site, site.portal_catalog, body)
 
@@ -161,7 +161,7 @@ def test_scripts_get_no_further(site: Any, user: Any, body: str) -> None:
         "And(Eq('getId', 'x'), Or(Eq('allowedRolesAndUsers', 'user:boss')))",
     ],
 )
-def test_no_query_object_of_a_script_widens_what_its_user_may_see(site: Any, user: Any, where: str) -> None:
+def test_query_object_of_a_script_shows_no_hidden_row(site: Any, user: Any, where: str) -> None:
     imports = "from plone.pgcatalog.query.objects import And, Eq, Not, Or"
     for search in ("catalog({0})", "catalog.iterate(where={0})", "catalog.facets({0}, ['getId'])"):
         with acting_as(site, user), pytest.raises(QueryError, match=r"sets .* itself"):

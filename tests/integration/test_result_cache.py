@@ -1,4 +1,4 @@
-"""Repeated searches are answered from memory, and never with anything but what their snapshot shows."""
+"""Repeated searches are answered from memory, and only with the data of their snapshot."""
 
 from concurrent.futures import ThreadPoolExecutor
 from DateTime import DateTime
@@ -48,7 +48,7 @@ def test_a_repeated_search_costs_nothing_in_a_new_transaction(filled: Any) -> No
     assert traffic[0].messages == []
 
 
-def test_other_connections_of_the_process_profit(filled: Any, db: Any) -> None:
+def test_connections_of_a_process_share_answers(filled: Any, db: Any) -> None:
     transaction.begin()
     first = shown(filled)
     with second_connection(db) as (_, portal), traced(portal) as traffic:
@@ -56,7 +56,7 @@ def test_other_connections_of_the_process_profit(filled: Any, db: Any) -> None:
     assert not traffic[0].matching("pgcatalog_")
 
 
-def test_a_commit_that_changes_no_catalog_keeps_the_answers(filled: Any) -> None:
+def test_commit_without_changes_of_the_catalog_leaves_cached_answers(filled: Any) -> None:
     transaction.begin()
     """The first search tells the process that it has changed none; the others cost nothing again."""
     other = {"portal_type": "Document", "sort_on": "created"}
@@ -69,7 +69,7 @@ def test_a_commit_that_changes_no_catalog_keeps_the_answers(filled: Any) -> None
     assert not traffic[0].matching("pgcatalog")
 
 
-def test_seconds_do_not_tell_effective_ranges_apart(filled: Any) -> None:
+def test_effective_ranges_in_one_minute_share_an_answer(filled: Any) -> None:
     """The index counts minutes."""
     query = {"portal_type": "Document", "sort_on": "getId"}
     shown(filled, **query, effectiveRange=DateTime("2026/01/01 10:00:10 UTC"))
@@ -79,8 +79,8 @@ def test_seconds_do_not_tell_effective_ranges_apart(filled: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["portal_type", "Subject"])
-def test_order_of_values_does_not_tell_searches_apart(filled: Any, name: str) -> None:
-    """Plone's navigation asks for types in the order of a set."""
+def test_searches_with_reordered_values_share_an_answer(filled: Any, name: str) -> None:
+    """Plone's navigation queries types in the order of a set."""
     values = ["Document", "Folder", "blue", "red"]
     shown(filled, **{name: {"query": values}})
     with traced(filled) as traffic:
@@ -105,7 +105,7 @@ def test_the_values_of_an_index_are_read_once(filled: Any) -> None:
 
 
 def test_the_page_of_an_id_is_looked_up_once(filled: Any) -> None:
-    """Plone asks for some pages by their UID on each of its pages."""
+    """Plone looks up some pages by their UID for each page it renders."""
     catalog, uid = filled.portal_catalog, filled.page00.UID()
     assert uuidToPhysicalPath(uid) == "/plone/page00"
     assert uuidToPhysicalPath("nobody's") is None
@@ -125,7 +125,7 @@ def test_the_page_of_an_id_is_looked_up_once(filled: Any) -> None:
 # -- snapshots
 
 
-def test_own_changes_show_at_once_and_go_with_an_abort(filled: Any) -> None:
+def test_own_changes_show_at_once_and_end_with_an_abort(filled: Any) -> None:
     before = shown(filled)
     filled.page00.title = "Changed"
     filled.page00.reindexObject()
@@ -148,7 +148,7 @@ def test_a_commit_is_seen_by_new_snapshots_only(filled: Any, db: Any) -> None:
         after = shown(filled)
         assert (after[0][1], len(after)) == ("Changed", 29)
         for _ in range(2):
-            # What the older snapshot reads now must not be found by the newer one, nor the other way round.
+            # Reads of the older snapshot must not be found by the newer one, nor the other way round.
             assert shown(portal) == before
             assert shown(portal, portal_type="Document", sort_on="created")[0][1] == "Page 0"
             assert shown(filled, portal_type="Document", sort_on="created")[0][1] == "Changed"
@@ -157,7 +157,7 @@ def test_a_commit_is_seen_by_new_snapshots_only(filled: Any, db: Any) -> None:
         assert shown(portal) == after
 
 
-def test_a_security_reindex_counts(filled: Any) -> None:
+def test_security_reindex_invalidates_answers(filled: Any) -> None:
     """It changes the catalog, and no object."""
     query = {"getId": "page00", "allowedRolesAndUsers": ["user:mara"]}
     assert len(shown(filled, **query)) == 0
@@ -171,8 +171,8 @@ def test_a_security_reindex_counts(filled: Any) -> None:
     assert len(shown(filled, **query)) == 0
 
 
-def test_a_table_that_is_gone_is_no_error(filled: Any, dsn: str) -> None:
-    """A process learns of a new table by the message that tries the old one."""
+def test_dropped_table_is_no_error(filled: Any, dsn: str) -> None:
+    """A process detects a new table by the failure of a message that reads the old one."""
     with sites.opened(dsn) as elsewhere, second_connection(elsewhere) as (manager, portal):
         assert len(shown(portal)) == 30
         manager.abort()
@@ -195,14 +195,14 @@ def test_results_of_an_ended_transaction_do_not_mix(filled: Any) -> None:
     filled.page01.reindexObject()
     transaction.commit()
     assert len(results) == 30
-    # A brain has one state of its row, as in ZCatalog: that of when it was given out.
+    # A brain has one state of its row, as in ZCatalog: that of its creation.
     assert [brain.Title for brain in results[:2]] == ["Page 0", "Changed"]
     assert results[0] is first
     assert shown(filled)[0][1] == "Changed"
 
 
-def test_a_pack_that_shortens_the_log_brings_no_old_answer_back(dsn: str) -> None:
-    """A storage with history forgets transactions that changed the catalog only, and stands at an older one."""
+def test_pack_that_shortens_the_log_makes_no_old_answer_valid(dsn: str) -> None:
+    """A storage with history removes transactions that changed the catalog only, and so returns to an older one."""
     with sites.opened(dsn, history_preserving=True) as db, sites.application(db) as app:
         sites.login(app)
         setSite(app.plone)
@@ -260,7 +260,7 @@ def test_scores_are_those_of_the_first_answer(filled: Any) -> None:
     assert scores() == first
 
 
-def test_threads_find_the_same(filled: Any, db: Any) -> None:
+def test_concurrent_threads_find_the_same(filled: Any, db: Any) -> None:
     expected = shown(filled)
 
     def search(number: int) -> bool:
@@ -274,7 +274,7 @@ def test_threads_find_the_same(filled: Any, db: Any) -> None:
 # -- the cache itself
 
 
-def test_the_cache_keeps_to_its_size_and_forgets_the_least_recently_used() -> None:
+def test_cache_has_a_size_limit_and_drops_the_least_recently_used() -> None:
     cache = ResultCache(1000)
     for number in range(10):
         cache.put((HITS, number), str(number), 100)
@@ -286,7 +286,7 @@ def test_the_cache_keeps_to_its_size_and_forgets_the_least_recently_used() -> No
     assert (HITS, 1) not in cache
 
 
-def test_one_kind_of_entries_can_be_forgotten() -> None:
+def test_one_kind_of_entries_can_be_cleared() -> None:
     cache = ResultCache(1000)
     keys = [(kind, "source", 1) for kind in KINDS]
     for key in keys:
@@ -307,7 +307,7 @@ def test_rows_that_are_used_stay_longest() -> None:
         cache.put((ROWS, "source", number), Row("/plone"), 100)
     assert sorted(cache.rows("source")) == [0, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     assert cache.size == 1000
-    # Used once, and not again.
+    # Used once only.
     for number in range(15, 25):
         cache.put((ROWS, "source", number), Row("/plone"), 100)
     assert sorted(cache.rows("source")) == list(range(15, 25))
@@ -331,8 +331,8 @@ def bits(cache: ResultCache) -> set[int]:
 
 
 @pytest.mark.parametrize("first", ["rows", "answers"])
-def test_answers_have_an_eighth_for_sure_and_rows_the_rest(first: str) -> None:
-    """Answers that nobody asks for again push out no row that a navigation shows; who reads the whole site leaves some."""
+def test_answers_have_a_guaranteed_eighth_and_rows_the_rest(first: str) -> None:
+    """Answers that are not repeated displace no row shown by a navigation; a scan of the whole site leaves some answers."""
     cache = ResultCache(1600)
 
     def add_rows() -> None:
@@ -365,7 +365,7 @@ def test_each_kind_counts_its_hits_and_misses() -> None:
 
 
 def test_each_search_is_counted_by_kind(filled: Any) -> None:
-    """A page that shows what is known counts as many rows as it has."""
+    """A page of cached rows counts as many hits as it has rows."""
     cache = result_cache()
 
     def counted(query: dict[str, Any]) -> dict[str, tuple[int, int]]:
@@ -380,7 +380,7 @@ def test_each_search_is_counted_by_kind(filled: Any) -> None:
     assert counted({**QUERY, "sort_order": "reverse"}) == {HITS: (0, 1), ROWS: (30, 0)}
 
 
-def test_the_cache_refuses_what_would_fill_it() -> None:
+def test_cache_refuses_entries_larger_than_its_limit() -> None:
     cache = ResultCache(1000)
     small, large = (HITS, "small"), (HITS, "large")
     cache.put(small, 1, 100)
@@ -388,7 +388,7 @@ def test_the_cache_refuses_what_would_fill_it() -> None:
     assert (small in cache, large in cache, cache.size) == (True, False, 100)
     cache.put(small, 2, 300)
     assert (small in cache, cache.size) == (False, 0)
-    # One of no size keeps nothing.
+    # A cache of size zero stores nothing.
     empty = ResultCache(0)
     empty.put(small, "value", 1)
     assert empty.get(small) is None
@@ -397,8 +397,8 @@ def test_the_cache_refuses_what_would_fill_it() -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1), ([1], (1,)), (["a", ["b"]], ["a", "b"]), (b"a", "a")]
 )
-def test_keys_tell_types_apart(one: Any, other: Any) -> None:
+def test_keys_distinguish_types(one: Any, other: Any) -> None:
     assert frozen(one) != frozen(other)
     assert frozen(one) == frozen(one)
-    with pytest.raises(TypeError):  # what has an unknown type has no key
+    with pytest.raises(TypeError):  # a value of unknown type has no key
         frozen([object()])

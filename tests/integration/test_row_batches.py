@@ -1,4 +1,4 @@
-"""How the rows of a long result are read: a few statements, whatever its order, and whatever the cache has kept of it."""
+"""Reading the rows of a long result: a few statements, in any order, and with any rows in the cache."""
 
 from collections.abc import Iterable
 from plone.pgcatalog.results import loader
@@ -28,7 +28,7 @@ CONTENT = SHARED = fill
 @pytest.fixture
 def filled(shared_filled: Any) -> Any:
     """A site whose pages no test changes."""
-    # A request has begun.
+    # Begins a request.
     assert len(search(shared_filled, portal_type="Folder", sort_on="getId")) == 0
     return shared_filled
 
@@ -44,8 +44,8 @@ def titles(results: Any) -> list[str]:
 IN_ORDER = [f"Page {number}" for number in range(PAGES)]
 
 
-def test_a_sort_by_position_reads_no_row_by_itself(filled: Any, monkeypatch: Any) -> None:
-    """The ids of a long result are in the cache, its rows have found no room there."""
+def test_sort_by_position_reads_no_single_rows(filled: Any, monkeypatch: Any) -> None:
+    """The ids of a long result are in the cache, its rows did not fit."""
     monkeypatch.setattr(loader, "PATH_BATCH", 3)
     assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
     result_cache().clear(ROWS)
@@ -66,7 +66,7 @@ def test_few_rows_in_the_order_of_their_positions_take_one_message(filled: Any, 
     assert len(traffic[0].matching('FROM "pgcatalog_')) == 1
 
 
-def test_many_rows_in_the_order_of_their_positions_come_without_metadata(filled: Any, monkeypatch: Any) -> None:
+def test_many_rows_in_the_order_of_their_positions_are_read_without_metadata(filled: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(reader, "FEW_ROWS", PAGES - 1)
     result_cache().clear()
     with traced(filled) as traffic:
@@ -76,7 +76,7 @@ def test_many_rows_in_the_order_of_their_positions_come_without_metadata(filled:
     assert len(others) == 1
 
 
-def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: Any) -> None:
+def test_batch_grows_during_sequential_reading(filled: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
     for module in ("reader", "results"):
@@ -93,8 +93,8 @@ def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: 
 
 
 @pytest.mark.parametrize("known", [range(0, PAGES, 3), ()], ids=["every third", "none"])
-def test_known_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, known: Iterable[int]) -> None:
-    """A loop over rows of which the process knows some sends no more messages than one over rows of which it knows none."""
+def test_cached_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, known: Iterable[int]) -> None:
+    """A loop over partly cached rows sends no more messages than one over rows that are not cached."""
     monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
     for module in ("reader", "results"):
@@ -109,7 +109,7 @@ def test_known_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, 
     assert len(traffic[0].matching("xmin")) <= 7
 
 
-def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -> None:
+def test_random_access_reads_few_rows(filled: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr(loader, "MOST_IDX", 8)
     for module in ("reader", "results"):
@@ -130,8 +130,8 @@ def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -
     assert set(loaded) == {2}
 
 
-def test_metadata_does_not_bring_back_the_path_before_a_move(portal: Any, monkeypatch: Any) -> None:
-    """Rows are read with what is committed of them; where they are is what the transaction sees."""
+def test_metadata_does_not_restore_the_path_before_a_move(portal: Any, monkeypatch: Any) -> None:
+    """Rows are read in their committed state; their paths are those of the transaction."""
     for module in ("reader", "results"):
         monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
     folder = create(portal, "Folder", "folder")
@@ -154,7 +154,7 @@ SLICES = [(30, 35), (3, 9), (9, 30), (0, 4), (38, 60), (39, 40), (50, 60), (4, 5
     "query", [{}, {"sort_on": "getId"}, {"sort_on": "getObjPositionInParent"}, {"SearchableText": "page"}], ids=str
 )
 @pytest.mark.parametrize("first", range(len(SLICES)))
-def test_any_part_of_a_result_is_that_of_the_whole(filled: Any, monkeypatch: Any, query: Any, first: int) -> None:
+def test_any_slice_of_a_result_equals_that_of_the_whole(filled: Any, monkeypatch: Any, query: Any, first: int) -> None:
     for module in ("reader", "results"):
         monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
     monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
@@ -170,7 +170,7 @@ def test_any_part_of_a_result_is_that_of_the_whole(filled: Any, monkeypatch: Any
         assert (len(results), results.actual_result_count) == (PAGES, PAGES)
 
 
-def test_a_part_far_behind_reads_the_ids_in_front_of_it_only(filled: Any, monkeypatch: Any) -> None:
+def test_distant_slice_reads_only_the_ids_before_it(filled: Any, monkeypatch: Any) -> None:
     """And of twice as many the next time, so that reading on reads few of them twice."""
     for module in ("reader", "results"):
         monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
@@ -184,7 +184,7 @@ def test_a_part_far_behind_reads_the_ids_in_front_of_it_only(filled: Any, monkey
         assert titles(results[20:36]) == IN_ORDER[20:36]
     limits = [text.partition("LIMIT ")[2].partition(")")[0] for text in traffic[0].matching("string_agg")]
     assert limits == ["8", "16", "64"]
-    # Which is all there are: nobody has to count.
+    # These are all hits: no count is needed.
     with traced(filled) as traffic:
         assert len(results) == PAGES
     assert not traffic[0].round_trips

@@ -1,4 +1,4 @@
-"""Metadata is read again of what has changed, and of nothing else: bytes from the server, counted."""
+"""Only changed metadata is read again: bytes from the server, counted."""
 
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
@@ -16,9 +16,9 @@ import transaction
 PAGES = 180
 #: A version takes less; the metadata of a page takes more than ten times as much.
 VERSION_BYTES = 120
-#: More than are worth a message of their own.
+#: More than are read in a message of their own.
 MOVED = 40
-#: A record id in the one value that brings all of them.
+#: A record id in the single value that returns all of them.
 ID_BYTES = 9
 
 
@@ -32,7 +32,7 @@ CONTENT = fill
 
 @pytest.fixture
 def filled(portal: Any, dsn: str) -> Any:
-    """The site, of whose rows the process knows none."""
+    """The site, without any cached row."""
     result_cache().clear(ROWS)
     return analyzed(portal, dsn)
 
@@ -46,12 +46,12 @@ IN_ORDER = [f"Page {number}" for number in range(PAGES)]
 
 
 def begin(portal: Any) -> None:
-    """Begin a transaction; Zope has read something by the time a page is made."""
+    """Begin a transaction; Zope has loaded an object before a page is rendered."""
     transaction.begin()
     assert titles(portal, getId="none") == []
 
 
-def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
+def test_save_in_another_connection_causes_no_rereading_of_metadata(filled: Any) -> None:
     begin(filled)
     with traced(filled) as cold:
         assert titles(filled) == IN_ORDER
@@ -65,7 +65,7 @@ def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
 
 
 @pytest.mark.parametrize("sort_on", ["getId", "getObjPositionInParent"])
-def test_a_navigation_reads_what_has_changed_and_ids(filled: Any, sort_on: str) -> None:
+def test_navigation_reads_changed_rows_and_ids(filled: Any, sort_on: str) -> None:
     """Rows behind the first hundred, and all of a listing in the order of its folder."""
     for number in range(3):
         filled.page150.title = f"Changed {number}"
@@ -76,15 +76,15 @@ def test_a_navigation_reads_what_has_changed_and_ids(filled: Any, sort_on: str) 
             found = titles(filled, sort_on=sort_on)
         assert found[150] == f"Changed {number}"
         assert found[:150] + found[151:] == IN_ORDER[:150] + IN_ORDER[151:]
-    # Pages with their versions; or the positions, objects of the folder, which it may read again.
+    # Pages with their versions; or the positions, objects of the folder, which may be read again.
     beginning = PAGES * 40 if sort_on == "getObjPositionInParent" else 100 * VERSION_BYTES
     metadata_of_one = 2000
     assert traffic[0].row_bytes < beginning + metadata_of_one + PAGES * ID_BYTES
     assert traffic[0].round_trips <= 5
 
 
-def test_a_listing_by_position_shows_where_a_transaction_has_moved_its_rows(filled: Any) -> None:
-    """The process knows these rows by what is committed: their old paths."""
+def test_listing_by_position_shows_rows_moved_in_the_transaction(filled: Any) -> None:
+    """The cached rows have their committed, old paths."""
     folder = create(filled, "Folder", "folder")
     for number in range(MOVED):
         create(folder, "Document", f"inside{number:02}", title=f"Inside {number}")
@@ -100,7 +100,7 @@ def test_a_listing_by_position_shows_where_a_transaction_has_moved_its_rows(fill
         ]
 
 
-def test_what_has_changed_is_read_again(filled: Any) -> None:
+def test_changed_rows_are_read_again(filled: Any) -> None:
     begin(filled)
     assert titles(filled) == IN_ORDER
     for number in (70, 110):
@@ -118,8 +118,8 @@ def test_what_has_changed_is_read_again(filled: Any) -> None:
     assert titles(filled) == expected
 
 
-def test_rows_that_went_meanwhile_are_read_as_what_they_were(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache has forgotten what it said it knew: a row without metadata would be a wrong answer."""
+def test_rows_deleted_meanwhile_are_read_as_of_the_snapshot(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache has dropped them after reporting them as cached: a row without metadata would be a wrong answer."""
     begin(filled)
     assert titles(filled) == IN_ORDER
     create(filled, "Folder", "elsewhere")
@@ -139,7 +139,7 @@ def test_rows_that_went_meanwhile_are_read_as_what_they_were(filled: Any, monkey
 
 
 def test_rows_leave_an_eighth_of_the_room_to_answers(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads the whole site leaves the others their answers."""
+    """A scan of the whole site leaves the answers of other users in the cache."""
     begin(filled)
     titles(filled, getId="page001")
     cache = result_cache()
@@ -157,8 +157,8 @@ def test_rows_leave_an_eighth_of_the_room_to_answers(filled: Any, monkeypatch: p
     assert traffic[0].messages == []
 
 
-def test_a_loop_over_more_than_fits_reads_again_what_did_not(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Navigation and site map of a large site: each row that is read would push out the one that the next visitor begins with."""
+def test_loop_over_more_than_fits_rereads_only_the_excess(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each row read for the site map of a large site would displace the row that the next visitor needs first."""
     for number in range(PAGES, 4 * PAGES):
         create(filled, "Document", f"page{number:03}", title=f"Page {number}", description="word " * 40)
     transaction.commit()

@@ -1,4 +1,4 @@
-"""Every index type of a stock Plone, asked of ours and of a real ZCatalog with the same content."""
+"""Queries of every index type of a stock Plone, compared with a real ZCatalog with the same content."""
 
 from DateTime import DateTime
 from OFS.SimpleItem import SimpleItem
@@ -76,13 +76,13 @@ SHARED = populate
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_same_answer(compared: Any, query: dict[str, Any]) -> None:
+def test_answer_equals_that_of_zcatalog(compared: Any, query: dict[str, Any]) -> None:
     ours, oracle, _ = compared
     assert answer(ours, query) == answer(oracle, query)
 
 
 @pytest.mark.parametrize("query", [q for q in QUERIES if "sort_on" not in q], ids=str)
-def test_same_restricted_answer(compared: Any, query: dict[str, Any]) -> None:
+def test_restricted_answer_equals_that_of_zcatalog(compared: Any, query: dict[str, Any]) -> None:
     ours, oracle, _ = compared
     assert answer(ours, query, "searchResults") == answer(oracle, query, "searchResults")
 
@@ -134,7 +134,7 @@ def test_place_of_a_result_is_a_whole_number(both: Any) -> None:
         assert results[True].getId == "expired"
 
 
-def test_always_has_the_rows_without_ends(compared: Any) -> None:
+def test_rows_without_ends_are_always_found(compared: Any) -> None:
     ours, _, portal = compared
     catalogs = (ours, make_oracle(portal))
     found = []
@@ -170,7 +170,7 @@ def test_brains_act_like_zcatalogs(compared: Any) -> None:
 @pytest.mark.parametrize("limit", [{}, {"sort_limit": 100}], ids=["whole", "limited"])
 @pytest.mark.parametrize("second", ["cmf_uid", "start", "created"])
 def test_rows_without_a_further_key_are_sorted_as_by_zcatalog(both: Any, second: str, limit: Any, order: str) -> None:
-    """They come first, in a whole result; in a limited one they drop out."""
+    """They come first in a whole result; a limited one omits them."""
     query = {"path": "/plone", "sort_on": ["portal_type", second], "sort_order": order, **limit}
     ours, theirs = (answer(catalog, query) for catalog in both)
     assert sorted(ours[0]) == sorted(theirs[0])
@@ -232,7 +232,7 @@ def test_open_ranges_sort_together_with_positions(compared: Any) -> None:
 
 
 @pytest.mark.parametrize("ordering", ["", "partial", "unordered"])
-def test_positions_are_those_of_whatever_orders_a_folder(compared: Any, ordering: str) -> None:
+def test_positions_are_those_of_any_ordering_adapter(compared: Any, ordering: str) -> None:
     ours, oracle, portal = compared
     query = {"portal_type": ["Document", "Event"], "sort_on": "getObjPositionInParent"}
     portal["my_folder"].setOrdering(ordering)
@@ -243,7 +243,7 @@ def test_positions_are_those_of_whatever_orders_a_folder(compared: Any, ordering
 
 
 def test_rows_of_vanished_objects_drop_out_of_a_sort_by_position(compared: Any) -> None:
-    """ZCatalog drops them where all rows are of one folder, and raises ValueError where they are not."""
+    """ZCatalog drops them if all rows are of one folder, and raises ValueError otherwise."""
     ours, _, portal = compared
     oracle = make_oracle(portal)
     query = {"portal_type": "Folder", "sort_on": "getObjPositionInParent"}

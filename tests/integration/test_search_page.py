@@ -1,4 +1,4 @@
-"""The search page over HTTP: what is chosen narrows it, what is offered leads somewhere, and nobody learns what is hidden."""
+"""The search page over HTTP: each choice narrows it, each offer leads to hits, and hidden pages are in no answer."""
 
 from datetime import datetime
 from datetime import UTC
@@ -43,7 +43,7 @@ HEDGEHOG = {"SearchableText": "hedgehog"}
 @pytest.mark.parametrize(
     ("login", "query"), [(None, HEDGEHOG), ("mara:secret", {}), ("boss:secret", {"SearchableText": "winter"})], ids=str
 )
-def test_each_count_is_what_choosing_it_finds(web: Web, login: str | None, query: dict[str, str]) -> None:
+def test_each_count_is_the_number_of_hits_when_it_is_chosen(web: Web, login: str | None, query: dict[str, str]) -> None:
     page = search(web, login, **query)
     assert {"portal_type", "Subject", "Date", "path"} <= set(page.facets)
     for name, values in page.facets.items():
@@ -59,7 +59,7 @@ def test_values_of_a_facet_are_alternatives_and_facets_narrow_each_other(web: We
     one = search(web, **HEDGEHOG, **{"Subject:list": "Winter"})
     two = search(web, **HEDGEHOG, **{"Subject:list": ["Winter", "Food"]})
     assert one.total < two.total < ALL
-    # What is chosen leaves the other values of its own facet as they are.
+    # A choice leaves the other values of its own facet unchanged.
     assert one.facets["Subject"] == two.facets["Subject"] == search(web, **HEDGEHOG).facets["Subject"]
     both = search(web, **HEDGEHOG, **{"Subject:list": ["Winter", "Food"], "portal_type:list": "Event"})
     assert both.total == two.facets["portal_type"]["Event"]
@@ -74,7 +74,7 @@ def test_a_chosen_year_offers_its_months(web: Web) -> None:
     assert months
     assert sum(count or 0 for count in months.values()) == year.facets["Date"]["2025"] == year.total
     month = next(iter(months))
-    # The month is meant, though its year is chosen, too; and several periods are alternatives.
+    # The month applies although its year is chosen, too; several periods are alternatives.
     narrow = search(web, **HEDGEHOG, **{"facet.Date:list": ["2025", month]})
     assert narrow.total == months[month]
     assert len(narrow.chips) == 1
@@ -106,7 +106,7 @@ def test_a_chosen_year_offers_its_months(web: Web) -> None:
     ids=lambda query: str(query)[:60],
 )
 @pytest.mark.parametrize("text", ["hedgehog", ""])
-def test_whatever_an_address_says_is_a_page(web: Web, text: str, query: dict[str, Any]) -> None:
+def test_any_address_is_a_page(web: Web, text: str, query: dict[str, Any]) -> None:
     assert search(web, SearchableText=text, **query).total >= 0
 
 
@@ -127,14 +127,14 @@ def test_no_facet_has_one_value_only_that_every_hit_has(web: Web, query: dict[st
     page = search(web, "boss:secret", **query)
     assert page.total
     for name, values in page.facets.items():
-        # What is chosen stays, to be taken back.
+        # Chosen values stay, so that they can be unchosen.
         assert len(values) > 1 or page.checked & set(values) or list(values.values()) != [page.total], name
     chosen = search(web, SearchableText="visits", **{"portal_type:list": "Document"})
     assert chosen.facets == {"portal_type": {"Document": 1}}
 
 
 def test_addresses_of_plones_page_mean_the_same(web: Web) -> None:
-    """Links and bookmarks go on: names of indexes are parameters."""
+    """Links and bookmarks still work: names of indexes are parameters."""
     tune_off = {"portal_type:list": "Event", "created.query:record:date": "2001-01-01", "created.range:record": "min"}
     assert search(web, **HEDGEHOG, **tune_off).total == search(web, **HEDGEHOG, **{"portal_type:list": "Event"}).total
     assert search(web, path="/plone/animals", **HEDGEHOG).total == 16
@@ -144,7 +144,7 @@ def test_addresses_of_plones_page_mean_the_same(web: Web) -> None:
 
 @pytest.mark.parametrize("text", ["hedgehog", ""])
 def test_restricted_indexes_and_authors_sort_no_visitors_page(web: Web, text: str) -> None:
-    """Their order says who may see a page, or who has written it."""
+    """Their order would reveal who may see a page, or who has written it."""
     for view in ("@@search", "@@ajax-search"):
         for name in ("allowedRolesAndUsers", "effectiveRange", "Creator"):
             for parameter in ("sort_on", "sort_on:list"):
@@ -158,7 +158,7 @@ def test_restricted_indexes_and_authors_sort_no_visitors_page(web: Web, text: st
 # -- the page
 
 
-def test_hits_are_marked_and_say_where_they_are(web: Web) -> None:
+def test_hits_have_marks_and_their_place(web: Web) -> None:
     page = search(web, **HEDGEHOG)
     assert page.total == ALL
     assert len(page.titles) == 10
@@ -200,7 +200,7 @@ def test_a_typo_is_corrected_unless_the_visitor_insists(web: Web) -> None:
     assert not typed.texts('//*[@id="search-corrected"]')
     [meant] = typed.tree.xpath('//*[@id="did-you-mean"]//a/@href')
     assert follow(web, meant).titles == page.titles
-    # What finds nothing in what is chosen is no correction.
+    # A correction must have hits with the chosen filters.
     chosen = search(web, SearchableText="hegdehog", **{"facet.Date:list": "1999"})
     assert chosen.total == 0
     assert not chosen.texts('//*[@id="search-corrected"]')
@@ -216,7 +216,7 @@ def test_a_typo_is_corrected_unless_the_visitor_insists(web: Web) -> None:
     ],
     ids=str,
 )
-def test_an_empty_result_says_so_once_and_what_to_try(web: Web, query: dict[str, str]) -> None:
+def test_empty_result_is_stated_once_with_advice(web: Web, query: dict[str, str]) -> None:
     page = search(web, **query)
     [said] = page.texts('//*[@id="search-status"]')
     assert said == "0 items matching your search terms."
@@ -242,7 +242,7 @@ def test_similar_pages_can_be_narrowed_as_well(web: Web) -> None:
         assert follow(web, f"{unescape(link)}&portal_type:list={token}").total == count
 
 
-def test_the_feed_and_links_keep_what_was_asked_for(web: Web) -> None:
+def test_feed_and_links_have_the_parameters_of_the_search(web: Web) -> None:
     page = search(web, **HEDGEHOG, **{"Subject:list": "Winter", "review_state": "published", "b_start:int": "10"})
     assert page.tree.xpath('//link[@type="application/rss+xml"]/@href')
     assert page.tree.xpath('//form[@id="searchform"]//input[@name="review_state"]/@value') == ["published"]
@@ -252,7 +252,7 @@ def test_the_feed_and_links_keep_what_was_asked_for(web: Web) -> None:
         assert "review_state" in names
 
 
-# -- to whom
+# -- permissions
 
 
 @pytest.mark.parametrize("path", ["/plone", "/plone/en"])
@@ -274,7 +274,7 @@ def test_the_feed_and_links_keep_what_was_asked_for(web: Web) -> None:
     ],
     ids=str,
 )
-def test_nobody_learns_a_word_a_title_or_a_count_that_is_hidden(site: Site, path: str, query: Any) -> None:
+def test_hidden_words_titles_and_counts_are_not_shown(site: Site, path: str, query: Any) -> None:
     with site.inside() as portal:
         secret = portal.secret.UID()
         if path == "/plone/en" and "en" not in portal:
@@ -296,7 +296,7 @@ def test_nobody_learns_a_word_a_title_or_a_count_that_is_hidden(site: Site, path
     assert "/plone/closed" not in {token for token, n in page.facets.get("path", {}).items() if n is not None}
 
 
-def test_who_may_see_it_does_learn_it(web: Web) -> None:
+def test_users_with_permission_see_them(web: Web) -> None:
     assert search(web, "mara:secret", SearchableText="rendezvous").total == 1
     assert "Hidden tag" in search(web, "mara:secret").facets["Subject"]
     corrected = search(web, "mara:secret", SearchableText="rendezvsou")
@@ -305,14 +305,14 @@ def test_who_may_see_it_does_learn_it(web: Web) -> None:
     assert "/plone/closed" not in search(web, "mara:secret").facets["path"]
 
 
-def test_authors_are_named_to_whom_plone_names_them(web: Web) -> None:
+def test_authors_are_shown_as_by_plone(web: Web) -> None:
     member = search(web, "mara:secret", **HEDGEHOG)
     assert member.facets["Creator"] == {"anna": 16, "bruno": 16, "clara": 16, "admin": 2}
     assert member.labels["clara"] == "Clara Dvořák"
     visitor = search(web, **HEDGEHOG)
     assert "Creator" not in visitor.facets
     assert not [name for name in ("Berger", "Costa", "anna") if name in visitor.html]
-    # The name of a user that no visitor is told: it finds no page.
+    # The name of a user that is never shown to visitors: it finds no page.
     asked = search(web, "mara:secret", **HEDGEHOG, **{"Creator:list": "boss"})
     assert asked.total == 0
     assert asked.chips.keys() == {"boss"}
@@ -344,7 +344,7 @@ def test_a_site_chooses_its_facets_and_their_order(site: Site) -> None:
         assert page.labels["published"] == "Published"
         folders = search(site.web, "boss:secret", **{"is_folderish:list": "True"})
         assert folders.total == page.facets["is_folderish"]["True"]
-        # No facet, but a criterion as in Plone's page.
+        # Not a facet, but a criterion as in Plone's page.
         assert search(site.web, **{"portal_type:list": "Event"}).total == 14
         with site.inside():
             tune(search_facets=())
@@ -360,11 +360,11 @@ def test_a_site_chooses_its_facets_and_their_order(site: Site) -> None:
 def test_the_column_of_the_facets_is_hidden_without_any(web: Web) -> None:
     assert search(web, **HEDGEHOG).has_side
     assert not search(web, SearchableText="xyzzyxyzzy").has_side
-    # What is chosen can be taken back there, even if nothing is found.
+    # A choice can be undone there, even if there are no hits.
     assert search(web, SearchableText="xyzzyxyzzy", **{"Subject:list": "Winter"}).has_side
 
 
-def test_a_site_can_have_plones_page(site: Site) -> None:
+def test_site_can_use_plones_page(site: Site) -> None:
     with site.inside():
         tune(search_page=False)
     try:
@@ -378,21 +378,21 @@ def test_a_site_can_have_plones_page(site: Site) -> None:
     assert search(site.web, **HEDGEHOG).facets
 
 
-def test_all_topics_are_there(web: Web) -> None:
+def test_facet_has_all_topics(web: Web) -> None:
     assert set(search(web, **HEDGEHOG).facets["Subject"]) == set(TOPICS)
 
 
-# -- what it costs
+# -- costs
 
 
 @pytest.mark.parametrize(
     ("query", "messages"),
     [
-        # The first after the site was filled reads its new lists.
+        # The first request after the site was filled reads its new lists.
         (HEDGEHOG, 3),
         ({**HEDGEHOG, "Subject": ["Winter", "Food"], "facet.Date": ["2025"], "path": ["/plone/news"]}, 2),
         ({}, 2),
-        # One asks for near words, and which of them are there.
+        # One for similar words, and one for which of them exist.
         ({"SearchableText": "xyzzyxyzzy"}, 2),
     ],
     ids=str,
@@ -403,7 +403,7 @@ def test_a_page_sends_few_messages(site: Site, query: dict[str, Any], messages: 
         portal.REQUEST.form.update(query)
         alsoProvides(portal.REQUEST, IPGCatalogLayer)
         view = getMultiAdapter((portal, portal.REQUEST), name="search")
-        # Rows that a process has met are read without their metadata; what is found, counted and marked is not known.
+        # Cached rows are read without their metadata; hits, counts and marks are not cached.
         list(portal.portal_catalog.unrestrictedSearchResults(path="/", b_size=100))
         transaction.commit()
         result_cache().clear(HITS)

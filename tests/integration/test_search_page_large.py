@@ -1,4 +1,4 @@
-"""The search page of a large catalog sends the hits first: its script, or else its address, asks for the facets."""
+"""The search page of a large catalog sends the hits first; its script, or else a link, requests the facets."""
 
 from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.interfaces import IPGCatalogLayer
@@ -47,7 +47,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 def source(page: Page) -> str:
-    """Return where the script of *page* gets the facets."""
+    """Return the address from which the script of *page* reads the facets."""
     [address] = page.tree.xpath('//*[@id="search-facets"]/@data-source')
     return str(address)
 
@@ -65,7 +65,7 @@ def test_hits_and_facets_apart_are_those_of_the_page_with_both(web: Web, login: 
     assert not then.titles
 
 
-def test_the_page_counts_no_facet_and_keeps_what_is_chosen_in_its_form(site: Site, web: Web) -> None:
+def test_page_counts_no_facet_and_its_form_has_the_chosen_values(site: Site, web: Web) -> None:
     query = {**HEDGEHOG, "Subject": ["Winter"], "portal_type": ["Event"]}
     with site.inside() as portal:
         portal.REQUEST.form.update(query)
@@ -79,13 +79,13 @@ def test_the_page_counts_no_facet_and_keeps_what_is_chosen_in_its_form(site: Sit
         assert not traffic[0].matching("GROUPING SETS")
 
 
-def test_without_a_script_the_address_asks_for_the_facets(web: Web) -> None:
+def test_link_requests_the_facets_without_a_script(web: Web) -> None:
     first = search(web, **HEDGEHOG)
     [refresh] = first.tree.xpath('//noscript/meta[@http-equiv="refresh"]/@content')
     page = follow(web, refresh.removeprefix("0; url="))
     assert page.facets["Subject"]
     assert not page.tree.xpath("//noscript/meta")
-    # And goes on asking.
+    # The form requests them, too.
     assert page.tree.xpath('//*[@id="search-kept"]/input[@name="facets"]/@value') == ["along"]
     again = search(web, **HEDGEHOG, **{"Subject:list": "Winter"}, facets="along")
     [chip] = again.chips.values()
@@ -95,21 +95,21 @@ def test_without_a_script_the_address_asks_for_the_facets(web: Web) -> None:
 @pytest.mark.parametrize(
     "query", [{"SearchableText": "xyzzyxyzzy"}, {"SearchableText": "visits", "path:list": "/plone"}], ids=str
 )
-def test_what_cannot_be_narrowed_has_no_facets_to_wait_for(web: Web, query: dict[str, str]) -> None:
+def test_page_that_cannot_be_narrowed_requests_no_facets(web: Web, query: dict[str, str]) -> None:
     page = search(web, **query)
     follows = bool(page.tree.xpath('//*[@id="search-facets"]/@data-source'))
     assert follows == page.has_side == bool("path:list" in query)
 
 
 @pytest.mark.parametrize("how", ["", "x", ["along", "alone"], "a" * 3000], ids=lambda how: str(how)[:20])
-def test_any_other_word_means_nothing(web: Web, how: Any) -> None:
+def test_unknown_value_of_facets_is_ignored(web: Web, how: Any) -> None:
     page = search(web, **HEDGEHOG, facets=how)
     assert page.total == 49
     assert source(page).partition("facets=")[2] == "alone"
 
 
 @pytest.mark.parametrize("how", ["alone", "along"])
-def test_facets_alone_tell_no_more_than_the_page(web: Web, how: str) -> None:
+def test_facets_alone_reveal_no_more_than_the_page(web: Web, how: str) -> None:
     for query in ({}, {"Subject:list": "Hidden"}, {"path:list": "/plone/closed"}, {"SearchableText": "rendezvous"}):
         page = search(web, None, **query, facets=how)
         assert "Hidden tag" not in page.html

@@ -1,4 +1,4 @@
-"""Places on the search page: a chosen folder offers its own to whoever may see them, with a chip for each level."""
+"""Places on the search page: a chosen folder offers its visible subfolders, with a chip for each level."""
 
 from tests.integration.content import create
 from tests.integration.people import publish
@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-#: Folder -> how many pages are in it besides; the hidden ones are private, and so is what is in the last.
+#: Folder -> number of its other pages; the hidden ones are private, and so is the content of the last.
 FOLDERS = {
     "news": 1,
     "news/2025": 2,
@@ -28,7 +28,7 @@ FOLDERS = {
     "station": 4,
 }
 HIDDEN = ("news/hidden", "news/closed", "news/closed/secret")
-#: Leaves, which are no places: more of them than a facet offers.
+#: Leaves, which are no places: more of them than values of a facet.
 LEAVES = 40
 
 
@@ -67,7 +67,7 @@ def chosen(web: Web, *paths: str, login: str | None = None, **query: Any) -> Pag
 
 def test_a_chosen_place_offers_its_folders(web: Web) -> None:
     top = search(web)
-    # The private folder holds a page that everybody may see: it counts, and its place is not named.
+    # The private folder has a public page: it counts, and its place is not named.
     assert places(top) == {"station": 1 + 4 + LEAVES, "news": 12}
     inside = chosen(web, "news")
     assert places(inside) == {**places(top), "news/2025": 7, "news/2026": 2}
@@ -83,7 +83,7 @@ def test_a_chosen_place_offers_its_folders(web: Web) -> None:
 
 @pytest.mark.parametrize("login", [None, "mara:secret", "boss:secret"])
 @pytest.mark.parametrize("query", [{}, {"SearchableText": "hedgehog"}], ids=str)
-def test_each_count_is_what_choosing_it_finds(web: Web, login: str | None, query: dict[str, str]) -> None:
+def test_each_count_is_the_number_of_hits_when_it_is_chosen(web: Web, login: str | None, query: dict[str, str]) -> None:
     def check(*way: str) -> None:
         page = chosen(web, *way, login=login, **query) if way else search(web, login, **query)
         for place, count in places(page).items():
@@ -105,7 +105,7 @@ def test_a_chip_for_each_level_leads_back_to_the_one_above(web: Web) -> None:
     above = follow(web, page.chips[titled("news/2025")])
     assert (above.total, list(above.chips)) == (12, [titled("news")])
     assert follow(web, page.chips[titled("news")]).chips == {}
-    # Who comes by an address of the innermost alone sees the way to it.
+    # An address of the innermost folder alone shows the way to it.
     alone = chosen(web, "news/2025/autumn")
     assert alone.checked == {"/plone/news/2025/autumn"}
     assert {"news", "news/2025"} <= set(places(alone))
@@ -131,7 +131,7 @@ def test_two_places_are_alternatives(web: Web) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("login", [None, "mara:secret"])
-def test_nobody_learns_a_place_that_is_hidden(web: Web, login: str | None, asked: list[str]) -> None:
+def test_hidden_place_is_not_shown(web: Web, login: str | None, asked: list[str]) -> None:
     page = chosen(web, *asked, login=login)
     known = {"news/closed", "news/closed/secret"} if login else set()
     named = {path for path in FOLDERS if titled(path) in page.html}
@@ -139,7 +139,7 @@ def test_nobody_learns_a_place_that_is_hidden(web: Web, login: str | None, asked
     assert {place for place, count in places(page).items() if count is not None}.isdisjoint(set(HIDDEN) - known)
 
 
-def test_who_may_see_a_place_is_offered_it(web: Web) -> None:
+def test_place_is_offered_to_users_with_permission(web: Web) -> None:
     inside = chosen(web, "news", "news/closed", login="mara:secret")
     assert places(inside)["news/closed/secret"] == 2
     assert "news/hidden" not in places(inside)

@@ -34,7 +34,7 @@ LINES = {
 
 
 def save(db: Any, login: str = MANAGER, **lines: str) -> Response:
-    """Send the form with *lines* in place of what it shows."""
+    """Send the form with *lines* instead of its current values."""
     web = Web(db)
     page = web.get(PANEL, login)
     assert page.status == 200
@@ -44,7 +44,7 @@ def save(db: Any, login: str = MANAGER, **lines: str) -> Response:
 
 
 def boxes() -> dict[str, str]:
-    """Return what a browser sends of the boxes, checked as they are by default."""
+    """Return a browser's form data for the boxes, checked as by default."""
     sent = {f"form.widgets.{name}-empty-marker": "1" for name in BOXES}
     return sent | {f"form.widgets.{name}:list": "selected" for name in BOXES if DEFAULTS[name]}
 
@@ -63,7 +63,7 @@ def kept(portal: Any) -> dict[str, Any]:
     return {name: found[name] for name in NAMES}
 
 
-def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> None:
+def test_form_shows_and_stores_the_settings_of_searches(portal: Any, db: Any) -> None:
     create(portal, "Document", "contact", title="Contact")
     transaction.commit()
     assert PANEL.rpartition("/")[2] in Web(db).get("/plone/@@overview-controlpanel", MANAGER).text
@@ -94,13 +94,13 @@ def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> N
         ("stop_words", "the, a, of", "Line 1: 'the, a, of' is not of the form: language code: word, word, …"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_named(name: str, text: str, message: str) -> None:
+def test_invalid_line_is_named(name: str, text: str, message: str) -> None:
     with pytest.raises(Invalid) as raised:
         IPGCatalogSearchSettings[name].validate(text)
     assert message in str(raised.value)
 
 
-def test_the_form_says_what_is_wrong_and_stores_nothing(portal: Any, db: Any) -> None:
+def test_form_shows_errors_and_stores_nothing(portal: Any, db: Any) -> None:
     answer = save(db, pins="a = /b\r\nnonsense\r\nc = d")
     assert answer.status == 200
     text = html.unescape(answer.text)
@@ -136,7 +136,7 @@ PLONES_PANEL = "/plone/@@search-controlpanel"
 
 
 @pytest.mark.parametrize("login", [None, "mara:secret", "eddy:secret", "sita:secret", MANAGER])
-def test_it_opens_for_whom_plones_search_panel_opens(staff: str, db: Any, login: str | None) -> None:
+def test_panel_is_open_to_users_of_plones_search_panel(staff: str, db: Any, login: str | None) -> None:
     web = Web(db)
     opens = web.get(PLONES_PANEL, login).status == 200
     assert opens == (login in (staff, MANAGER))
@@ -161,7 +161,7 @@ def test_a_site_administrator_changes_it_and_no_other_panel(staff: str, portal: 
 
 
 @pytest.mark.parametrize("login", ["sita:secret", MANAGER])
-def test_only_a_post_with_token_stores_something(staff: str, portal: Any, db: Any, login: str) -> None:
+def test_settings_need_a_post_with_a_token(staff: str, portal: Any, db: Any, login: str) -> None:
     web = Web(db)
     form = {f"form.widgets.{name}": str(value) for name, value in (DEFAULTS | LINES).items() if name not in BOXES}
     form |= boxes()
@@ -176,7 +176,7 @@ def test_only_a_post_with_token_stores_something(staff: str, portal: Any, db: An
     assert {name: kept(portal)[name].replace("\r", "") for name in LINES} == LINES
 
 
-def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
+def test_volto_gets_the_panel_from_the_rest_api(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
     panel = Web(db).get(REST, MANAGER, accept="application/json").json

@@ -1,4 +1,4 @@
-"""Words of a visitor on all search pages of a site: excluded ones, stop words, signs; and the hits that they lead to."""
+"""Words of a visitor's query on all search pages of a site: excluded words, stop words, signs; and the resulting hits."""
 
 from collections.abc import Callable
 from plone.app.textfield import RichTextValue
@@ -128,7 +128,7 @@ def test_search_of_code_has_no_minus_and_no_stop_words_of_its_own(site: Site) ->
         assert {brain.getId for brain in find(SearchableText="the garden")} == {"garden", "the-garden"}
 
 
-def test_page_says_how_words_are_excluded(web: Web) -> None:
+def test_page_explains_the_exclusion_of_words(web: Web) -> None:
     page = search(web, SearchableText="schools")
     [field] = page.tree.xpath('//*[@id="search-text"]')
     [help] = page.texts(f'//*[@id="{field.get("aria-describedby")}"]')
@@ -152,13 +152,13 @@ def test_page_says_how_words_are_excluded(web: Web) -> None:
         ("it department", {"it", "department"}),
     ],
 )
-def test_stop_words_can_be_missing_and_are_not_asked_for_alone(
+def test_stop_words_can_be_missing_and_are_not_searched_for_alone(
     web: Web, find: Search, text: str, names: set[str]
 ) -> None:
     assert set(find(web, text)) == names
 
 
-def test_page_says_that_stop_words_are_not_searched_for_alone(web: Web) -> None:
+def test_page_explains_that_stop_words_are_not_searched_for_alone(web: Web) -> None:
     advice = '//*[@id="search-advice"]//li'
     assert "not searched for alone" in search(web, SearchableText="the").texts(advice)[0]
     assert "not searched for alone" not in " ".join(search(web, SearchableText="the unheardof").texts(advice))
@@ -176,7 +176,7 @@ def test_stop_words_are_those_of_the_visitors_language(site: Site) -> None:
         portal.portal_registry["plone.available_languages"] = ["en", "de"]
         assert found("de", "der Garten für Oma") == {"haus", "gaerten"}
         assert found("de", "Der DAS Garten") == {"haus"}
-        # A line for a language takes the place of its list.
+        # A line for a language replaces its list.
         tune(stop_words="de: oma\nen:")
         assert found("de", "die Oma Garten") == {"gaerten"}
         assert found("none", "the town") == {"schools", "the-garden"}

@@ -1,4 +1,4 @@
-"""Nobody finds, reads or calls more than on a site with Plone's own catalog."""
+"""No user finds, reads or calls more than on a site with Plone's own catalog."""
 
 from AccessControl import getSecurityManager
 from AccessControl import Unauthorized
@@ -38,11 +38,11 @@ def paths(results: Any) -> set[str]:
     return {brain.getPath() for brain in results}
 
 
-# -- what users find
+# -- hits of users
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_everybody_finds_exactly_what_they_may_view(compared: Any, user: Any) -> None:
+def test_hits_are_exactly_the_viewable_objects(compared: Any, user: Any) -> None:
     ours, oracle, portal = compared
     with acting_as(portal, user):
         mine = viewable(portal, ours)
@@ -54,7 +54,7 @@ def test_everybody_finds_exactly_what_they_may_view(compared: Any, user: Any) ->
             assert paths(ours(**query)) == paths(ours.search(dict(query))) == expected
         assert paths(ours(show_inactive=True)) == paths(oracle(show_inactive=True)) == set(mine)
         assert paths(ours(show_inactive=False)) == paths(oracle(show_inactive=False)) == active
-        # Counts tell nothing about what is hidden.
+        # Counts reveal no hidden objects.
         limited = [c(portal_type="Document", sort_on="getId", sort_limit=2).actual_result_count for c in (ours, oracle)]
         assert limited[0] == limited[1]
 
@@ -62,7 +62,7 @@ def test_everybody_finds_exactly_what_they_may_view(compared: Any, user: Any) ->
 ROLES = ["Manager", "Editor", "Anonymous", "user:admin", "user:boss"]
 
 
-#: What a caller might send to see more.
+#: Parameters that a caller might send to see more.
 TRICKS: list[dict[str, Any]] = [
     {"allowedRolesAndUsers": ROLES},
     {"allowedRolesAndUsers": tuple(ROLES)},
@@ -101,21 +101,21 @@ WAYS: dict[str, Any] = {
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("way", WAYS)
-def test_no_trick_changes_what_is_found(compared: Any, user: Any, way: str) -> None:
+def test_no_trick_changes_the_hits(compared: Any, user: Any, way: str) -> None:
     ours, _, portal = compared
     with acting_as(portal, user):
         honest = paths(WAYS[way](ours, {"path": "/plone"}))
         sees_inactive = getSecurityManager().checkPermission(INACTIVE, portal)
         for trick in TRICKS:
             if "effectiveRange" in trick and sees_inactive:
-                continue  # an ordinary query, then
+                continue  # then an ordinary query
             assert paths(WAYS[way](ours, {"path": "/plone", **trick})) == honest, trick
 
 
 @pytest.mark.parametrize("user", [None, "mara"])
 @pytest.mark.parametrize("trick", TRICKS, ids=str)
 def test_a_request_is_no_query(compared: Any, user: Any, trick: Any) -> None:
-    """A request object is ignored by searchResults; search() takes it as a mapping."""
+    """A request object is ignored by searchResults; search() reads it as a mapping."""
     from Testing.makerequest import makerequest
 
     def request() -> Any:
@@ -142,7 +142,7 @@ def test_a_request_is_no_query(compared: Any, user: Any, trick: Any) -> None:
     ],
     ids=str,
 )
-def test_inactive_content_by_path_as_in_zcatalog(compared: Any, user: Any, path: Any) -> None:
+def test_inactive_content_by_path_is_found_as_in_zcatalog(compared: Any, user: Any, path: Any) -> None:
     ours, oracle, portal = compared
     with acting_as(portal, user):
         assert paths(ours.searchResults(path=path)) == paths(oracle.searchResults(path=path))
@@ -153,7 +153,7 @@ def test_inactive_content_by_path_as_in_zcatalog(compared: Any, user: Any, path:
 # -- from one moment to the next
 
 
-def test_what_is_retracted_is_gone_at_once(db: Any, portal: Any, catalog: Any) -> None:
+def test_retracted_page_disappears_at_once(db: Any, portal: Any, catalog: Any) -> None:
     add_users(portal)
     page = create(portal, "Document", "page", title="needle")
 
@@ -179,7 +179,7 @@ def test_what_is_retracted_is_gone_at_once(db: Any, portal: Any, catalog: Any) -
         assert not paths(other.plone.portal_catalog(SearchableText="needle"))
 
 
-def test_what_becomes_private_takes_its_children_along_that_inherit(portal: Any, catalog: Any) -> None:
+def test_private_folder_hides_children_that_inherit(portal: Any, catalog: Any) -> None:
     add_users(portal)
     folder = create(portal, "Folder", "folder")
     portal.portal_workflow.setChainForPortalTypes(("Link",), ())
@@ -196,7 +196,7 @@ def test_what_becomes_private_takes_its_children_along_that_inherit(portal: Any,
         transaction.commit()
 
 
-def test_what_expires_is_gone_at_once(portal: Any, catalog: Any) -> None:
+def test_expired_page_disappears_at_once(portal: Any, catalog: Any) -> None:
     add_users(portal)
     page = create(portal, "Document", "page")
     publish(page)
@@ -210,7 +210,7 @@ def test_what_expires_is_gone_at_once(portal: Any, catalog: Any) -> None:
         transaction.commit()
 
 
-def test_a_role_given_or_taken_counts_at_once(portal: Any, catalog: Any) -> None:
+def test_granted_or_revoked_role_applies_at_once(portal: Any, catalog: Any) -> None:
     add_users(portal)
     create(create(portal, "Folder", "folder"), "Document", "page", title="needle")
     transaction.commit()
@@ -231,7 +231,7 @@ def test_a_role_given_or_taken_counts_at_once(portal: Any, catalog: Any) -> None
         transaction.commit()
 
 
-def test_created_and_shared_in_one_transaction(portal: Any, catalog: Any) -> None:
+def test_object_created_and_shared_in_one_transaction_is_found(portal: Any, catalog: Any) -> None:
     add_users(portal)
     with acting_as(portal, "boss"):
         page = create(portal, "Document", "page", title="needle")
@@ -245,7 +245,7 @@ def test_created_and_shared_in_one_transaction(portal: Any, catalog: Any) -> Non
         assert paths(catalog(SearchableText="needle")) == {"/plone/page"}
 
 
-# -- what code may call
+# -- permissions of code
 
 
 def verdict(obj: Any, name: str) -> str:
@@ -262,12 +262,12 @@ def names_of(*objects: Any) -> list[str]:
     return sorted({n for obj in objects for n in dir(obj) if not n.startswith("_") and not n.endswith("__roles__")})
 
 
-#: What ZCatalog has not got; it tells what searchResults tells.
+#: Methods that ZCatalog lacks; they return no more than searchResults.
 BEYOND = {"did_you_mean", "facets", "iterate", "more_like_this", "suggest"}
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_restricted_code_may_call_the_same(compared: Any, user: Any) -> None:
+def test_restricted_code_may_call_the_methods_of_zcatalog(compared: Any, user: Any) -> None:
     ours, oracle, portal = compared
     with acting_as(portal, user):
         mine = {name: verdict(ours, name) for name in names_of(ours, oracle) if name not in BEYOND}
@@ -275,9 +275,9 @@ def test_restricted_code_may_call_the_same(compared: Any, user: Any) -> None:
         assert {verdict(ours, name) for name in BEYOND} == {verdict(ours, "searchResults")}
 
 
-#: What some index types of a stock site have not got; it tells no more than the others do.
+#: Methods that some index types of a stock site lack; they return no more than the other methods.
 READING = {"getCounter", "histogram", "indexSize", "items", "query_index", "referencedObjects", "uniqueValues"}
-#: Stock index objects let everybody who gets hold of one do this.
+#: Stock index objects let any code call these.
 WRITING = {"clear", "index_object", "unindex_object"}
 
 
@@ -329,7 +329,7 @@ def test_restricted_code_reads_brains_and_results_as_before(compared: Any, user:
         "return sorted(catalog.schema())",
     ],
 )
-def test_scripts_see_what_they_saw(compared: Any, user: Any, body: str) -> None:
+def test_scripts_get_the_same_results(compared: Any, user: Any, body: str) -> None:
     ours, oracle, portal = compared
 
     def outcome(catalog: Any) -> Any:
@@ -364,7 +364,7 @@ def test_scripts_change_nothing(compared: Any, user: Any, body: str) -> None:
 
 
 def lost(portal: Any, catalog: Any, path: str) -> None:
-    """Delete the object at *path* behind the catalog's back."""
+    """Delete the object at *path* without the catalog."""
     container, _, name = path.rpartition("/")
     portal.unrestrictedTraverse(container)._delOb(name)
 
@@ -372,7 +372,7 @@ def lost(portal: Any, catalog: Any, path: str) -> None:
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("path", ["/plone/closed/draft-now", "/plone/closed/open-now", "/plone/public/draft-now"])
 @pytest.mark.parametrize("removed", [None, "/plone/closed/open-now", "/plone/closed"])
-def test_a_brain_gives_its_object_or_the_same_error(compared: Any, user: Any, path: str, removed: Any) -> None:
+def test_brain_returns_its_object_or_the_same_error(compared: Any, user: Any, path: str, removed: Any) -> None:
     ours, oracle, portal = compared
     name = path.rsplit("/", 1)[1]
     mine, theirs = (

@@ -1,4 +1,4 @@
-"""Lists of keywords that rows hold by number: who may see an object, its interfaces, and what a rebuild finds to be few."""
+"""Lists of keywords that rows store by number: readers, interfaces, and columns for which a rebuild finds few lists."""
 
 from collections.abc import Callable
 from plone.pgcatalog.database import sets
@@ -40,7 +40,7 @@ QUERIES: list[dict[str, Any]] = [
     {"Subject": {"not": "red"}},
     {"Subject": {"query": "blue", "range": "max"}},
 ]
-#: ZCatalog gives a row once for each of its keywords here.
+#: Here ZCatalog returns a row once for each of its keywords.
 SORTED: list[dict[str, Any]] = [
     {"portal_type": ["Document", "Folder"], "sort_on": "Subject"},
     {"portal_type": ["Document", "Folder"], "sort_on": "Subject", "sort_order": "reverse", "sort_limit": 4},
@@ -72,7 +72,7 @@ def few_lists_are_enough(monkeypatch: Any) -> None:
 
 @pytest.fixture(params=[sets.MANY_LISTS, 1], ids=["few lists", "many lists"])
 def many(monkeypatch: Any, request: Any) -> None:
-    """A process keeps the lists, or it has PostgreSQL look for them."""
+    """The process caches the lists, or PostgreSQL looks them up."""
     monkeypatch.setattr(sets, "MANY_LISTS", request.param)
 
 
@@ -94,7 +94,7 @@ def intern_all(portal: Any, dsn: str) -> None:
 
 
 def make_older(dsn: str) -> None:
-    """Give the relation the lists themselves, as it had before there were numbers."""
+    """Store the lists themselves in the relation, as before there were numbers."""
     kept.make_older(dsn)
     view = sql(dsn, "SELECT relation || '_rows' FROM pgcatalog_state")[0][0]
     sql(dsn, f'DROP VIEW "{view}"')
@@ -195,10 +195,10 @@ def test_an_abort_leaves_no_list(portal: Any, dsn: str) -> None:
     assert answer(portal.portal_catalog, {"allowedRolesAndUsers": "user:somebody"})[1] == 0
 
 
-# -- what is kept
+# -- storage
 
 
-def test_each_list_is_kept_once_and_the_view_shows_it(portal: Any, dsn: str) -> None:
+def test_each_list_is_stored_once_and_shown_by_the_view(portal: Any, dsn: str) -> None:
     assert interned(dsn) == {"allowed_roles", "object_provides"}
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
     rows = sql(dsn, f'SELECT path, allowed_roles, object_provides, subject, idx FROM "{relation}_rows"')
@@ -214,7 +214,7 @@ def test_each_list_is_kept_once_and_the_view_shows_it(portal: Any, dsn: str) -> 
 
 
 @pytest.mark.usefixtures("few_lists_are_enough")
-def test_a_rebuild_drops_what_no_row_has(portal: Any, dsn: str) -> None:
+def test_rebuild_drops_unused_lists(portal: Any, dsn: str) -> None:
     page = portal["tagged3"]
     for name in ("one", "two"):
         page.manage_setLocalRoles(name, ["Reader"])
@@ -236,7 +236,7 @@ def test_a_rebuild_drops_what_no_row_has(portal: Any, dsn: str) -> None:
 
 
 def test_the_lists_are_counted_after_a_rebuild(portal: Any, dsn: str) -> None:
-    """PostgreSQL planned joins with tens of thousands of them as with ten, until autovacuum came."""
+    """PostgreSQL planned joins with tens of thousands of lists as with ten, until autovacuum ran."""
     rebuild(portal._p_jar.db())
     [(estimated, lists)] = sql(
         dsn, "SELECT reltuples, (SELECT count(*) FROM pgcatalog_sets) FROM pg_class WHERE relname = 'pgcatalog_sets'"
@@ -244,7 +244,7 @@ def test_the_lists_are_counted_after_a_rebuild(portal: Any, dsn: str) -> None:
     assert estimated >= lists > 0
 
 
-def test_a_rebuild_drops_the_lists_of_a_column_that_keeps_them_itself_again(
+def test_rebuild_drops_the_lists_of_a_column_that_stores_them_itself_again(
     portal: Any, dsn: str, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(rebuild_relation, "MOST_LISTS_PER_ROW", 1)
@@ -281,7 +281,7 @@ def test_the_upgrade_has_the_catalog_rebuilt_in_the_background(portal: Any, dsn:
     make_older(dsn)
     transaction.begin()
     setup = portal.portal_setup
-    for _ in range(2):  # the second one finds nothing to do
+    for _ in range(2):  # the second one has nothing to do
         setup.setLastVersionForProfile("plone.pgcatalog:default", "1004")
         setup.upgradeProfile("plone.pgcatalog:default", dest="1005")
         transaction.commit()
@@ -296,7 +296,7 @@ def test_the_upgrade_has_the_catalog_rebuilt_in_the_background(portal: Any, dsn:
 # -- cost
 
 
-def test_what_a_process_knows_costs_no_message(portal: Any) -> None:
+def test_cached_lists_cost_no_message(portal: Any) -> None:
     catalog = portal.portal_catalog
     len(catalog.unrestrictedSearchResults(**ANONYMOUS))
     create(portal, "Document", "another")
@@ -308,8 +308,8 @@ def test_what_a_process_knows_costs_no_message(portal: Any) -> None:
     assert not any("vals" in text for text in traffic[0].statements)
 
 
-def test_of_many_lists_those_of_who_asks_are_read_once(portal: Any, monkeypatch: Any) -> None:
-    """As many users as one likes have lists of their own; visitors and each user still ask for numbers."""
+def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeypatch: Any) -> None:
+    """Any number of users may have lists of their own; visitors and each user still query by numbers."""
     monkeypatch.setattr(sets, "MANY_LISTS", 2)
     portal["tagged5"].manage_setLocalRoles("ole", ["Reader"])
     portal["tagged5"].reindexObjectSecurity()
@@ -320,7 +320,7 @@ def test_of_many_lists_those_of_who_asks_are_read_once(portal: Any, monkeypatch:
     asked = {"allowedRolesAndUsers": ["Anonymous", "user:mara"], "portal_type": "Document"}
 
     def counted() -> tuple[int, bool, bool]:
-        """Return the number of rows, whether numbers were asked for, and whether lists were read for that."""
+        """Return the number of rows, whether the query has numbers, and whether lists were read for it."""
         result_cache().clear()
         transaction.begin()
         with traced(portal) as traffic:
@@ -359,7 +359,7 @@ def test_visitors_counts_read_an_index_and_no_row(portal: Any, query: Callable[[
     catalog = portal.portal_catalog
     relation = relation_filled(catalog, MANY_ROWS)
     transaction.begin()
-    relation_filled(catalog)  # once more: a row that an open snapshot does not show is not visible to all
+    relation_filled(catalog)  # again: a row invisible to an open snapshot is not all-visible
     asked = {**query(catalog), **ANONYMOUS, "effectiveRange": portal.ZopeTime()}
     results = catalog.unrestrictedSearchResults(**asked)
     view = catalog._core.view()

@@ -36,7 +36,7 @@ OTHER = {
     "meaning_of_private": False,
 }
 SCHEMAS = (IPGCatalogSettings, IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
-#: Those of the control panel *PostgreSQL Catalog*.
+#: Fields of the control panel *PostgreSQL Catalog*.
 NAMES = getFieldNames(IPGCatalogSettings)
 DEFAULTS = {name: settings.SETTINGS[name].default for name in NAMES}
 
@@ -62,8 +62,8 @@ def test_every_setting_is_a_field_of_a_control_panel() -> None:
     assert set(OTHER) == set(NAMES)
 
 
-def test_a_setting_that_was_read_in_the_request_is_not_copied_from_there(catalog: Any) -> None:
-    # plone.registry answers from the request, and forgets nothing when the value changes.
+def test_settings_are_not_copied_from_a_cache_of_the_request(catalog: Any) -> None:
+    # plone.registry caches values on the request, and does not invalidate them.
     registry = getUtility(IRegistry)
     for value in (5.0, 6.0):
         registry.get(f"{PREFIX}.slow_query_ms")
@@ -77,7 +77,7 @@ def test_a_new_site_has_the_defaults(catalog: Any) -> None:
     assert seen(catalog) == seen(None) == DEFAULTS
 
 
-def test_the_registry_counts_as_soon_as_it_is_changed(catalog: Any) -> None:
+def test_changed_registry_applies_at_once(catalog: Any) -> None:
     store(OTHER)
     assert seen(catalog) == OTHER
     transaction.abort()
@@ -118,7 +118,7 @@ def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:
     assert catalog._p_jar.getTransferCounts() == loads
 
 
-def test_the_cache_is_as_large_as_the_site_wants(catalog: Any, monkeypatch: Any) -> None:
+def test_cache_has_the_size_of_the_setting(catalog: Any, monkeypatch: Any) -> None:
     result_cache.cache_clear()
     len(catalog.unrestrictedSearchResults(portal_type="Document"))
     assert result_cache().limit == 96 * 2**20
@@ -141,14 +141,14 @@ class Database:
     """Stands for an opened database."""
 
 
-def test_the_largest_wish_of_several_sites_counts() -> None:
+def test_largest_cache_setting_of_several_sites_applies() -> None:
     cache, database = ResultCache(0), Database()
     for catalog, megabytes, limit in ((1, 5, 5), (2, 9, 9), (2, 1, 5), (1, 0, 1)):
         cache.set_limit(database, catalog, megabytes)
         assert cache.limit == limit * 2**20
 
 
-def test_a_database_that_is_gone_wishes_nothing() -> None:
+def test_unreachable_database_has_no_cache_setting() -> None:
     cache, database, other = ResultCache(0), Database(), Database()
     cache.set_limit(other, 1, 9)
     del other
@@ -160,7 +160,7 @@ def test_a_database_that_is_gone_wishes_nothing() -> None:
 # -- control panels
 
 
-def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
+def test_classic_form_shows_and_stores_settings(portal: Any, db: Any) -> None:
     web = Web(db)
     page = web.get("/plone/@@pgcatalog-controlpanel", MANAGER)
     assert page.status == 200
@@ -181,7 +181,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.embedder_model": "e5-{kind}",
             "form.widgets.embedder_question_prefix": "query:",
             "form.widgets.embedder_passage_prefix": "passage:",
-            # What a browser sends of a box without a tick.
+            # A browser's form data for an unticked box.
             "form.widgets.stemming-empty-marker": "1",
             "form.widgets.text_of_files-empty-marker": "1",
             "form.widgets.meaning_of_private-empty-marker": "1",
@@ -211,13 +211,13 @@ def test_a_number_below_zero_is_refused_with_a_message(portal: Any, db: Any) -> 
 
 
 @pytest.mark.parametrize("login", [None, "eddy:secret"])
-def test_only_managers_get_at_it(portal: Any, db: Any, login: str | None) -> None:
+def test_panel_is_for_managers_only(portal: Any, db: Any, login: str | None) -> None:
     portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor", "Site Administrator"], [])
     transaction.commit()
     assert Web(db).get("/plone/@@pgcatalog-controlpanel", login).status in (302, 401, 403)
 
 
-def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
+def test_volto_gets_the_panel_from_the_rest_api(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
     web = Web(db)
@@ -229,7 +229,7 @@ def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     assert set(panel["schema"]["properties"]) == set(NAMES)
 
 
-def test_volto_changes_them(portal: Any, db: Any) -> None:
+def test_volto_changes_settings(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
     path, web = "/plone/++api++/@controlpanels/pgcatalog", Web(db)
@@ -247,8 +247,8 @@ def test_volto_changes_them(portal: Any, db: Any) -> None:
     assert web.get(path, MANAGER, accept="application/json").json["data"] == data | {"slow_query_ms": 3.0}
 
 
-def test_the_rest_api_is_for_those_who_may_use_the_panel(portal: Any, db: Any) -> None:
-    """The service itself lets a Site Administrator in; this panel asks for more."""
+def test_rest_api_is_for_users_of_the_panel(portal: Any, db: Any) -> None:
+    """The service itself allows a Site Administrator; this panel requires more."""
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     for name, role in (("eddy", "Editor"), ("ada", "Site Administrator")):
         portal.acl_users.userFolderAddUser(name, "secret", [role], [])
@@ -266,7 +266,7 @@ def test_the_rest_api_is_for_those_who_may_use_the_panel(portal: Any, db: Any) -
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_only_a_post_with_token_stores_something(portal: Any, db: Any, method: str) -> None:
+def test_settings_need_a_post_with_a_token(portal: Any, db: Any, method: str) -> None:
     web, path = Web(db), "/plone/@@pgcatalog-controlpanel"
     form = {
         "form.widgets.slow_query_ms": "250",
@@ -286,7 +286,7 @@ def test_only_a_post_with_token_stores_something(portal: Any, db: Any, method: s
 # -- profiles
 
 
-def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> None:
+def test_upgrade_step_adds_the_settings_to_an_older_installation(portal: Any) -> None:
     setup = portal.portal_setup
     registry = getUtility(IRegistry)
     defaults = {name: registry[f"{PREFIX}.{name}"] for schema in SCHEMAS for name in getFieldNames(schema)}
@@ -303,13 +303,13 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     assert panels <= {action.id for action in portal.portal_controlpanel.listActions()}
 
 
-def test_applying_the_profile_again_keeps_them(portal: Any) -> None:
+def test_reapplied_profile_leaves_the_settings(portal: Any) -> None:
     store(OTHER)
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
     assert seen(portal.portal_catalog) == OTHER
 
 
-def test_uninstall_takes_them_along(portal: Any) -> None:
+def test_uninstall_removes_the_settings(portal: Any) -> None:
     store(OTHER)
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
     assert not [name for name in getUtility(IRegistry).records if name.startswith(f"{PREFIX}.")]

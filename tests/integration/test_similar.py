@@ -1,4 +1,4 @@
-"""More like this: what shares the characteristic words of a text, for whom, and what it costs."""
+"""More like this: pages that share the characteristic words of a text, permissions, and costs."""
 
 from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
@@ -39,7 +39,7 @@ def text(value: str) -> Any:
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Any]:
-    """(catalog, portal) with texts on two subjects; the tests change nothing that stays."""
+    """(catalog, portal) with texts on two subjects; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
         for name, value in TEXTS.items():
@@ -58,7 +58,7 @@ def ids(results: Any) -> list[str]:
     return [brain.getId for brain in results]
 
 
-def test_what_shares_more_words_comes_first_and_never_itself(site: Any) -> None:
+def test_page_sharing_more_words_comes_first_and_the_page_itself_never(site: Any) -> None:
     catalog, portal = site
     found = ids(catalog.more_like_this(portal.owls))
     assert found[:2] in (["secret", "mice"], ["mice", "secret"])
@@ -85,7 +85,7 @@ def test_more_criteria_and_a_limit(site: Any) -> None:
     assert by_name == sorted(by_name)
 
 
-def test_nothing_is_like_what_is_not_there(site: Any) -> None:
+def test_missing_page_has_no_similar_ones(site: Any) -> None:
     catalog, _ = site
     for what in ("no such uid", "", "\x00", "\ud800", "x" * 10_000):
         assert ids(catalog.more_like_this(what)) == []
@@ -94,17 +94,17 @@ def test_nothing_is_like_what_is_not_there(site: Any) -> None:
     assert len(catalog.more_like_this("no such uid")) == 0
 
 
-def test_a_text_of_nothing_but_a_name_is_like_little(site: Any) -> None:
+def test_text_of_a_name_only_has_few_similar_pages(site: Any) -> None:
     catalog, portal = site
     assert ids(catalog.more_like_this(portal.empty)) == []
 
 
-def test_only_what_one_may_see(site: Any) -> None:
+def test_similar_pages_are_visible_to_the_user(site: Any) -> None:
     catalog, portal = site
     [uid] = [brain.UID for brain in catalog(getId="secret")]
     with acting_as(portal, None):
         assert "secret" not in ids(catalog.more_like_this(portal.owls))
-        # What a private text says shows neither in results for it.
+        # The words of a private text do not show in results for it, either.
         assert ids(catalog.more_like_this(uid)) == []
         assert ids(catalog.more_like_this(portal.secret)) == []
         assert "secret" not in ids(catalog.more_like_this(portal.owls, allowedRolesAndUsers=["Manager"]))
@@ -119,7 +119,7 @@ def test_an_expired_page_has_similar_ones_but_is_none(site: Any) -> None:
         assert "old" not in ids(catalog.more_like_this(portal.owls))
 
 
-def test_it_is_two_statements(site: Any) -> None:
+def test_similar_pages_take_two_statements(site: Any) -> None:
     catalog, portal = site
     transaction.begin()
     result_cache().clear(HITS)
@@ -142,7 +142,7 @@ def test_rare_words_count_more_once_they_are_counted(portal: Any, catalog: Any, 
     assert ids(catalog.more_like_this(portal.two)) == ["one"]
 
 
-def test_pending_changes_count(portal: Any, catalog: Any) -> None:
+def test_pending_changes_affect_similar_pages(portal: Any, catalog: Any) -> None:
     one = create(portal, "Document", "one", title="one", text=text("a zebra"))
     create(portal, "Document", "two", title="two", text=text("the zebra"))
     assert ids(catalog.more_like_this(one)) == ["two"]

@@ -1,6 +1,6 @@
-"""What managers do with a whole site: upgrades, snapshots, reruns of Plone's steps, workflow and sharing updates.
+"""Operations of managers on a whole site: upgrades, snapshots, repeated steps of Plone, workflow and sharing updates.
 
-After each the catalog is ours, and finds for everybody what a ZCatalog that is filled anew finds.
+After each the catalog is ours, and has for all users the hits of a newly filled ZCatalog.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ import transaction
 
 pytestmark = pytest.mark.slow
 
-#: The last version of the profile of Plone 6.0 and the first of 6.1, without what came after.
+#: The last version of the profile of Plone 6.0 and the first of 6.1, without later steps.
 OLDER = {"6.0": "6027", "6.1": "6100"}
 QUERIES: tuple[dict[str, Any], ...] = (
     {"path": "/plone", "sort_on": "getId"},
@@ -79,7 +79,7 @@ def site(site_with: SiteWith) -> Iterator[Site]:
 
 
 def assert_agrees(portal: Any) -> None:
-    """Assert that our catalog answers everybody as a ZCatalog filled from the same objects."""
+    """Check that our catalog has for all users the answers of a ZCatalog filled from the same objects."""
     assert isinstance(portal.portal_catalog.aq_base, PlonePGCatalogTool)
     transaction.commit()
     oracle = make_oracle(portal)
@@ -127,21 +127,21 @@ def add_fields(portal: Any) -> None:
 
 
 def import_everything(portal: Any, archive: bytes) -> dict[str, type[Exception]]:
-    """Run all import steps with a snapshot of another site; return those that fail, each undone, and why."""
+    """Run all import steps with a snapshot of another site; return the failed steps, each undone, and their errors."""
     setup, failed = portal.portal_setup, {}
     context = TarballImportContext(setup, archive, should_purge=True)
     for step in setup.getSortedImportSteps():
         savepoint = transaction.savepoint()
         try:
             setup._doRunImportStep(step, context)
-        except Exception as error:  # noqa: BLE001  Plone's steps raise what they like; both sites are compared
+        except Exception as error:  # noqa: BLE001  Plone's steps raise any error; both sites are compared
             savepoint.rollback()
             failed[step] = type(error)
     return failed
 
 
 def test_a_snapshot_of_a_site_is_imported_into_a_new_one(site_with: SiteWith) -> None:
-    """As far as Plone can: five of its steps cannot read what they have written, among them that of DateRecurringIndex."""
+    """As far as Plone can: five of its steps cannot read their own export, among them that of DateRecurringIndex."""
     failed = {}
     for stock in (True, False):
         with sites.opened(site_with(add_fields, stock)) as db, Site(db).inside() as portal:
@@ -162,7 +162,7 @@ def test_a_snapshot_of_a_site_is_imported_into_a_new_one(site_with: SiteWith) ->
 
 
 @pytest.mark.parametrize("step", ["toolset", "catalog", "workflow", "rolemap", "typeinfo"])
-def test_a_step_of_plones_profile_is_run_again(site: Site, step: str) -> None:
+def test_step_of_plones_profile_can_be_run_again(site: Site, step: str) -> None:
     with site.inside() as portal:
         portal.portal_setup.runImportStepFromProfile(f"profile-{_DEFAULT_PROFILE}", step, run_dependencies=False)
     with site.inside() as portal:
@@ -181,7 +181,7 @@ def without_a_site(dsn: str) -> Iterator[Any]:
             yield app
 
 
-def test_a_site_is_made_with_our_profile(stock_dsn: str) -> None:
+def test_site_is_created_with_our_profile(stock_dsn: str) -> None:
     with without_a_site(stock_dsn) as app:
         profiles = ("plone.app.contenttypes:default", "plonetheme.barceloneta:default", PROFILE)
         portal = addPloneSite(app, "plone", title="Made", setup_content=False, extension_ids=profiles)
@@ -204,7 +204,7 @@ def distribution(zope: None, tmp_path: Path) -> Iterator[str]:
     manager.unregisterUtility(made, IDistribution, "ours")
 
 
-def test_a_site_is_made_of_a_distribution_with_our_profile(distribution: str, stock_dsn: str) -> None:
+def test_site_is_created_from_a_distribution_with_our_profile(distribution: str, stock_dsn: str) -> None:
     answers = {
         "site_id": "plone",
         "title": "Made",
@@ -225,7 +225,7 @@ def test_a_site_is_made_of_a_distribution_with_our_profile(distribution: str, st
 
 
 def fill_plainly(portal: Any) -> None:
-    """What plone.exportimport can take back into a ZCatalog: ids of letters, no recurrent events in UTC."""
+    """Create content that plone.exportimport can import into a ZCatalog: ids of letters, no recurrent events in UTC."""
     add_users(portal)
     make_content(portal)
 
@@ -287,7 +287,7 @@ def test_a_working_copy_is_checked_in(site: Site) -> None:
         assert [b.getPath() for b in portal.portal_catalog(Title="work")] == ["/plone/my_folder/page"]
 
 
-def test_a_content_rule_publishes_what_is_added(site: Site) -> None:
+def test_content_rule_publishes_added_objects(site: Site) -> None:
     with site.inside() as portal:
         rule = Rule()
         rule.event, rule.enabled = IObjectAddedEvent, True

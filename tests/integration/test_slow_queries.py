@@ -1,4 +1,4 @@
-"""Slow queries are logged and recorded: beside the request, never by it."""
+"""Slow queries are logged and recorded, without any effect on the request."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.observe import log
@@ -27,7 +27,7 @@ LOGGER = "plone.pgcatalog.observe.trace"
 
 @pytest.fixture(scope="module")
 def dsn(site_template: str, postgres: Any) -> str:
-    """DSN of a site that the tests of this module share."""
+    """DSN of a site shared by the tests of this module."""
     return sites.clone(postgres, site_template)
 
 
@@ -56,7 +56,7 @@ def everything_is_slow(filled: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def search(portal: Any, **query: Any) -> list[Any]:
-    # Without iter() the list asks for the length first.
+    # Without iter() list() would request the length first.
     return list(iter(portal.portal_catalog.unrestrictedSearchResults(**query)))
 
 
@@ -65,7 +65,7 @@ def count(portal: Any, **query: Any) -> int:
 
 
 def recorded(dsn: str, columns: str = "operation, shape, result_rows") -> list[Any]:
-    """Return what is recorded; without the metadata that brains read, or do not have to read."""
+    """Return the recorded values, except for reads of metadata, which depend on the cache."""
     assert recorder.flush(10)
     query = f"SELECT {columns} FROM pgcatalog_slow_queries WHERE operation <> 'metadata' ORDER BY id"
     with psycopg.connect(dsn) as connection:
@@ -86,7 +86,7 @@ def test_a_slow_query_is_logged_and_recorded(filled: Any, dsn: str, caplog: pyte
 def test_the_log_has_one_line_a_minute_for_a_shape(
     filled: Any, dsn: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 20 searches of one shape, pages and counts, and one of another; the table has them all."""
+    """Of 20 searches of one shape, pages and counts, and one of another; the table has all of them."""
     now = 0.0
     monkeypatch.setattr(throttle, "_clock", lambda: now)
 
@@ -106,7 +106,7 @@ def test_the_log_has_one_line_a_minute_for_a_shape(
     assert len(recorded(dsn)) == 22
 
 
-def test_the_total_and_the_remaining_rows_count_by_themselves(filled: Any, dsn: str) -> None:
+def test_total_and_remaining_rows_are_separate_records(filled: Any, dsn: str) -> None:
     catalog = filled.portal_catalog
     assert len(catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")) == 12
     assert recorded(dsn) == [("count", "portal_type =; sort getId", 1)]
@@ -114,7 +114,7 @@ def test_the_total_and_the_remaining_rows_count_by_themselves(filled: Any, dsn: 
     assert [row[0] for row in recorded(dsn)] == ["count", "rids"]
 
 
-def test_the_record_tells_times_query_and_statement(filled: Any, dsn: str) -> None:
+def test_record_has_times_query_and_statement(filled: Any, dsn: str) -> None:
     search(filled, portal_type="Document", sort_on="modified", sort_limit=5)
     [row] = recorded(dsn, "catalog, path, query, left_out, total_ms, compile_ms, execute_ms, decode_ms, statement")
     zoid, path, query, left_out, total, compiled, executed, decoded, statement = row
@@ -135,7 +135,7 @@ def test_fast_queries_are_not_recorded(filled: Any, dsn: str, monkeypatch: pytes
     assert not [r for r in caplog.records if r.name == LOGGER]
 
 
-def test_what_does_not_reach_the_database_is_not_slow(filled: Any, dsn: str) -> None:
+def test_search_without_a_statement_is_not_slow(filled: Any, dsn: str) -> None:
     assert search(filled, portal_type=[]) == []
     assert len(search(filled, portal_type="Document")) == 12
     assert len(search(filled, portal_type="Document")) == 12  # from the cache
@@ -152,7 +152,7 @@ def test_recording_leaves_the_transaction_alone(filled: Any, dsn: str) -> None:
     assert [g.count for g in log.log_of(catalog).groups()] == [1]
     count(filled, getId="page2")
     recorder.flush(10)
-    # Not in the snapshot of a transaction that began before.
+    # Not in the snapshot of a transaction that began earlier.
     assert [g.count for g in log.log_of(catalog).groups()] == [1]
 
 
@@ -168,7 +168,7 @@ def test_odd_values_stop_no_search(filled: Any, dsn: str) -> None:
     assert shapes.count("getId =") == 5
 
 
-def test_groups_tell_what_costs_most(filled: Any, dsn: str) -> None:
+def test_most_expensive_groups_come_first(filled: Any, dsn: str) -> None:
     zoid = filled.portal_catalog._core.zoid
     with psycopg.connect(dsn) as connection:
         for shape, times in (("one", range(1, 101)), ("two", [5000]), ("three", [1, 3])):
@@ -181,7 +181,7 @@ def test_groups_tell_what_costs_most(filled: Any, dsn: str) -> None:
                 )
     transaction.begin()
     groups = log.log_of(filled.portal_catalog._core).groups()
-    # First what is slow for this site: over 100 ms.
+    # First the shapes that are slow for this site: over 100 ms.
     assert [(g.shape, g.count, g.long) for g in groups] == [("two", 1, 1), ("one", 100, 1), ("three", 2, 0)]
     one = groups[1]
     assert (one.mean_ms, one.max_ms, one.total_ms) == (50.5, 100, 5050)
@@ -230,7 +230,7 @@ def entry_of(portal: Any, dsn: str, number: int = 0) -> Any:
     return SlowQuery(1, "/", "page", f"shape {number}", "{}", [], 1.0, 0.0, 0.0, 1.0, 0.0, 1, Statement("SELECT"))
 
 
-def test_what_does_not_fit_the_queue_is_dropped_and_counted(filled: Any, dsn: str) -> None:
+def test_records_beyond_the_queue_are_dropped_and_counted(filled: Any, dsn: str) -> None:
     queue = Recorder(dsn, size=5)
     for number in range(20):
         queue.put(entry_of(filled, dsn, number))
@@ -264,7 +264,7 @@ def _search_in_child(dsn: str) -> None:
     os._exit(0 if recorder.flush(10) else 1)
 
 
-def test_a_fork_records_its_own(filled: Any, dsn: str) -> None:
+def test_forked_process_records_its_own_queries(filled: Any, dsn: str) -> None:
     recorder.record(dsn, entry_of(filled, dsn, 1))
     child = multiprocessing.get_context("fork").Process(target=_search_in_child, args=(dsn,))
     child.start()
@@ -273,7 +273,7 @@ def test_a_fork_records_its_own(filled: Any, dsn: str) -> None:
     assert sorted(recorded(dsn, "shape")) == [("shape 1",), ("shape 2",)]
 
 
-def test_uninstall_forgets_the_log(filled: Any, dsn: str) -> None:
+def test_uninstall_deletes_the_log(filled: Any, dsn: str) -> None:
     """Runs last: the site has no catalog of ours afterwards."""
     count(filled, getId="page1")
     assert len(recorded(dsn)) == 1

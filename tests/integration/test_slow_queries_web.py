@@ -1,4 +1,4 @@
-"""The tabs Slow Queries and Index Advice over HTTP: for managers, and to change anything POST and a token."""
+"""The tabs Slow Queries and Index Advice over HTTP: for managers only; changes need POST and a token."""
 
 from collections.abc import Iterator
 from lxml import html
@@ -81,7 +81,7 @@ def test_actions_need_post_and_token(site: Site, url: str, form: dict[str, str])
     before = log_size(site)
     assert site.web.post(url, MANAGER, **form).status == 403
     assert site.web.post(url, MANAGER, _authenticator="0" * 40, **form).status == 403
-    # On GET they are nothing but the page.
+    # A GET only shows the page.
     response = site.web.get(url, MANAGER, _authenticator=site.token(), **form)
     assert response.status == 200
     assert "plan" not in html.fromstring(response.body).xpath("//pre/@id")
@@ -106,7 +106,7 @@ def test_the_log_by_shape_and_an_explained_example(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "", "1; DROP TABLE object_state", "9" * 40, "١", "SELECT 1"])
-def test_nothing_but_a_number_is_explained(site: Site, number: str) -> None:
+def test_only_a_number_is_explained(site: Site, number: str) -> None:
     response = site.post(SLOW, explain=number)
     assert response.status == 200
     assert "This query is no longer in the log." in response.text
@@ -147,7 +147,7 @@ def test_the_tabs_are_in_the_management_interface(site: Site) -> None:
         assert {"Slow Queries", "Index Advice"} <= {tab.strip() for tab in tabs}
 
 
-def test_apply_and_drop(site: Site) -> None:
+def test_advised_index_is_applied_and_dropped(site: Site) -> None:
     assert not site.page(ADVICE).xpath("//section[@id='made']")
     advised = html.fromstring(site.post(ADVICE, advise="1").body)
     assert "copy of 4,0" in text(advised.xpath("//section[@id='advice']")[0])
@@ -184,7 +184,7 @@ def test_the_pages_of_zcatalog_show_it_and_the_report_stays_for_code(
     """The time of the report is the threshold of the control panel."""
     monkeypatch.delenv("PGCATALOG_SLOW_QUERY_MS")
     with site.inside() as portal:
-        # That of the ZCatalog which was replaced has not become the setting.
+        # The value of the replaced ZCatalog has not become the setting.
         assert portal.portal_registry["plone.pgcatalog.slow_query_ms"] == 10
         portal.portal_catalog.long_query_time = 0
     with site.inside() as portal:
@@ -203,7 +203,7 @@ def test_the_pages_of_zcatalog_show_it_and_the_report_stays_for_code(
         assert site.page(url, manage_tabs_message="Report cleared").get_element_by_id("groups") is not None
 
 
-def test_without_a_log_the_pages_say_so(site: Site) -> None:
+def test_pages_show_that_there_is_no_log(site: Site) -> None:
     """Runs last: empties the log."""
     before = log_size(site)
     answer = site.post(SLOW, clear="1")

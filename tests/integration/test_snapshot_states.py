@@ -1,4 +1,4 @@
-"""A snapshot begins with the states of the catalogs, in the message that reads what others have changed."""
+"""A snapshot begins with the states of the catalogs, in the message that reads the changes of other connections."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.database.generations import Generations
@@ -33,7 +33,7 @@ def found(portal: Any) -> list[str]:
 
 
 def searches(portal: Any) -> tuple[int, int]:
-    """Return the number of documents that a search finds, and the number of its messages without those for objects."""
+    """Return the number of documents found by a search, and the number of its messages, except those for objects."""
     assert portal.portal_catalog._core.indexes
     with traced(portal) as traffic:
         count = len(found(portal))

@@ -1,4 +1,4 @@
-"""A transaction begins by one message to PostgreSQL, and sees what others have committed before it."""
+"""A transaction begins by one message to PostgreSQL, and sees earlier commits of others."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,7 +103,7 @@ def test_no_snapshot_is_held_between_requests(jar: Any, sent: list[str]) -> None
 
 
 def test_end_of_snapshot_is_not_waited_for(jar: Any) -> None:
-    """The server's process stands still while the connection is closed."""
+    """The server's process is stopped while the connection is closed."""
     connection = storage.connection(jar)
     # The server's own process, also behind a pooler.
     process = connection.execute("SELECT pg_backend_pid() AS pid").fetchone()["pid"]
@@ -116,7 +116,7 @@ def test_end_of_snapshot_is_not_waited_for(jar: Any) -> None:
     finally:
         os.kill(process, signal.SIGCONT)
         closing.join()
-    # Whoever uses the connection next finds it idle.
+    # The next user of the connection finds it idle.
     assert connection.execute("SELECT 1 AS one").fetchall() == [{"one": 1}]
     connection.rollback()
     assert jar.db().open(jar.transaction_manager) is jar
@@ -133,7 +133,7 @@ def test_connection_goes_back_to_the_pool_idle(jar: Any, caplog: pytest.LogCaptu
     assert caplog.messages == []
 
 
-def test_what_others_have_changed_is_read_anew(jar: Any, other: Any) -> None:
+def test_changes_of_others_are_read_again(jar: Any, other: Any) -> None:
     for number in range(1, 4):
         save(other, number)
         assert jar.root()["number"] == number - 1
@@ -141,7 +141,7 @@ def test_what_others_have_changed_is_read_anew(jar: Any, other: Any) -> None:
         assert jar.root()["number"] == number
 
 
-def test_a_snapshot_stays_whatever_others_commit(jar: Any, other: Any) -> None:
+def test_snapshot_stays_during_other_commits(jar: Any, other: Any) -> None:
     jar.transaction_manager.begin()
     save(other, 1)
     jar.cacheMinimize()
@@ -149,8 +149,8 @@ def test_a_snapshot_stays_whatever_others_commit(jar: Any, other: Any) -> None:
     assert jar.root()["number"] == 0
 
 
-def test_a_statement_that_has_failed_does_no_harm(jar: Any, other: Any) -> None:
-    """PostgreSQL does nothing more in such a transaction, and psycopg forgets what is prepared."""
+def test_failed_statement_does_no_harm(jar: Any, other: Any) -> None:
+    """PostgreSQL refuses further statements in such a transaction, and psycopg clears its prepared statements."""
     for number in range(1, 4):
         with pytest.raises(psycopg.errors.DivisionByZero):
             storage.connection(jar).execute("SELECT 1 / 0")
@@ -160,7 +160,7 @@ def test_a_statement_that_has_failed_does_no_harm(jar: Any, other: Any) -> None:
 
 
 @pytest.mark.direct("a pooler passes DEALLOCATE ALL on, and closes who uses what it has removed")
-def test_statements_that_somebody_has_removed_are_prepared_anew(jar: Any, sent: list[str]) -> None:
+def test_statements_removed_by_other_code_are_prepared_again(jar: Any, sent: list[str]) -> None:
     storage.connection(jar).execute("DEALLOCATE ALL")
     for _ in range(4):
         jar.transaction_manager.begin()
@@ -172,7 +172,7 @@ def test_statements_that_somebody_has_removed_are_prepared_anew(jar: Any, sent: 
 
 
 def test_oids_of_new_objects_come_in_blocks(jar: Any, sent: list[str]) -> None:
-    """... so that a commit with many of them asks for few."""
+    """... so that a commit with many of them needs few requests."""
     for number in range(storage.FIRST_OIDS * 3):
         jar.root()[f"new{number}"] = PersistentMapping()
     jar.transaction_manager.commit()
@@ -188,14 +188,14 @@ def test_two_processes_never_get_the_same_oid(jar: Any, other: Any) -> None:
 
 
 def test_a_transaction_leaves_no_oids_to_the_next(jar: Any) -> None:
-    """After a failover the sequence may give them again."""
+    """After a failover the sequence may return them again."""
     first = u64(jar.new_oid())
     jar.transaction_manager.begin()
     assert u64(jar.new_oid()) == first + storage.FIRST_OIDS
 
 
 @pytest.mark.skipif(is_patched(), reason="a storage with its patches takes oids from the transaction that has failed")
-def test_oids_are_there_after_an_error_of_a_search(jar: Any) -> None:
+def test_oids_can_be_fetched_after_an_error_of_a_search(jar: Any) -> None:
     with pytest.raises(psycopg.errors.DivisionByZero):
         storage.connection(jar).execute("SELECT 1 / 0")
     assert len({jar.new_oid() for _ in range(3)}) == 3
@@ -234,7 +234,7 @@ QUERIES: list[dict[str, Any]] = [
 
 
 def observe(site: Any) -> dict[str, Any]:
-    """Everything that a transaction can learn from the catalog."""
+    """Return everything that a transaction can read from the catalog."""
     catalog = site.portal_catalog
     results = [catalog.unrestrictedSearchResults(**query) for query in QUERIES]
     rids = sorted(catalog._catalog.paths.keys())
@@ -312,7 +312,7 @@ CHANGES = [add, edit, delete, delete_tree, publish, share, rename_tree, clear, r
     ],
 )
 def test_a_snapshot_stays_and_the_next_one_is_new(db: Any, dsn: str, kind: str, change: Any) -> None:
-    """*early* looks before and after the other's commit, *late* only after it: both have the older snapshot."""
+    """*early* reads before and after the other's commit, *late* only after it: both have the older snapshot."""
     with open_editor(kind, db, dsn) as writer, editor(db) as early, editor(db) as late:
         late.begin()
         before = early.do(observe)
@@ -331,8 +331,8 @@ def test_a_snapshot_stays_and_the_next_one_is_new(db: Any, dsn: str, kind: str, 
 
 
 @pytest.mark.slow
-def test_a_new_index_waits_for_those_who_read_the_table(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its column is an ALTER TABLE: for a reader's transaction, then the commit fails and may be tried again."""
+def test_new_index_waits_for_readers_of_the_table(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its column is an ALTER TABLE: it waits for a reader's transaction, then the commit fails and may be repeated."""
     monkeypatch.setattr(schema, "LOCK_TIMEOUT", "50ms")
     with editor(db) as writer, editor(db) as early, editor(db) as late:
         late.begin()
@@ -352,7 +352,7 @@ def test_a_new_index_waits_for_those_who_read_the_table(db: Any, monkeypatch: py
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [edit, rename_tree, clear, add_index])
-def test_an_aborted_change_was_never_there(db: Any, change: Any) -> None:
+def test_aborted_change_has_no_effect(db: Any, change: Any) -> None:
     with editor(db) as writer, editor(db) as reader:
         before = reader.do(observe)
         writer.do(change)
@@ -370,7 +370,7 @@ def test_an_aborted_change_was_never_there(db: Any, change: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [rename_tree, delete_tree, edit])
 def test_pending_changes_are_shown_on_the_own_snapshot(db: Any, change: Any) -> None:
-    """What is pending does not let through what others have committed meanwhile."""
+    """The pending rows do not show commits of others made meanwhile."""
     with editor(db) as one, editor(db) as other:
         one.do(lambda site: create(site, "Document", "mine", title="Needle mine"))
         before = one.do(observe)
@@ -435,7 +435,7 @@ def test_commits_become_visible_in_their_order(db: Any) -> None:
 
 
 def test_a_new_connection_shows_what_others_have_changed(dsn: str) -> None:
-    """Whatever the process has in the cache that all its connections share."""
+    """Whatever is in the cache shared by all connections of the process."""
     with sites.opened(dsn) as ours, sites.opened(dsn) as others, second_connection(ours) as (_, site):
         assert site.title == "Test"
         with sites.inside(others) as other:

@@ -1,4 +1,4 @@
-"""Snippets show where a page says what was searched for, marked, and are safe HTML whatever the page says."""
+"""Snippets show the marked words of a search in their context, and are safe HTML for any content."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -42,7 +42,7 @@ def rich(text: str) -> RichTextValue:
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Any]:
-    """(catalog, portal) with pages; the tests change nothing that stays."""
+    """(catalog, portal) with pages; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
         for name, title, description, text in (
@@ -70,7 +70,7 @@ def marks(text: str) -> list[str]:
     return [html.unescape(found) for found in re.findall("<mark>(.*?)</mark>", text)]
 
 
-def test_shows_where_the_words_are(site: Any) -> None:
+def test_snippet_shows_the_words_in_context(site: Any) -> None:
     catalog, _ = site
     found = snippets(catalog, SearchableText="needle")
     assert set(found) == {"early", "late", "both", "titled", "hostile", "private"}
@@ -101,20 +101,20 @@ def test_the_best_part_has_the_most_of_the_words(site: Any) -> None:
         ("全文检索", "chinese", ["全文检索"]),
     ],
 )
-def test_marks_what_the_lexicon_finds(site: Any, search: str, name: str, marked: list[str]) -> None:
+def test_snippet_marks_words_as_found_by_the_lexicon(site: Any, search: str, name: str, marked: list[str]) -> None:
     catalog, _ = site
     found = snippets(catalog, SearchableText=search)[name]
     assert marks(found)[: len(marked)] == marked
 
 
-def test_without_a_word_in_the_text_it_is_the_beginning(site: Any) -> None:
+def test_snippet_of_a_text_without_the_words_is_its_beginning(site: Any) -> None:
     catalog, _ = site
     assert snippets(catalog, SearchableText="titled")["titled"] == "nothing else"
     assert snippets(catalog, getId="early")["early"].startswith("The needle stands here filler0")
     assert marks(snippets(catalog, getId="early")["early"]) == []
 
 
-def test_query_objects_ask_for_words_too(site: Any) -> None:
+def test_words_of_query_objects_are_marked(site: Any) -> None:
     catalog, _ = site
     where = Or(Text("haystack"), Eq("getId", "late"), Not(Text("cafe")))
     found = snippets(catalog, where=where)
@@ -123,7 +123,7 @@ def test_query_objects_ask_for_words_too(site: Any) -> None:
     assert marks(snippets(catalog, where={"a": 1}, SearchableText="haystack")["both"]) == ["haystack"]
 
 
-def test_length_is_about_what_was_asked_for(site: Any) -> None:
+def test_length_is_about_the_requested_one(site: Any) -> None:
     catalog, _ = site
     for length in (10, 20, 60, 100, 400):
         for text in snippets(catalog, length, SearchableText="needle", getId=["early", "late", "both"]).values():
@@ -136,7 +136,7 @@ def test_length_is_about_what_was_asked_for(site: Any) -> None:
 
 
 class OnlyMarks(HTMLParser):
-    """Fails for every tag but a bare mark."""
+    """Raises for every tag except a bare mark."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -161,7 +161,7 @@ class OnlyMarks(HTMLParser):
 
 
 def text_of(snippet: str) -> str:
-    """Return the text of *snippet*, which has nothing but marks in it."""
+    """Return the text of *snippet*, which has no markup except marks."""
     parser = OnlyMarks()
     parser.feed(snippet)
     parser.close()
@@ -196,18 +196,18 @@ TEXTS = st.lists(ALPHABET, max_size=60).map("".join)
 
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(text=TEXTS, search=TEXTS, length=st.integers(1, 80))
-def test_whatever_the_text_nothing_but_marks_is_markup(zope: None, text: str, search: str, length: int) -> None:
-    """And without the marks it is a part of the text."""
+def test_only_marks_are_markup_for_any_text(zope: None, text: str, search: str, length: int) -> None:
+    """Without the marks it is a part of the text."""
     highlighter = Highlighter([(Lexicon(), search)])
     assert text_of(highlighter.mark(text)) == text
     part = text_of(highlighter.snippet(text, length))
     assert part.removeprefix("…").removesuffix("…") in text
 
 
-# -- only what one may see
+# -- permissions
 
 
-def test_only_of_what_the_search_finds(site: Any) -> None:
+def test_snippets_are_only_of_hits(site: Any) -> None:
     catalog, portal = site
     brains = list(catalog.unrestrictedSearchResults(SearchableText="needle"))
     assert any(brain.getId == "private" for brain in brains)
@@ -223,7 +223,7 @@ def test_only_of_what_the_search_finds(site: Any) -> None:
 # -- from one moment to the next
 
 
-def test_pending_changes_show(portal: Any, catalog: Any) -> None:
+def test_snippets_show_pending_changes(portal: Any, catalog: Any) -> None:
     page = create(portal, "Document", "page", title="A", text=rich("an old needle"))
     assert snippets(catalog, SearchableText="needle") == {"page": "an old <mark>needle</mark>"}
     transaction.commit()
@@ -251,7 +251,7 @@ def test_odd_text_never_stops_a_save(portal: Any, catalog: Any) -> None:
 
 
 def test_references_that_plone_leaves_in_a_text_are_characters_for_readers(portal: Any, catalog: Any) -> None:
-    """Plone's way from HTML to text knows names of HTML 4 and decimal numbers only."""
+    """Plone's conversion from HTML to text handles HTML 4 names and decimal numbers only."""
     text = RichTextValue(
         "<p>needle of O&#x27;Neill &apos;and&#x2019;s AT&amp;T &lt;b&gt; &amp;lt;i&amp;gt;</p>", "text/html"
     )
@@ -266,7 +266,7 @@ def test_references_that_plone_leaves_in_a_text_are_characters_for_readers(porta
     )
 
 
-# -- what it costs
+# -- costs
 
 
 def test_a_page_of_snippets_is_one_statement(site: Any) -> None:

@@ -1,4 +1,4 @@
-"""``@solr`` and ``@solr-suggest``: what kitconcept.solr's front-end asks and reads, answered by our catalog."""
+"""``@solr`` and ``@solr-suggest``: the requests of kitconcept.solr's front-end, answered by our catalog."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -71,10 +71,10 @@ def facets(answer: Any) -> dict[str, dict[str, int]]:
     return {field["name"]: dict(values) for field, values in answer["facet_fields"]}
 
 
-# -- what it answers
+# -- answers
 
 
-def test_a_page_as_the_front_end_reads_it(site: Site) -> None:
+def test_page_has_the_format_read_by_the_front_end(site: Site) -> None:
     answer = solr(site, q="needle", rows=5, sort="getId desc")
     assert (answer["response"]["numFound"], answer["response"]["start"]) == (12, 0)
     assert answer["portal_path"] == "/plone"
@@ -127,13 +127,13 @@ def test_facets_are_those_of_the_tab(site: Site) -> None:
     assert facets(part)["Subject"] == {"tag0": 4, "tag1": 4, "tag2": 4}
 
 
-def test_a_tab_and_a_facet_of_the_same_index_hold_both(site: Site) -> None:
+def test_tab_and_facet_of_the_same_index_are_both_applied(site: Site) -> None:
     chosen = encoded({"Subject": {"c": {"even": True}}})
     answer = solr(site, q="needle", group_select=2, facet_conditions=chosen, sort="getId asc")
     assert ids(answer) == ["page00", "page06"]
 
 
-def test_a_place(site: Site) -> None:
+def test_place_narrows_the_hits(site: Site) -> None:
     assert "news" in ids(solr(site, rows=100, path_prefix="/news"))
     assert "news" not in ids(solr(site, rows=100, path_prefix="/news/"))
     assert "fair" not in ids(solr(site, rows=100, path_prefix="/news"))
@@ -142,14 +142,14 @@ def test_a_place(site: Site) -> None:
     assert ids(solr(site, rows=100, path_prefix="/nowhere")) == []
 
 
-def test_types_are_known_by_name_and_title(site: Site) -> None:
+def test_types_have_name_and_title(site: Site) -> None:
     assert ids(solr(site, portal_type="Event")) == ["fair"]
     names = solr(site, rows=100, sort="getId asc", **{"portal_type:list": ["Document", "Event"]})
     assert ids(names) == ids(solr(site, rows=100, sort="getId asc", **{"portal_type:list": ["Page", "Event"]}))
     assert len(ids(names)) >= 13
 
 
-def test_further_conditions(site: Site) -> None:
+def test_further_conditions_narrow_the_hits(site: Site) -> None:
     def found(*rows: Any) -> list[str]:
         return ids(solr(site, rows=100, sort="getId asc", extra_conditions=encoded(rows)))
 
@@ -162,7 +162,7 @@ def test_further_conditions(site: Site) -> None:
     assert found(["getId", "date-range", {"gr": "page05", "ls": "page07"}]) == ["page06"]
 
 
-def test_a_typing_error(site: Site) -> None:
+def test_typing_error_is_corrected(site: Site) -> None:
     plain = solr(site, q="haystakc")
     assert "spellcheck" not in plain
     assert plain["response"]["numFound"] == 0
@@ -177,7 +177,7 @@ def test_a_typing_error(site: Site) -> None:
     assert "collation_misspellings" not in solr(site, q="xyzzyxyzzy", collate="true")
 
 
-def test_the_whole_answer_of_a_solr_server(site: Site) -> None:
+def test_answer_has_the_keys_of_a_solr_server(site: Site) -> None:
     answer = solr(site, q="needle", rows=1, keep_full_solr_response="true")
     assert answer["facet_counts"]["facet_queries"] == groups(answer)
     assert answer["facet_counts"]["facet_fields"]["Subject"][:4] == ["even", 6, "odd", 6]
@@ -186,7 +186,7 @@ def test_the_whole_answer_of_a_solr_server(site: Site) -> None:
     assert not {"facet_counts", "highlighting"} & solr(site, q="needle").keys()
 
 
-def test_suggestions(site: Site) -> None:
+def test_suggestions_are_pages_by_their_titles(site: Site) -> None:
     answer = solr(site, path="/plone/@solr-suggest", query="pin f")
     assert [(page["@id"], page["@type"], page["title"]) for page in answer["suggestions"]] == [
         ("http://nohost/plone/fair", "Event", "Pin fair")
@@ -217,11 +217,11 @@ def test_suggestions_and_their_words_fulfil_further_conditions(
         assert solr(site, path="/plone/@solr-suggest", path_prefix="/news", **query)["suggestions"] == []
 
 
-# -- to whom
+# -- permissions
 
 
 @pytest.mark.parametrize("login", USERS)
-def test_everybody_finds_what_search_finds_and_no_more_is_counted(site: Site, login: str | None) -> None:
+def test_hits_are_those_of_search_and_counts_are_of_visible_hits(site: Site, login: str | None) -> None:
     stock = get(site, "/plone/@search", login, SearchableText="needle", sort_on="getId", b_size=100).json
     expected = [item["@id"].rpartition("/")[2] for item in stock["items"]]
     more = encoded({"Subject": {"m": True}})
@@ -243,7 +243,7 @@ def test_everybody_finds_what_search_finds_and_no_more_is_counted(site: Site, lo
     ],
     ids=str,
 )
-def test_no_parameter_shows_more(site: Site, trick: dict[str, Any]) -> None:
+def test_no_parameter_shows_hidden_pages(site: Site, trick: dict[str, Any]) -> None:
     honest = ids(solr(site, q="needle", rows=100))
     response = get(site, q="needle", rows=100, **trick)
     if response.status == 200:
@@ -259,7 +259,7 @@ def test_a_private_folder_is_no_place_to_search(site: Site) -> None:
     assert ids(solr(site, "mara:secret", path_prefix="/news/secret")) == ["secret"]
 
 
-# -- what is no search
+# -- invalid requests
 
 
 @pytest.mark.parametrize(
@@ -290,20 +290,20 @@ def test_a_private_folder_is_no_place_to_search(site: Site) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_a_bad_request(site: Site, query: dict[str, Any]) -> None:
+def test_invalid_parameter_is_a_bad_request(site: Site, query: dict[str, Any]) -> None:
     response = get(site, **query)
     assert response.status == 400, response.text
     assert response.json["message"]
 
 
-# -- where it is
+# -- installation
 
 
-def test_the_site_says_that_it_is_there(site: Site) -> None:
+def test_site_reports_the_service(site: Site) -> None:
     assert get(site, "/plone/@site").json["collective.solr.active"] is True
 
 
-def test_a_site_without_our_profile_has_none_of_it(stock_dsn: str) -> None:
+def test_site_without_our_profile_has_no_service(stock_dsn: str) -> None:
     with sites.opened(stock_dsn) as db:
         other = Site(db)
         with other.inside() as portal:
@@ -314,7 +314,7 @@ def test_a_site_without_our_profile_has_none_of_it(stock_dsn: str) -> None:
 
 
 def registered() -> list[str]:
-    """Return the names of what the ZCML of the services registers."""
+    """Return the names registered by the ZCML of the services."""
     machine = ConfigurationMachine()
     registerCommonDirectives(machine)
     for package, file in (
@@ -326,7 +326,7 @@ def registered() -> list[str]:
     return [repr(action["discriminator"]) for action in machine.actions]
 
 
-def test_where_kitconcept_solr_is_installed_its_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kitconcept_solr_answers_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def services() -> set[str]:
         found = registered()
         return {n for n in ("@solr'", "@solr-suggest'", "@pgsearch'", "ISiteEndpointExpander") if n in str(found)}
@@ -375,7 +375,7 @@ def test_settings_of_another_shape_are_refused(site: Site, settings: Any) -> Non
         getUtility(IRegistry)[RECORD] = settings
 
 
-def test_a_tab_that_asks_an_index_that_is_not_there_says_so(site: Site) -> None:
+def test_tab_with_a_missing_index_is_reported(site: Site) -> None:
     with site.inside():
         getUtility(IRegistry)[RECORD] = {"searchTabs": [{"label": "All", "query": {"nothing": "x"}}]}
     try:
@@ -390,7 +390,7 @@ def test_a_tab_that_asks_an_index_that_is_not_there_says_so(site: Site) -> None:
 # -- the documentation
 
 
-def test_the_example_in_the_documentation_is_what_comes_out(site: Site) -> None:
+def test_example_in_the_documentation_is_the_real_answer(site: Site) -> None:
     query = {"q": "needle", "rows": "1", "sort": "getId asc", "facet_conditions": encoded({"Subject": {"m": True}})}
     if os.environ.get("RECORD_REST_EXAMPLES"):
         write("solr-settings", TABS)
@@ -402,7 +402,7 @@ HERE = Path(__file__).parent / "volto_solr"
 SESSION = HERE / "session.json"
 #: A folder with the bundle (volto_solr/README.md): the session is recorded anew.
 BUNDLE = os.environ.get("RECORD_VOLTO_SOLR")
-#: What differs from run to run.
+#: Keys whose values differ from run to run.
 VARYING = {"UID", "created", "effective", "modified", "image_scales", "start", "end"}
 
 
@@ -419,13 +419,13 @@ def session(site: Site) -> dict[str, Any]:
 
 
 def front_end(command: str, text: str = "") -> Any:
-    """Give *text* to the bundled front-end and return what it prints for *command*."""
+    """Send *text* to the bundled front-end and return its output for *command*."""
     arguments = ["node", f"{BUNDLE}/play.cjs", command]
     return json.loads(subprocess.run(arguments, input=text.encode(), check=True, stdout=subprocess.PIPE).stdout)
 
 
 def ask(site: Site, link: str) -> Any:
-    """Return the answer to *link*, which the front-end has not wholly quoted."""
+    """Return the answer to *link*, which the front-end has quoted only partly."""
     path, _, query = link.partition("?")
     response = site.web.get(f"/plone{path}", None, "application/json", **parse_qs(query, keep_blank_values=True))
     assert response.status == 200, response.text
@@ -439,7 +439,7 @@ def shape(value: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_the_answers_are_those_the_front_end_was_tried_with(site: Site, session: dict[str, Any]) -> None:
+def test_answers_are_those_the_front_end_was_tested_with(site: Site, session: dict[str, Any]) -> None:
     for name, step in session.items():
         assert shape(ask(site, step["request"])) == shape(step["answer"]), name
 
@@ -478,7 +478,7 @@ def test_the_front_end_shows_facets(session: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_the_front_end_shows_what_was_meant(session: dict[str, Any]) -> None:
+def test_front_end_shows_the_correction(session: dict[str, Any]) -> None:
     typo = session["a typing error"]
     assert typo["corrected"] == {"haystakc": "haystack"}
     assert typo["suggested"] == ["haystack"]

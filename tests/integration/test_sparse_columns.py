@@ -1,4 +1,4 @@
-"""SQL indexes without the rows that have no value: made by a rebuild where few rows have one."""
+"""SQL indexes without rows that have no value: created by a rebuild for columns with few values."""
 
 from plone.pgcatalog.results.cache import result_cache
 from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
@@ -46,7 +46,7 @@ def rebuilt(portal: Any, dsn: str) -> Any:
 
 
 def without_nulls(dsn: str) -> set[str]:
-    """Return the names of the btrees, behind that of the relation, that leave rows out."""
+    """Return the names of the partial btrees, without that of the relation."""
     rows = sql(
         dsn,
         "SELECT substr(indexname, length(relation) + 2) FROM pg_indexes, pgcatalog_state"
@@ -70,11 +70,11 @@ SPARSE_QUERIES: list[dict[str, Any]] = [
 
 
 def paths(catalog: Any) -> list[Any]:
-    """Return what each query finds; ZCatalog also counts rows that a sort leaves out."""
+    """Return the hits of each query; not the counts, as ZCatalog's include rows left out by a sort."""
     return [answer(catalog, query)[0] for query in SPARSE_QUERIES]
 
 
-def test_few_values_make_an_index_without_the_other_rows(rebuilt: Any, dsn: str) -> None:
+def test_column_with_few_values_gets_an_index_without_the_other_rows(rebuilt: Any, dsn: str) -> None:
     assert {"rare", "rare_date"} <= without_nulls(dsn)
     assert without_nulls(dsn).isdisjoint({"get_id", "modified", "path_value", "portal_type", "uid"})
 
@@ -86,7 +86,7 @@ def test_answers_are_zcatalogs(rebuilt: Any, dsn: str) -> None:
         result_cache().clear()
         assert paths(catalog) == paths(oracle)
         assert list(catalog.uniqueValuesFor("rare")) == sorted(oracle.uniqueValuesFor("rare"))
-        # A value comes, and one goes.
+        # One value is added, and one removed.
         rebuilt.page04.rare, rebuilt.page03.rare = "value4", None
         rebuilt.page04.reindexObject()
         rebuilt.page03.reindexObject()
@@ -95,7 +95,7 @@ def test_answers_are_zcatalogs(rebuilt: Any, dsn: str) -> None:
     assert differences(rebuilt) == []
 
 
-def test_a_row_without_a_value_is_not_written_there(rebuilt: Any, dsn: str) -> None:
+def test_row_without_a_value_is_not_written_to_the_index(rebuilt: Any, dsn: str) -> None:
     def pages() -> list[Any]:
         return sql(
             dsn,
@@ -128,7 +128,7 @@ PLANS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("query", "index"), PLANS)
 @pytest.mark.parametrize("plan", ["force_generic_plan", "force_custom_plan"])
-def test_searches_use_it(rebuilt: Any, query: dict[str, Any], index: str, plan: str) -> None:
+def test_searches_use_the_partial_index(rebuilt: Any, query: dict[str, Any], index: str, plan: str) -> None:
     catalog = rebuilt.portal_catalog
     relation = relation_filled(catalog, MANY_ROWS)
     transaction.begin()
@@ -140,7 +140,7 @@ def test_searches_use_it(rebuilt: Any, query: dict[str, Any], index: str, plan: 
 
 
 def test_keywords_are_looked_up_without_the_rows_that_have_none(portal: Any, dsn: str) -> None:
-    """From the beginning: nothing is sorted by a GIN."""
+    """From the first build on: a GIN has no order to preserve."""
     catalog = portal.portal_catalog
     relation = relation_filled(
         catalog, MANY_ROWS, """UPDATE "{0}" SET subject = ARRAY['tag' || rid % 100] WHERE rid % 50 = 0"""

@@ -1,4 +1,4 @@
-"""The embedded server with a standby: what streams, what is lost when it is cut off, who takes writes afterwards."""
+"""The embedded server with a standby: streaming, losses after a cut-off, promotion."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +53,7 @@ def standby(primary: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
         yield server
 
 
-def test_what_the_primary_commits_the_standby_shows(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+def test_standby_shows_commits_of_the_primary(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     standby.catch_up()
     assert numbers(standby.dsn()) == [1]
@@ -62,15 +62,15 @@ def test_what_the_primary_commits_the_standby_shows(primary: EmbeddedPostgres, s
 
 
 def replicas(dsn: str, role: str = "postgres") -> list[dict[str, Any]]:
-    """Return what the tab Overview tells of the replicas of the server *dsn*, to the database user *role*."""
+    """Return the replicas of the server *dsn* shown on the tab Overview to the database user *role*."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"SET ROLE {role}")
         found: list[dict[str, Any]] = overview(executing(connection))["replicas"]
         return found
 
 
-def test_replicas_and_how_far_they_are_are_told(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
-    """To a user with pg_monitor; another one learns that they are there."""
+def test_replicas_and_their_lag_are_reported(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    """To a user with pg_monitor; another one only sees that they exist."""
     for statement in (
         "CREATE TABLE object_state (zoid BIGINT PRIMARY KEY)",
         "CREATE TABLE transaction_log (tid BIGINT PRIMARY KEY)",
@@ -85,17 +85,17 @@ def test_replicas_and_how_far_they_are_are_told(primary: EmbeddedPostgres, stand
     assert replica["lag_bytes"] >= 0
     [hidden] = replicas(primary.dsn(), "somebody")
     assert (hidden["state"], hidden["lag_bytes"], hidden["lag_seconds"]) == (None, None, None)
-    # The standby itself has none, and has no newest position of its own to compare with.
+    # The standby itself has no replicas, and no newest position of its own to compare with.
     assert replicas(standby.dsn()) == []
 
 
-def test_what_was_there_before_the_standby_it_shows_too(primary: EmbeddedPostgres) -> None:
+def test_standby_shows_earlier_data(primary: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     with primary.standby() as standby:
         assert numbers(standby.dsn()) == [1]
 
 
-def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+def test_cut_off_standby_lacks_later_commits(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     standby.catch_up()
     standby.cut_off()
@@ -107,7 +107,7 @@ def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostg
     assert standby.primary is None
 
 
-def test_what_both_histories_write_can_have_the_same_xid(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+def test_rows_of_both_histories_can_have_the_same_xid(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     standby.catch_up()
     standby.cut_off()
     write(primary.dsn(), 1)
@@ -119,7 +119,7 @@ def test_what_both_histories_write_can_have_the_same_xid(primary: EmbeddedPostgr
     assert fetch(standby.dsn(), query) == lost
 
 
-def test_one_dsn_leads_to_whoever_takes_writes(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+def test_one_dsn_leads_to_the_server_that_accepts_writes(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     dsns = [dsn_of(primary, standby), dsn_of(standby, primary)]
     for dsn in dsns:
         write(dsn, 1)
@@ -136,7 +136,7 @@ def test_one_dsn_leads_to_whoever_takes_writes(primary: EmbeddedPostgres, standb
 
 
 def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:
-    """Its own data go, with what only it had; the places, and so the DSN, stay."""
+    """Its own data are deleted, with its unreplicated commits; the addresses, and so the DSN, stay."""
     places = [open_tmp / "a", open_tmp / "b"]
     with EmbeddedPostgres(places[0], SETTINGS) as first:
         execute(first.dsn(), "CREATE TABLE t (x int)")
@@ -178,7 +178,7 @@ def test_a_promoted_standby_stays_promoted(primary: EmbeddedPostgres, standby: E
     assert numbers(primary.dsn()) == []
 
 
-def test_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:
+def test_standby_works_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:
     with EmbeddedPostgres(settings=SETTINGS, port=free_ports[0]) as primary:
         execute(primary.dsn(), "CREATE TABLE t (x int)")
         with primary.standby(port=free_ports[1]) as standby:
@@ -204,7 +204,7 @@ def free_ports() -> list[int]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_either_package_brings_what_a_standby_needs(package: str) -> None:
+def test_either_package_has_the_programs_of_a_standby(package: str) -> None:
     pytest.importorskip(package)
     with EmbeddedPostgres(settings=SETTINGS, package=package) as primary, primary.standby() as standby:
         assert standby.version == primary.version
@@ -213,7 +213,7 @@ def test_either_package_brings_what_a_standby_needs(package: str) -> None:
         assert numbers(standby.dsn()) == [1]
 
 
-def test_a_server_without_the_settings_says_what_is_missing() -> None:
+def test_server_without_the_settings_reports_the_missing_ones() -> None:
     with (
         EmbeddedPostgres(settings=TEST_SETTINGS) as server,
         pytest.raises(EmbeddedPostgresError, match="pg_basebackup"),
@@ -221,8 +221,8 @@ def test_a_server_without_the_settings_says_what_is_missing() -> None:
         server.standby().start()
 
 
-def test_a_standby_of_a_server_that_is_gone(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
-    """It waits for it, and says so when it is asked to catch up."""
+def test_standby_survives_the_end_of_its_server(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    """It waits for the server, and fails when it must catch up."""
     primary.kill()
     assert numbers(standby.dsn()) == []
     with pytest.raises(psycopg.OperationalError):

@@ -26,7 +26,7 @@ def hostile_pages(dsn: str) -> set[str]:
 
 
 def test_block_with_a_marker_of_the_codec_stays_data(dsn: str, tmp_path: Path) -> None:
-    """Whoever may edit a page may send any JSON in its blocks; nothing of it is called when the page is loaded."""
+    """An editor of a page may send any JSON in its blocks; nothing of it is called when the page is loaded."""
     folder = tmp_path / "made"
     call = {"callable": {"@cls": ["os", "mkdir"]}, "args": {"@t": [str(folder)]}}
     blocks = {"a": {"@type": "slate", "hostile": {"@reduce": call}, "dates": [{"@dt": "2026-06-01T00:00:00+00:00"}]}}
@@ -39,7 +39,7 @@ def test_block_with_a_marker_of_the_codec_stays_data(dsn: str, tmp_path: Path) -
         assert portal.page.blocks == blocks
     assert not folder.exists()
     assert hostile_pages(dsn) == set()
-    # As it was stored without the package.
+    # As stored without the package.
     with psycopg.connect(dsn) as connection:
         connection.execute(
             "UPDATE object_state SET state = jsonb_set(state, '{blocks}', %s) WHERE class_name = 'Document'",
@@ -49,7 +49,7 @@ def test_block_with_a_marker_of_the_codec_stays_data(dsn: str, tmp_path: Path) -
 
 
 def test_stored_block_that_names_code_is_found_and_repaired(dsn: str, tmp_path: Path) -> None:
-    """As it was stored without the package: check names the page, and the command makes data of the block."""
+    """As stored without the package: check names the page, and the command converts the block into data."""
     folder, other = tmp_path / "made", tmp_path / "other"
     call = {"callable": {"@cls": ["os", "mkdir"]}, "args": {"@t": [str(folder)]}}
     hidden = {

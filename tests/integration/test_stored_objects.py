@@ -1,4 +1,4 @@
-"""What a process has stored is in its cache of objects, as the database has it, and its snapshots stay right."""
+"""Objects stored by a process are in its object cache, equal to the database, and its snapshots stay right."""
 
 from BTrees.Length import Length
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ def test_cached_record_of_a_resolved_conflict_is_that_of_the_database(jar: Any) 
     assert jar.root()["length"]() == 3
 
 
-def test_object_that_another_process_has_changed_behind_a_save_is_read_anew(jar: Any, other: Any) -> None:
+def test_object_changed_by_another_process_after_a_save_is_read_again(jar: Any, other: Any) -> None:
     with jar.transaction_manager:
         jar.root()["number"] = 1
     save(other, 2)
@@ -90,7 +90,7 @@ def test_object_that_another_process_has_changed_behind_a_save_is_read_anew(jar:
     second.close()
 
 
-def test_snapshot_stays_whatever_its_process_stores(jar: Any) -> None:
+def test_snapshot_is_not_changed_by_stores_of_its_process(jar: Any) -> None:
     jar.transaction_manager.begin()
     assert jar.root()["number"] == 0
     second = jar.db().open(TransactionManager())
@@ -105,7 +105,7 @@ def test_snapshot_stays_whatever_its_process_stores(jar: Any) -> None:
 
 
 def test_snapshot_between_two_commits_shows_the_first(jar: Any, other: Any) -> None:
-    """The second commit is this process's own, and ends before the snapshot has dropped what the first has changed."""
+    """The second commit is this process's own, and ends before the snapshot has dropped the objects changed by the first."""
     with jar.transaction_manager:
         jar.root()["page"] = PersistentMapping()
     second = jar.db().open(TransactionManager(explicit=True))
@@ -130,7 +130,7 @@ def test_snapshot_between_two_commits_shows_the_first(jar: Any, other: Any) -> N
     second.close()
 
 
-def test_new_connection_behind_a_commit_shows_what_others_changed_before_it(jar: Any, other: Any) -> None:
+def test_new_connection_after_a_commit_shows_earlier_changes_of_others(jar: Any, other: Any) -> None:
     """No connection of this process has read the change of the other one."""
     with jar.transaction_manager:
         jar.root()["page"] = PersistentMapping()

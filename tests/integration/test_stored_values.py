@@ -1,4 +1,4 @@
-"""Values of content are loaded as they were stored, whatever zodb-json-codec does to them on the way."""
+"""Values of content are loaded as they were stored, whatever zodb-json-codec does to them."""
 
 from BTrees.OOBTree import OOBTree
 from datetime import datetime
@@ -28,7 +28,7 @@ def test_each_value_is_loaded_as_it_was_stored(database: str, keeps_history: boo
     assert json.loads(run("load", database, keeps_history)) == {}
 
 
-#: A state as it was stored before the zone was kept, in the tables of objects that hold one.
+#: A state stored before zones were stored, in the tables of objects that have a date.
 OLD_DATES = """
 UPDATE {} SET state = regexp_replace(state::text,
     '\\{{"@dt": "([^"]*)", "@tz": \\{{"name": "UTC", "pytz": \\["UTC"\\]\\}}\\}}', '{{"@dt": "\\1+00:00"}}', 'g')::jsonb
@@ -36,7 +36,7 @@ UPDATE {} SET state = regexp_replace(state::text,
 
 
 def make_old(dsn: str) -> None:
-    """Let all dates in `pytz.utc` be stored as zodb-json-codec alone does."""
+    """Replace all dates in `pytz.utc` by the form stored by zodb-json-codec alone."""
     with psycopg.connect(dsn) as connection:
         for table in ("object_state", "object_history"):
             [[is_there]] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [table]).fetchall()
@@ -47,14 +47,14 @@ def make_old(dsn: str) -> None:
 
 
 def zones_in(data: bytes) -> int:
-    """Return how many dates in the record *data* are made by `pytz`, and that none has another zone."""
+    """Return the number of `pytz` dates in the record *data*; check that none has another zone."""
     assert b"timezone" not in data
     return data.count(b"pytz\n")
 
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["stored now", "stored before"])
 @pytest.mark.parametrize("keeps_history", [False, True])
-def test_each_way_to_load_an_object_gives_its_zone(database: str, keeps_history: bool, is_old: bool) -> None:
+def test_object_has_its_zone_however_it_is_loaded(database: str, keeps_history: bool, is_old: bool) -> None:
     one = Process(database, history_preserving=keeps_history)
     with one.manager:
         one.root["dates"] = OOBTree({"first": NOON})
@@ -82,7 +82,7 @@ def test_each_way_to_load_an_object_gives_its_zone(database: str, keeps_history:
                 ways["iterator"] = record.data
     assert {name: zones_in(data) for name, data in ways.items()} == dict.fromkeys(ways, 1)
 
-    # A conflict of two that add to a BTree is resolved by its three states.
+    # A conflict of two additions to a BTree is resolved from its three states.
     one.manager.begin()
     other.manager.begin()
     one.root["dates"]["second"] = other.root["dates"]["third"] = NOON
@@ -130,7 +130,7 @@ database.close()
 """
 
 
-def test_object_that_was_loaded_before_the_import_is_loaded_anew(database: str) -> None:
+def test_object_loaded_before_the_import_is_loaded_again(database: str) -> None:
     one = Process(database)
     with one.manager:
         one.root["page"] = PersistentMapping(date=NOON)
@@ -143,7 +143,7 @@ def test_object_that_was_loaded_before_the_import_is_loaded_anew(database: str) 
     assert done.stdout.split() == ["timezone", "timezone", "UTC", "UTC"]
 
 
-def test_copy_keeps_each_value(database: str, postgres: EmbeddedPostgres) -> None:
+def test_copy_has_equal_values(database: str, postgres: EmbeddedPostgres) -> None:
     run("store", database, False)
     target = postgres.createdb("copied_values")
     source = PGJsonbStorage(database, cache_warm_pct=0)

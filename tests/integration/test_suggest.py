@@ -1,4 +1,4 @@
-"""Suggestions: the site's words, for whom, with which typos, and what they cost."""
+"""Suggestions: words of the site, permissions, typos, and costs."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Any]:
-    """(catalog, portal, dsn) with texts; the tests change nothing that stays."""
+    """(catalog, portal, dsn) with texts; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
         for number, text in enumerate(TEXTS):
@@ -66,7 +66,7 @@ def site(shared_site: Site) -> Iterator[Any]:
         yield portal.portal_catalog, portal, shared_site.dsn
 
 
-# -- what is suggested
+# -- suggested words
 
 
 @pytest.mark.parametrize(
@@ -78,19 +78,19 @@ def site(shared_site: Site) -> Iterator[Any]:
         *((typed, set()) for typed in ("fooX", "数据库", "x")),
     ],
 )
-def test_words_that_begin_so(site: Any, typed: str, suggested: set[str]) -> None:
+def test_suggestions_are_words_with_the_prefix(site: Any, typed: str, suggested: set[str]) -> None:
     catalog, _, _ = site
     assert set(catalog.suggest(typed)) == suggested
 
 
-def test_the_most_frequent_come_first_and_no_more_than_asked_for(site: Any) -> None:
+def test_most_frequent_words_come_first_up_to_the_limit(site: Any) -> None:
     catalog, _, _ = site
     assert catalog.suggest("needles")[0] == "needles"
     assert catalog.suggest("needle", limit=1) == ["needles"]
     assert catalog.suggest("needle", limit=0) == []
 
 
-def test_they_stand_together_with_the_other_words(site: Any) -> None:
+def test_suggested_words_occur_with_the_other_words(site: Any) -> None:
     catalog, _, _ = site
     assert catalog.suggest("pins need") == ["needles"]
     assert catalog.suggest("pins AND needles an") == ["and"]
@@ -98,9 +98,9 @@ def test_they_stand_together_with_the_other_words(site: Any) -> None:
 
 
 @pytest.mark.parametrize("typed", ["nedle", "neeedle", "neexle", "nedele", "needel"])
-def test_a_letter_may_be_wrong(site: Any, typed: str) -> None:
+def test_suggestions_tolerate_one_wrong_letter(site: Any, typed: str) -> None:
     catalog, _, _ = site
-    if typed != "needel":  # the last letters may go on to anything
+    if typed != "needel":  # the last letters may be the prefix of any word
         assert "needlework" in catalog.suggest(typed)
     assert "needle" in str(catalog.did_you_mean(typed))
 
@@ -118,16 +118,16 @@ def test_a_letter_may_be_wrong(site: Any, typed: str) -> None:
         *((words, None) for words in ("xyzzyxyzzy", "c", "ca", "hsystack kitten", "数据库")),
     ],
 )
-def test_unknown_words_become_known_ones(site: Any, typed: str, meant: str | None) -> None:
+def test_unknown_words_are_corrected(site: Any, typed: str, meant: str | None) -> None:
     catalog, _, _ = site
     assert catalog.did_you_mean(typed) == meant
 
 
-def test_what_is_suggested_finds_something(site: Any) -> None:
+def test_suggestion_has_hits(site: Any) -> None:
     catalog, _, _ = site
     assert len(catalog(SearchableText="informtion")) == 0
     assert len(catalog(SearchableText=catalog.did_you_mean("informtion"))) == 1
-    # Both are words of the site, but of no page.
+    # Both are words of the site, but of no single page.
     assert catalog.did_you_mean("haystack zuricj") is None
 
 
@@ -141,14 +141,14 @@ def test_what_is_suggested_finds_something(site: Any) -> None:
         *("x" * 10_000, "word " * 2_000, "数" * 5_000, "\u0130\ufb01", "a" * 41, "é\u0301" * 30, "'; DROP TABLE x; --"),
     ],
 )
-def test_whatever_is_typed_is_legal(site: Any, text: str) -> None:
+def test_any_text_is_legal(site: Any, text: str) -> None:
     catalog, _, _ = site
     assert isinstance(catalog.suggest(text), list)
     assert catalog.did_you_mean(text) is None or isinstance(catalog.did_you_mean(text), str)
     assert len(catalog(getId="p0")) == 1
 
 
-def test_a_query_says_where_the_words_have_to_stand(site: Any) -> None:
+def test_query_limits_the_texts_of_the_words(site: Any) -> None:
     catalog, _, _ = site
     assert catalog.suggest("need", getId="p0") == ["needle"]
     assert catalog.suggest("need", portal_type="Event") == []
@@ -156,10 +156,10 @@ def test_a_query_says_where_the_words_have_to_stand(site: Any) -> None:
     assert catalog.did_you_mean("informtion", getId="p0") is None
 
 
-# -- to whom
+# -- permissions
 
 
-def test_nobody_is_told_a_word_that_he_may_not_see(site: Any) -> None:
+def test_invisible_word_is_not_suggested(site: Any) -> None:
     catalog, portal, _ = site
     told = {}
     for user in (None, "mara", "rita", "boss"):
@@ -171,8 +171,8 @@ def test_nobody_is_told_a_word_that_he_may_not_see(site: Any) -> None:
     assert "needful" in told["mara"][2]
 
 
-def test_a_hidden_word_is_as_unknown_as_one_that_is_nowhere(site: Any) -> None:
-    """What is said about "needful", hidden, is what is said about a word of the same letters that is nowhere."""
+def test_hidden_word_is_treated_as_a_missing_one(site: Any) -> None:
+    """The answer about "needful", hidden, is that about a word of the same letters without any text."""
     catalog, portal, _ = site
     with acting_as(portal, None):
         hidden, nowhere = catalog.did_you_mean("needful"), catalog.did_you_mean("needxul")
@@ -181,8 +181,8 @@ def test_a_hidden_word_is_as_unknown_as_one_that_is_nowhere(site: Any) -> None:
         assert catalog.suggest("rendezvous need") == catalog.suggest("nowhere need") == []
 
 
-def test_a_frequent_word_may_be_hidden_in_the_rows_that_are_looked_at_first(site: Any, monkeypatch: Any) -> None:
-    """The word stands in most texts; neither a sample of hidden rows nor one without it says that it is nowhere."""
+def test_frequent_word_may_be_hidden_in_the_sampled_rows(site: Any, monkeypatch: Any) -> None:
+    """The word is in most texts; neither a sample of hidden rows nor one without it shows that it is missing."""
     catalog, portal, _ = site
     monkeypatch.setattr("plone.pgcatalog.discovery.suggest.FREQUENT", 1_000_000)
     for sample in (0, 1, 2):
@@ -193,7 +193,7 @@ def test_a_frequent_word_may_be_hidden_in_the_rows_that_are_looked_at_first(site
                 assert set(catalog.suggest("needf")) == seen
 
 
-def test_a_word_behind_another_one_is_looked_up_like_one_alone(site: Any, monkeypatch: Any) -> None:
+def test_word_after_another_one_is_looked_up_like_one_alone(site: Any, monkeypatch: Any) -> None:
     """A scan stops at the first row that has the word, so it is not forbidden, as it is for a search for texts."""
     catalog, _, _ = site
     sent: list[str] = []
@@ -213,7 +213,7 @@ def test_a_word_behind_another_one_is_looked_up_like_one_alone(site: Any, monkey
 
 
 def test_the_most_frequent_words_are_read_in_their_order(site: Any) -> None:
-    """Of many words that begin with a letter only those are read that are suggested."""
+    """Of many words with a prefix only the suggested ones are read."""
     _, _, dsn = site
     with psycopg.connect(dsn) as connection:
         connection.execute(
@@ -229,7 +229,7 @@ def test_the_most_frequent_words_are_read_in_their_order(site: Any) -> None:
     assert first == ("s19999", 19999)
 
 
-def test_neither_of_what_is_not_effective(site: Any) -> None:
+def test_suggestions_have_no_words_of_ineffective_pages(site: Any) -> None:
     catalog, portal, _ = site
     with acting_as(portal, None):
         assert catalog.suggest("outdated") == []
@@ -238,7 +238,7 @@ def test_neither_of_what_is_not_effective(site: Any) -> None:
         assert set(catalog.suggest("outdated")) == {"outdatedold", "outdatedlater"}
 
 
-def test_no_criterion_shows_more(site: Any) -> None:
+def test_no_criterion_shows_hidden_words(site: Any) -> None:
     catalog, portal, _ = site
     with acting_as(portal, None):
         assert catalog.suggest("secr", allowedRolesAndUsers=["Manager"]) == []
@@ -249,7 +249,7 @@ def test_no_criterion_shows_more(site: Any) -> None:
 # -- from one moment to the next
 
 
-def test_words_come_with_their_count_and_go_with_their_text(portal: Any, catalog: Any, dsn: str) -> None:
+def test_words_are_suggested_from_their_count_until_their_text_is_removed(portal: Any, catalog: Any, dsn: str) -> None:
     page = create(portal, "Document", "page", title="ephemeral")
     transaction.commit()
     assert catalog.suggest("ephem") == []
@@ -260,7 +260,7 @@ def test_words_come_with_their_count_and_go_with_their_text(portal: Any, catalog
             connection.execute("UPDATE pgcatalog_words SET catalog = catalog + %s", [step])
             connection.commit()
             transaction.begin()
-            # Words of another site in the same database are nobody's here.
+            # Words of another site in the same database are not suggested.
             assert catalog.suggest("ephem") == (["ephemeral"] if step < 0 else [])
     page.title = "lasting"
     page.reindexObject()
@@ -269,10 +269,10 @@ def test_words_come_with_their_count_and_go_with_their_text(portal: Any, catalog
         assert (catalog.suggest("ephem"), catalog.did_you_mean("ephemerla")) == ([], None)
 
 
-# -- what it costs
+# -- costs
 
 
-def test_statements(site: Any) -> None:
+def test_suggestion_takes_few_statements(site: Any) -> None:
     catalog, portal, _ = site
     for action, statements in (
         (lambda: catalog.suggest("needle"), 1),
@@ -283,7 +283,7 @@ def test_statements(site: Any) -> None:
     ):
         transaction.begin()
         result_cache().clear()
-        # The first statement of a snapshot sets a savepoint besides.
+        # The first statement of a snapshot also sets a savepoint.
         len(catalog(getId="p0"))
         with traced(portal) as traffic:
             action()
@@ -291,7 +291,7 @@ def test_statements(site: Any) -> None:
 
 
 def with_trigrams() -> list[Path]:
-    """Return the folders of programs of the servers on this machine that have pg_trgm."""
+    """Return the program folders of the servers on this machine that have pg_trgm."""
     folders = [Path(found).resolve().parent for found in (shutil.which("pg_config"),) if found]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return [folder for folder in folders if (folder / "initdb").exists() and has_extension(folder)]
@@ -300,7 +300,7 @@ def with_trigrams() -> list[Path]:
 def has_extension(folder: Path) -> bool:
     program = folder / "pg_config"
     if not program.exists():
-        # Debian has the program in a package of its own, and the files where it always has them.
+        # Debian has the programs and the extension's files in different folders.
         return Path(f"/usr/share/postgresql/{folder.parent.name}/extension/pg_trgm.control").exists()
     share = subprocess.run([program, "--sharedir"], capture_output=True, text=True, check=True).stdout.strip()
     return (Path(share) / "extension" / "pg_trgm.control").exists()
@@ -312,7 +312,7 @@ WORDS = ["house", "mouse", "hose", "houses", "shouse", "information", "informati
 
 
 def generated() -> list[str]:
-    """Return distinct words, near to one another as words of a language are."""
+    """Return distinct words that are similar to one another, as words of a language are."""
     chance = random.Random(5)
     parts = ["".join(chance.choices(string.ascii_lowercase, k=chance.randrange(2, 5))) for _ in range(120)]
     return sorted({"".join(chance.choices(parts, k=chance.randrange(1, 4))) for _ in range(6000)})
@@ -353,14 +353,14 @@ def filled(dsn: str, trigrams: bool) -> Iterator[psycopg.Connection[Any]]:
         connection.cursor().executemany("INSERT INTO pgcatalog_words VALUES (%s, %s, %s, %s)", rows)
         if trigrams:
             connection.execute('CREATE SCHEMA "odd schema"; CREATE EXTENSION pg_trgm SCHEMA "odd schema"')
-        # Where there is no extension, and the second time, nothing happens.
+        # Without the extension, and the second time, nothing happens.
         assert [create_trigram_index(connection), create_trigram_index(connection)] == [trigrams, False]
         connection.execute("ANALYZE pgcatalog_words")
         yield connection
 
 
 def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
-    """Return the quoted schema of pg_trgm as sessions learn it."""
+    """Return the quoted schema of pg_trgm as sessions read it."""
     [(schema,)] = execute(f"SELECT {TRIGRAMS}")
     return schema
 
@@ -418,7 +418,7 @@ def test_near_words_and_parts_are_found_by_index(connection: psycopg.Connection[
     assert "pgcatalog_words_pkey" in str(execute(begin, (CATALOG, COLUMN, "hou%")))
 
 
-def test_counting_makes_the_index_of_trigrams(connection: psycopg.Connection[Any]) -> None:
+def test_counting_creates_the_index_of_trigrams(connection: psycopg.Connection[Any]) -> None:
     execute = executing(connection)
     if trigram_schema(execute) is None:
         assert execute("SELECT to_regclass('pgcatalog_words_trigrams')") == [(None,)]
@@ -430,7 +430,7 @@ def test_counting_makes_the_index_of_trigrams(connection: psycopg.Connection[Any
     assert trigram_schema(execute) == '"odd schema"'
 
 
-def test_lost_index_of_words_is_named_and_comes_back(connection: psycopg.Connection[Any]) -> None:
+def test_lost_index_of_words_is_named_and_restored(connection: psycopg.Connection[Any]) -> None:
     has_extension = trigram_schema(executing(connection)) is not None
     assert shared_faults(executing(connection)) == []
     connection.execute("DROP INDEX IF EXISTS pgcatalog_words_trigrams")
@@ -441,6 +441,6 @@ def test_lost_index_of_words_is_named_and_comes_back(connection: psycopg.Connect
     assert [english(of_fault(fault)) for fault in faults] == [
         "the index pgcatalog_words_trigrams is missing; run pgcatalog vacuum ZOPE_CONF to create it"
     ] * has_extension
-    # As vacuum does behind counting.
+    # As vacuum does after counting.
     assert create_trigram_index(connection) == has_extension
     assert shared_faults(executing(connection)) == []

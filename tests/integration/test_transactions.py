@@ -1,4 +1,4 @@
-"""A transaction sees its own catalog changes, others do not, abort and rollback take them back."""
+"""A transaction sees its own catalog changes, others do not; abort and rollback undo them."""
 
 from BTrees.Length import Length
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def ids(catalog: Any, **query: Any) -> list[str]:
 
 @pytest.fixture
 def other(db: Any) -> Any:
-    """The catalog as a second connection, with a transaction of its own, sees it."""
+    """The catalog as seen by a second connection with a transaction of its own."""
     manager = transaction.TransactionManager()
     connection = db.open(manager)
     yield lambda: (manager.begin(), connection.root()["Application"].plone.portal_catalog)[1]
@@ -64,7 +64,7 @@ def replace(portal: Any) -> None:
     create(portal.my_folder, "Folder", "page", title="second")
 
 
-#: What may happen, and for some searches the titles or ids found before and afterwards.
+#: Possible changes, and for some searches the titles or ids found before and after.
 CHANGES: dict[str, tuple[Callable[[Any], Any], list[tuple[dict[str, Any], list[str], list[str]]]]] = {
     "create": (
         lambda portal: create(portal, "Document", "new", title="Brand new", subject=("tag",)),
@@ -128,7 +128,7 @@ def test_a_change_is_seen_at_once_and_by_others_after_the_commit(
     assert found(other()) == after
 
 
-def test_a_row_that_moves_keeps_its_record_and_a_copy_has_its_own(folders: Any, catalog: Any) -> None:
+def test_moved_row_has_its_rid_and_a_copy_another(folders: Any, catalog: Any) -> None:
     portal = folders
     rid = catalog.getrid("/plone/my_folder/page")
     portal.manage_renameObject("my_folder", "moved")
@@ -141,7 +141,7 @@ def test_a_row_that_moves_keeps_its_record_and_a_copy_has_its_own(folders: Any, 
 
 @pytest.mark.parametrize("stock", [False, True])
 def test_a_search_is_repeated_after_a_rollback(site_with: SiteWith, stock: bool) -> None:
-    """Deviation search-after-rollback: ZCatalog's cache has record ids that the rollback took back."""
+    """Deviation search-after-rollback: ZCatalog's cache has record ids that were rolled back."""
     with sites.opened(site_with(no_content, stock)) as db, sites.inside(db) as portal:
         portal.invokeFactory("Document", "page")
         savepoint = transaction.savepoint()
@@ -157,7 +157,7 @@ def test_a_search_is_repeated_after_a_rollback(site_with: SiteWith, stock: bool)
                 assert ids(portal.portal_catalog, getId="page") == ["page"]
 
 
-def test_savepoint_rollback_takes_back_what_came_after(portal: Any, catalog: Any) -> None:
+def test_savepoint_rollback_undoes_later_changes(portal: Any, catalog: Any) -> None:
     first = transaction.savepoint()
     create(portal, "Event", "before")
     savepoint = transaction.savepoint()
@@ -178,7 +178,7 @@ def test_savepoint_rollback_takes_back_what_came_after(portal: Any, catalog: Any
     assert ids(catalog, portal_type="Event") == ["later"]
 
 
-def test_partial_reindex_leaves_the_rest_alone(portal: Any, catalog: Any) -> None:
+def test_partial_reindex_leaves_other_values_alone(portal: Any, catalog: Any) -> None:
     page = create(portal, "Document", "page", title="Title", subject=("one",))
     transaction.commit()
     before = catalog.getIndexDataForUID("/plone/page"), catalog.getMetadataForUID("/plone/page")
@@ -186,7 +186,7 @@ def test_partial_reindex_leaves_the_rest_alone(portal: Any, catalog: Any) -> Non
     page.setSubject(("two",))
     page.reindexObject(idxs=["Subject"])
     for _ in range(2):
-        assert ids(catalog, Subject="two") == ["page"]  # works off the indexing queue
+        assert ids(catalog, Subject="two") == ["page"]  # processes the indexing queue
         data, metadata = catalog.getIndexDataForUID("/plone/page"), catalog.getMetadataForUID("/plone/page")
         assert data == before[0] | {"Subject": ["two"]}
         assert metadata["created"] == before[1]["created"]
@@ -210,7 +210,7 @@ def test_removed_and_reindexed_in_part_is_one_row(portal: Any, catalog: Any, loo
         transaction.commit()
 
 
-def test_another_object_under_a_taken_path_has_only_values_of_its_own(portal: Any, catalog: Any) -> None:
+def test_another_object_under_the_same_path_has_only_values_of_its_own(portal: Any, catalog: Any) -> None:
     for name in ("one", "two"):
         create(portal, "Document", name, title=f"Title {name}", subject=(name,))
     catalog.catalog_object(portal["one"], "/plone/alias")
@@ -244,7 +244,7 @@ def test_counter_changes_with_every_catalog_change(portal: Any, catalog: Any) ->
         create(portal, "Document", f"page{number}")
         counters.append(catalog.getCounter())
         transaction.commit()
-        # What is committed has a number of its own: the transaction's id, which is not known before.
+        # A committed state has a number of its own: the transaction's id, which is not assigned earlier.
         counters.append(catalog.getCounter())
     assert counters == sorted(set(counters))
     create(portal, "Document", "never")
@@ -255,7 +255,7 @@ def test_counter_changes_with_every_catalog_change(portal: Any, catalog: Any) ->
     assert catalog.getCounter() == counters[-1]
 
 
-def test_results_keep_what_they_found(site_with: SiteWith) -> None:
+def test_results_are_stable(site_with: SiteWith) -> None:
     """A lazy result answers for the moment of its search, also beyond the first window."""
     with sites.opened(site_with(make_many_pages)) as db, sites.inside(db) as portal:
         catalog = portal.portal_catalog
@@ -268,8 +268,8 @@ def test_results_keep_what_they_found(site_with: SiteWith) -> None:
         assert (len(page), page.actual_result_count) == (10, MANY)
 
 
-def test_somebody_elses_commit_is_no_lost_history(portal: Any, catalog: Any, db: Any) -> None:
-    """Whoever commits with an older snapshot than a commit of the same process is not told to repeat it."""
+def test_concurrent_commit_is_no_lost_history(portal: Any, catalog: Any, db: Any) -> None:
+    """A commit with an older snapshot than another commit of the same process raises no retry."""
     page = create(portal, "Document", "page")
     transaction.commit()
     history = Generations.of(db).number
@@ -301,7 +301,7 @@ def paths(portal: Any, **query: Any) -> list[str]:
 
 def clear(portal: Any) -> None:
     portal.portal_catalog.manage_catalogClear()
-    portal.title = "Cleared"  # ZODB undoes only what is stored
+    portal.title = "Cleared"  # ZODB undoes only stored objects
 
 
 @pytest.mark.parametrize("change", [CHANGES[name][0] for name in ("create", "edit", "delete", "move")] + [clear])
@@ -356,8 +356,8 @@ def test_undo_of_the_deletion_of_the_site(undoable: Any) -> None:
     assert not is_unfilled(root.plone.portal_catalog._core)
 
 
-def test_conflict_whose_first_state_is_gone_is_no_error_in_the_log(db: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A storage without history has it in a cache only, and an entry of that may be dropped at any time."""
+def test_conflict_with_a_missing_first_state_logs_no_error(db: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A storage without history has it in a cache only, which may drop an entry at any time."""
     one, other = (transaction.TransactionManager() for _ in range(2))
     first, second = db.open(one).root(), db.open(other).root()
     first["length"] = Length(1)

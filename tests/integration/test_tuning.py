@@ -1,4 +1,4 @@
-"""Tuning of the search: what synonyms, stop words, pins and boosts find, and in which order."""
+"""Tuning of the search: hits by synonyms, stop words, pins and boosts, and their order."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,7 +65,7 @@ def site(shared_site: Site) -> Iterator[Any]:
 
 @pytest.fixture
 def catalog(site: Any) -> Iterator[Any]:
-    """The catalog; settings and changes of a test are forgotten after it."""
+    """The catalog; settings and changes of a test are rolled back."""
     yield site.portal_catalog
     transaction.abort()
     site.REQUEST.other.pop("LANGUAGE", None)
@@ -85,7 +85,7 @@ def order(catalog: Any, text: str, **more: Any) -> list[str]:
 
 @contextmanager
 def same_sql(catalog: Any, **query: Any) -> Iterator[None]:
-    """Let the block leave the SQL of a search as it was."""
+    """Check that the block leaves the SQL of a search as it was."""
     before = statement(catalog, **query)
     yield
     assert statement(catalog, **query) == before
@@ -108,7 +108,7 @@ def statement(catalog: Any, **query: Any) -> Any:
         {"synonyms": "tv, television", "stop_words": "en: the", "pins": "opening hours = /contact"},
     ],
 )
-def test_settings_that_do_not_concern_a_search_leave_its_sql_alone(catalog: Any, settings: dict[str, Any]) -> None:
+def test_settings_for_other_searches_leave_the_sql_unchanged(catalog: Any, settings: dict[str, Any]) -> None:
     with same_sql(catalog, SearchableText="car"), same_sql(catalog, portal_type="Document"):
         tune(**settings)
 
@@ -169,7 +169,7 @@ def test_synonyms_of_one_direction(catalog: Any) -> None:
 
 
 def test_the_search_pages_own_terms_have_synonyms(catalog: Any) -> None:
-    # Plone's search page makes a prefix of each word.
+    # Plone's search page appends a wildcard to each word.
     tune(synonyms="car, automobile")
     assert munge_search_term("car") == "car*"
     assert found(catalog, munge_search_term("car")) == {"car", "carpet", "news", "event", "auto"}
@@ -178,7 +178,7 @@ def test_the_search_pages_own_terms_have_synonyms(catalog: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["car", "car*", "red OR car", "motor", "motor vehicle", "the", "the car", "who"])
-def test_nothing_is_lost_by_synonyms_and_stop_words(catalog: Any, text: str) -> None:
+def test_synonyms_and_stop_words_lose_no_hit(catalog: Any, text: str) -> None:
     before = found(catalog, text)
     tune(synonyms="car, automobile\nmotor => engine\nvehicle, 'x', \\, a:b", stop_words="en: the, a, of, motor, car")
     assert found(catalog, text) >= before
@@ -189,7 +189,7 @@ def test_synonyms_are_for_the_full_text_only(catalog: Any) -> None:
     assert set(ids(catalog.unrestrictedSearchResults(Title="car"))) == {"car", "news", "event"}
 
 
-def test_what_a_query_object_excludes_is_excluded_to_the_letter(catalog: Any) -> None:
+def test_exclusion_in_a_query_object_is_literal(catalog: Any) -> None:
     tune(synonyms="car, automobile", stop_words="en: the", pins="car = /contact")
     documents = Eq("portal_type", "Document")
     assert set(ids(catalog.unrestrictedSearchResults(And(documents, Text("car"))))) == {"car", "auto", "contact"}
@@ -236,7 +236,7 @@ def test_only_stop_words_are_searched_for_as_they_are(catalog: Any) -> None:
         ("en", "de", {"the-who"}),
     ],
 )
-def test_stop_words_are_those_of_the_language_that_is_searched_in(
+def test_stop_words_are_those_of_the_language_of_the_search(
     catalog: Any, language: str | None, criterion: Any, names: set[str]
 ) -> None:
     tune(stop_words="en: the\nde: der, die, das")
@@ -246,7 +246,7 @@ def test_stop_words_are_those_of_the_language_that_is_searched_in(
     assert found(catalog, "the who concert", **more) == names
 
 
-def test_one_catalog_object_tells_the_languages_of_its_searches_apart(catalog: Any) -> None:
+def test_one_catalog_object_distinguishes_the_languages_of_its_searches(catalog: Any) -> None:
     tune(stop_words="en: the\nde: der")
     inner = catalog._catalog
     names = {
@@ -273,7 +273,7 @@ def test_other_queries_have_no_pins(catalog: Any, text: str) -> None:
     assert order(catalog, text) == []
 
 
-def test_pins_keep_their_order_and_come_before_all_others(catalog: Any, site: Any) -> None:
+def test_pins_have_their_order_and_come_before_all_others(catalog: Any, site: Any) -> None:
     plain = order(catalog, "car")
     uid = site.contact.UID()
     tune(pins=f"car = /carpet\nwheels = /mail\ncar = {uid}\ncar = {plain_path(site.event)}\ncar = /no/such/page")
@@ -291,7 +291,7 @@ def test_pins_obey_all_other_conditions(catalog: Any) -> None:
     assert order(catalog, "car", path="/plone/event") == ["event"]
 
 
-def test_pins_show_nobody_what_he_may_not_see(catalog: Any, site: Any) -> None:
+def test_pins_show_no_hidden_page(catalog: Any, site: Any) -> None:
     tune(pins="car = /hidden\ncar = /contact")
     with acting_as(site, "mara"):
         assert ids(catalog.searchResults(SearchableText="car"))[0] == "contact"
@@ -347,7 +347,7 @@ def test_pinned_pages_of_query_objects(catalog: Any) -> None:
     assert set(ids(results)) == {"contact", "car", "news", "event", "mail"}
 
 
-def test_a_transaction_sees_its_own_pinned_pages(catalog: Any, site: Any) -> None:
+def test_transaction_sees_its_own_pinned_pages(catalog: Any, site: Any) -> None:
     tune(pins="car = /brand-new\ncar = /contact", type_boosts="Event = 9", synonyms="car, automobile")
     create(site, "Document", "brand-new", title="Brand new")
     site.contact.reindexObject()
@@ -418,7 +418,7 @@ def test_every_text_is_legal(catalog: Any, text: str) -> None:
     assert found(catalog, text) >= plain
 
 
-def test_lines_that_cannot_be_read_are_left_out(catalog: Any, caplog: Any) -> None:
+def test_invalid_lines_are_left_out(catalog: Any, caplog: Any) -> None:
     tune(pins="nonsense\ncar = /contact", synonyms="one\ncar, automobile")
     assert order(catalog, "car")[0] == "contact"
     assert "auto" in order(catalog, "car")

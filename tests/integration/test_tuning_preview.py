@@ -1,4 +1,4 @@
-"""The box *Try a query* of the control panel Search Tuning: the order with settings that are not saved, and why."""
+"""The box *Try a query* of the control panel Search Tuning: the order by unsaved settings, and its reasons."""
 
 from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
@@ -44,7 +44,7 @@ QUERY = {"SearchableText": "hedgehogs"}
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Any]:
-    """(portal, Web, dsn): a site with pages, all public but one, and users; nothing that stays is changed."""
+    """(portal, Web, dsn): a site with pages, all public except one, and users; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
         portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
@@ -65,7 +65,7 @@ def site(shared_site: Site) -> Iterator[Any]:
 
 @pytest.fixture
 def portal(site: Any) -> Iterator[Any]:
-    """The site as its manager sees it; what a test tunes is forgotten."""
+    """The site as its manager sees it; settings of a test are rolled back."""
     sites.return_to(site[0])
     transaction.begin()
     yield site[0]
@@ -100,7 +100,7 @@ def test_unchanged_settings_give_the_order_of_searches(portal: Any) -> None:
         {"pins": "hedgehogs = /secret", "synonyms": "hedgehogs => urchins", "weight_description": 50.0},
     ],
 )
-def test_the_order_is_the_one_that_saving_gives(portal: Any, settings: dict[str, Any]) -> None:
+def test_order_is_the_one_after_saving(portal: Any, settings: dict[str, Any]) -> None:
     before, found = ids(hits(portal)), hits(portal, **settings)
     assert not getattr(portal.portal_catalog, ATTRIBUTE).get("pins")
     tune(**settings)
@@ -110,7 +110,7 @@ def test_the_order_is_the_one_that_saving_gives(portal: Any, settings: dict[str,
     assert [hit.place_before for hit in found] == [places.get(name) for name in ids(found)]
 
 
-def test_shares_say_where_the_words_stand(portal: Any) -> None:
+def test_shares_show_the_part_of_the_page_with_the_words(portal: Any) -> None:
     found = {hit.brain.getId: hit for hit in hits(portal, synonyms="hedgehogs => urchins", pins="hedgehogs = /visits")}
     parts = {"titled": "title", "described": "description", "tagged": "keywords", "texted": "body"}
     for name, part in parts.items():
@@ -122,19 +122,19 @@ def test_shares_say_where_the_words_stand(portal: Any) -> None:
     assert found["visits"].place_before is None
 
 
-def test_boosts_are_told(portal: Any) -> None:
+def test_boosts_are_shown(portal: Any) -> None:
     assert {hit.boost for hit in hits(portal)} == {1.0}
     assert {hit.boost for hit in hits(portal, type_boosts="Document = 0.5")} == {0.5}
 
 
 @pytest.mark.parametrize("user", [None, "mara"])
-def test_nobody_is_shown_what_he_may_not_see(portal: Any, user: str | None) -> None:
+def test_hidden_pages_are_not_shown(portal: Any, user: str | None) -> None:
     assert "secret" not in ids(hits(portal, user, pins="hedgehogs = /secret"))
     assert "secret" in ids(hits(portal, "boss"))
 
 
-def test_it_takes_three_messages(portal: Any) -> None:
-    # Whether the history is that of the snapshot is asked once, whatever is searched for.
+def test_preview_takes_three_messages(portal: Any) -> None:
+    # Whether the history is that of the snapshot is checked once, for any search.
     assert len(portal.portal_catalog.unrestrictedSearchResults(getId="titled")) == 1
     result_cache().clear()
     with traced(portal) as traffic:
@@ -147,7 +147,7 @@ def test_it_takes_three_messages(portal: Any) -> None:
 
 
 def sent(**form: str) -> dict[str, str]:
-    """Return the form with its defaults, as a browser sends it, and *form*."""
+    """Return the form with its defaults, as sent by a browser, updated by *form*."""
     names = getFieldNames(IPGCatalogSearchSettings)
     defaults = {name: IPGCatalogSearchSettings[name].default for name in names}
     widgets = {f"form.widgets.{name}": str(value) for name, value in defaults.items() if value is not True}
@@ -167,7 +167,7 @@ def lines(page: Any, name: str) -> str:
 
 
 @pytest.mark.parametrize("login", ["sita:secret", MANAGER])
-def test_a_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
+def test_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
     portal, web, _ = site
     before = portal.portal_catalog.getCounter()
     page = web.post(
@@ -180,13 +180,13 @@ def test_a_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
     transaction.begin()
     assert not getattr(portal.portal_catalog, ATTRIBUTE).get("pins")
     assert portal.portal_catalog.getCounter() == before
-    # What is saved is not changed, and what is wrong is told.
+    # The saved settings are not changed, and errors are shown.
     page = web.post(PANEL, login, **sent(**{"form.widgets.pins": "nowhere"}), try_text="hedgehogs", **{"try": "1"})
     assert listed(page) == []
     assert "Line 1: &#x27;nowhere&#x27; is not of the form" in page.text or "Line 1: 'nowhere' is not" in page.text
 
 
-def test_a_link_can_try_a_query_with_what_is_saved(site: Any) -> None:
+def test_link_can_try_a_query_with_the_saved_settings(site: Any) -> None:
     _, web, _ = site
     page = web.get(PANEL, "sita:secret", "text/html", try_text="hedgehogs", **{"try": "1"})
     assert sorted(listed(page)) == sorted(FOUND)
@@ -219,7 +219,7 @@ def test_pins_and_synonyms_are_put_into_the_form(site: Any) -> None:
         {"synonym_word": "\0", "synonym_other": "=>", "add_synonym": "1"},
     ],
 )
-def test_what_cannot_be_added_is_told(site: Any, form: dict[str, str]) -> None:
+def test_impossible_addition_is_reported(site: Any, form: dict[str, str]) -> None:
     _, web, _ = site
     page = web.post(PANEL, "sita:secret", **sent(), **form)
     assert page.status == 200
@@ -229,7 +229,7 @@ def test_what_cannot_be_added_is_told(site: Any, form: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret"])
-def test_it_is_for_those_who_may_tune(site: Any, login: str | None) -> None:
+def test_preview_is_for_users_who_may_tune(site: Any, login: str | None) -> None:
     _, web, dsn = site
     record(dsn, site[0].portal_catalog._core.zoid, "hedgehogs", True)
     page = web.get(PANEL, login, try_text="hedgehogs", **{"try": "1"})

@@ -1,4 +1,4 @@
-"""Two Plone sites in one database know nothing of each other."""
+"""Two Plone sites in one database have no effect on each other."""
 
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
@@ -63,7 +63,7 @@ def app(db: Any) -> Iterator[Any]:
 
 
 class Pair:
-    """The first site, in which something happens, and the second, which must not notice."""
+    """The first site, which is changed, and the second, which must not be affected."""
 
     def __init__(self, first: Any, second: Any) -> None:
         self.first = first
@@ -72,7 +72,7 @@ class Pair:
 
 @pytest.fixture(params=["plone", pytest.param("second", marks=pytest.mark.slow)])
 def pair(request: Any, app: Any) -> Pair:
-    """Both sites, each once as the first."""
+    """The two sites, each once as the first."""
     first, second = (app.plone, app.second) if request.param == "plone" else (app.second, app.plone)
     enter(first)
     return Pair(first, second)
@@ -148,7 +148,7 @@ def test_the_same_user_id_means_another_user(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_nothing_that_happens_to_one_site_touches_the_other(pair: Pair, db: Any, dsn: str, action: Any) -> None:
+def test_changes_of_one_site_do_not_touch_the_other(pair: Pair, db: Any, dsn: str, action: Any) -> None:
     before = view(pair.second)
     relation = relations(dsn)[oid(pair.second.portal_catalog)]
     enter(pair.first)
@@ -162,7 +162,7 @@ def test_nothing_that_happens_to_one_site_touches_the_other(pair: Pair, db: Any,
     assert set(different(dsn).values()) == {0}
 
 
-def test_an_abort_of_both(pair: Pair) -> None:
+def test_abort_ends_changes_of_both_sites(pair: Pair) -> None:
     before = view(pair.first), view(pair.second)
     for site in (pair.first, pair.second):
         enter(site)
@@ -173,7 +173,7 @@ def test_an_abort_of_both(pair: Pair) -> None:
     assert (view(pair.first), view(pair.second)) == before
 
 
-def test_changes_of_both_in_one_transaction(pair: Pair) -> None:
+def test_one_transaction_can_change_both_sites(pair: Pair) -> None:
     for site in (pair.first, pair.second):
         enter(site)
         edit(site)
@@ -234,7 +234,7 @@ def test_an_object_of_the_other_site_catalogued_here(pair: Pair) -> None:
     assert view(second) == before
 
 
-def test_what_goes_beyond_zcatalog_stays_in_its_site(pair: Pair) -> None:
+def test_extensions_of_zcatalog_stay_in_their_site(pair: Pair) -> None:
     first, second = pair.first.portal_catalog, pair.second.portal_catalog
     for where in (Not(Eq("getId", "nothing")), Or(Text("needle"), Eq("Subject", "both")), Path("/")):
         results = first.unrestrictedSearchResults(where=where)
@@ -251,7 +251,7 @@ CONCURRENT = [clear, rebuild, clear_index, add_index, rename, uninstall, reinsta
 
 
 class Held:
-    """A commit that has written everything, holds all its locks, and goes no further before it is let go."""
+    """A commit that has written everything, holds all its locks, and waits to be released."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -260,7 +260,7 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    """The next commit in which our hook has something to write is held behind it."""
+    """The next commit in which our hook has something to write is stopped after the hook."""
     from plone.pgcatalog.indexing.processor import PGCatalogStateProcessor
 
     original, gate = PGCatalogStateProcessor.finalize, Held()
@@ -290,12 +290,12 @@ def impatient(site: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("action", CONCURRENT)
 def test_reading_waits_for_nothing_that_the_other_site_commits(db: Any, held: Held, action: Any) -> None:
-    """The other's whole commit is written and not committed: queries, metadata and objects come all the same."""
+    """The other's whole commit is written and not committed: queries, metadata and objects are read all the same."""
     with two_editors(db) as (one, other):
         other.do(impatient)
         before = other.do(view)
         one.do(action)
-        other.begin()  # holds no lock from here on, so whatever wants one gets it
+        other.begin()  # holds no lock from here on, so all locks are available
         committed = one.start(lambda site: transaction.commit())
         assert held.reached.wait(PATIENCE)
         assert other.do(view) == before
@@ -310,7 +310,7 @@ def test_reading_waits_for_nothing_that_the_other_site_commits(db: Any, held: He
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", CONCURRENT)
-def test_no_commit_waits_for_who_reads_the_other_site(db: Any, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_commit_waits_for_readers_of_the_other_site(db: Any, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "LOCK_TIMEOUT", "1ms")
     with two_editors(db) as (one, other):
         before = other.do(view)
@@ -321,8 +321,8 @@ def test_no_commit_waits_for_who_reads_the_other_site(db: Any, action: Any, monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", [clear, rebuild, uninstall, reinstall, delete_site])
-def test_a_reader_of_the_site_itself_keeps_what_its_snapshot_has(db: Any, action: Any) -> None:
-    """Also one who asks the catalog only afterwards, when its relation is not the current one any more."""
+def test_reader_of_the_site_itself_reads_its_snapshot(db: Any, action: Any) -> None:
+    """Also a process that queries the catalog only afterwards, when its relation has been replaced."""
     with editor(db, "plone") as one, editor(db, "plone") as early, editor(db, "plone") as late:
         late.begin()
         before = early.do(view)
@@ -335,9 +335,9 @@ def test_a_reader_of_the_site_itself_keeps_what_its_snapshot_has(db: Any, action
 @pytest.mark.slow
 @pytest.mark.parametrize("action", [clear, rebuild, add_index, uninstall, delete_site])
 def test_the_other_site_writes_meanwhile(db: Any, action: Any) -> None:
-    """Both transactions run at the same time, and commit one behind the other, without a conflict."""
+    """Both transactions run at the same time, and commit one after the other, without a conflict."""
     with two_editors(db) as (one, other):
-        # Dexterity names generated interfaces by the site in which the process has met a type first.
+        # Dexterity names generated interfaces by the site in which the process has first loaded a type.
         before = other.do(differences)
         one.begin()
         other.begin()
@@ -361,8 +361,8 @@ def test_an_aborted_action_leaves_both_as_they_were(db: Any, action: Any) -> Non
 
 
 @pytest.mark.slow
-def test_relations_nobody_can_read_any_more_go(db: Any, dsn: str) -> None:
-    """At once when nobody else is reading, else with a later commit of that kind."""
+def test_unreadable_relations_are_dropped(db: Any, dsn: str) -> None:
+    """At once without readers, otherwise at a later commit of that kind."""
 
     def relations() -> set[str]:
         with psycopg.connect(dsn) as connection:

@@ -1,4 +1,4 @@
-"""A search answers for the moment it was made, and fails no transaction, whether its result is read or not."""
+"""A search answers for the moment of its call, and fails no transaction, whether its result is read or not."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def fill(portal: Any) -> None:
 CONTENT = SHARED = fill
 
 POSITION = "getObjPositionInParent"
-#: Python sorts or cuts the rows of these: they are read when the search is made.
+#: Python sorts or cuts the rows of these: they are read during the search.
 IN_PYTHON: dict[str, dict[str, Any]] = {
     "position": {"path": {"query": "/plone/folder", "depth": 1}, "sort_on": POSITION},
     "position, reversed": {"path": "/plone/folder", "sort_on": POSITION, "sort_order": "reverse"},
@@ -57,7 +57,7 @@ Rids = dict[str, list[int]]
 
 
 def search(portal: Any, kinds: dict[str, dict[str, Any]] = KINDS) -> Results:
-    """Return unread results of *kinds*, and streams that are not begun."""
+    """Return unread results of *kinds*, and unread streams."""
     catalog = portal.portal_catalog
     results = {kind: catalog.unrestrictedSearchResults(**query) for kind, query in kinds.items()}
     return results | {
@@ -67,7 +67,7 @@ def search(portal: Any, kinds: dict[str, dict[str, Any]] = KINDS) -> Results:
 
 
 def begun(portal: Any) -> Results:
-    """Return a result and a stream of which the first rows are read."""
+    """Return a result and a stream whose first rows have been read."""
     results = [portal.portal_catalog.unrestrictedSearchResults(**IN_DATABASE["sorted"]) for _ in range(2)]
     stream = results[0].iterate(2)
     next(stream)
@@ -79,7 +79,7 @@ def rids(results: Results) -> Rids:
 
 
 def after(results: Results) -> dict[str, Any]:
-    """Return the record ids of each result, or the type of the error with which it is read."""
+    """Return the record ids of each result, or the type of the error raised by reading it."""
     answers: dict[str, Any] = {}
     for kind, result in results.items():
         try:
@@ -89,7 +89,7 @@ def after(results: Results) -> dict[str, Any]:
     return answers
 
 
-# -- what happens to an unread result
+# -- unread results
 
 
 def delete(portal: Any) -> None:
@@ -127,7 +127,7 @@ def leave_site(portal: Any) -> None:
 
 
 def change_elsewhere(portal: Any) -> None:
-    """Another thread commits; its snapshot is newer than that of the results."""
+    """Commit in another thread; its snapshot is newer than that of the results."""
     with editor(portal._p_jar.db()) as other:
         other.do(rename)
         other.commit()
@@ -160,9 +160,9 @@ def close_after(portal: Any, change: Callable[[Any], None]) -> None:
 
 
 def assert_of_the_search(db: Any, change: Callable[[Any], None], end: Any) -> None:
-    """Each result has the rows of the search, in their order, whatever *change* and *end* do; *end* does not fail.
+    """Check that each result has the rows of the search, in order, after *change* and *end*; *end* does not fail.
 
-    A stream leaves out rows that are gone.
+    A stream leaves out deleted rows.
     """
     with sites.inside(db) as portal:
         expected = rids(search(portal) | begun(portal))
@@ -193,7 +193,7 @@ def test_unread_result_is_of_the_search_after_every_change_and_end(db: Any, chan
         assert_of_the_search(db, change, end)
 
 
-# -- what cannot be read
+# -- unreadable results
 
 ERRORS = [
     AttributeError("a folder is gone"),
@@ -207,7 +207,7 @@ ERRORS = [
 
 
 class Unreadable:
-    """A result that cannot be read."""
+    """A result that raises when it is read."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -246,7 +246,7 @@ def test_unreadable_result_fails_no_transaction(shared_filled: Any, error: Excep
 
 
 def test_lost_history_fails_the_commit(shared_filled: Any) -> None:
-    """Its objects may be of transactions that are gone; an abort is all that is left."""
+    """Its objects may be from lost transactions; only an abort is possible."""
     session = shared_filled.portal_catalog._core.session
     result = Unreadable(HistoryChanged())
     session.open_results.add(result)
@@ -275,7 +275,7 @@ def renamed_table(portal: Any, dsn: str) -> Iterator[None]:
 
 @contextmanager
 def locked_table(portal: Any, dsn: str) -> Iterator[None]:
-    """Each search waits for the lock until its time is over."""
+    """Lock the table, so that each search waits until its time limit."""
     relation = portal.portal_catalog._core.view().read_state().relation
     with psycopg.connect(dsn) as other:
         other.execute(f'LOCK TABLE "{relation}"')
@@ -294,17 +294,17 @@ FAULTS: dict[Any, type[Exception]] = {
 def test_result_that_could_not_be_read_raises_that_error(
     dsn: str, db: Any, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
-    """It never answers of another snapshot, and fails no end of a transaction."""
+    """It never answers from another snapshot, and fails no end of a transaction."""
     sites.override_settings(monkeypatch, search_timeout=0.05)
     for saves in (False, True):
         with sites.inside(db) as portal:
             expected = rids(search(portal))
             transaction.begin()
             result_cache().clear()
-            # What is read at once holds a lock on the table.
+            # Rows read at once hold a lock on the table.
             results = search(portal, KINDS if fault is lost_connection else IN_DATABASE)
             if fault is locked_table:
-                # Those without a time limit.
+                # These have no time limit.
                 del results["all"], results["stream"]
             with fault(portal, dsn):
                 if saves and fault is not lost_connection:
@@ -316,7 +316,7 @@ def test_result_that_could_not_be_read_raises_that_error(
             answers = after(results)
             error = FAULTS[fault]
             assert error in answers.values()
-            # The cache of the process may know an answer.
+            # The cache of the process may have an answer.
             assert answers == {kind: error if answers[kind] is error else expected[kind] for kind in results}
 
 

@@ -1,4 +1,4 @@
-"""Upgrade steps that wait are named wherever somebody looks, until they have run; the steps are those of GenericSetup."""
+"""Pending upgrade steps are named on all admin pages until they have run; the steps are those of GenericSetup."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,18 +50,18 @@ def titles_after(version: int) -> list[str]:
 
 
 def health_on(site: Site, page: str) -> tuple[str, str]:
-    """Return class and text of the line about the health on *page*."""
+    """Return class and text of the health line on *page*."""
     [line] = site.page(page).xpath("//*[@id='health']")
     return line.get("class"), line.text_content()
 
 
-def test_the_steps_are_those_of_genericsetup(portal: Any) -> None:
+def test_pending_steps_are_those_of_genericsetup(portal: Any) -> None:
     theirs = portal.portal_setup.listUpgrades(PROFILE, show_old=True, simple=True)
     assert sorted((int(step.dest[0]), step.title) for step in theirs) == sorted(steps())
     assert portal.portal_setup.getVersionForProfile(PROFILE) == str(NEWEST)
 
 
-def test_a_current_site_has_none(site: Site, dsn: str) -> None:
+def test_current_site_has_no_pending_steps(site: Site, dsn: str) -> None:
     assert answer("status", "--dsn", dsn)[1]["upgrades"] == []
     for page in PAGES:
         kind, text = health_on(site, page)
@@ -72,7 +72,7 @@ def test_a_current_site_has_none(site: Site, dsn: str) -> None:
 @pytest.mark.parametrize(
     "version", [OLDER[0], *(pytest.param(version, marks=pytest.mark.slow) for version in OLDER[1:])]
 )
-def test_steps_that_wait_are_named_until_they_have_run(
+def test_pending_steps_are_named_until_they_have_run(
     site: Site, dsn: str, version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_version(site, version)
@@ -104,7 +104,7 @@ def test_steps_that_wait_are_named_until_they_have_run(
     assert all("success" in health_on(site, page)[0] for page in PAGES)
 
 
-def test_tables_that_the_next_start_makes_hide_no_steps(site: Site, dsn: str) -> None:
+def test_tables_created_by_the_next_start_hide_no_steps(site: Site, dsn: str) -> None:
     """Newer code, and no process of it has started yet."""
     set_version(site, 1004)
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -121,7 +121,7 @@ def test_tables_that_the_next_start_makes_hide_no_steps(site: Site, dsn: str) ->
         assert any(part in text for text in texts)
 
 
-def test_a_site_with_its_zcatalog_has_none_that_wait(site: Site, dsn: str) -> None:
+def test_site_with_a_zcatalog_has_no_pending_steps(site: Site, dsn: str) -> None:
     with site.inside() as portal:
         portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
         portal.portal_setup.setLastVersionForProfile(PROFILE, "1000")
@@ -131,7 +131,7 @@ def test_a_site_with_its_zcatalog_has_none_that_wait(site: Site, dsn: str) -> No
 
 
 @pytest.mark.parametrize("version", ["unknown", None, ("unknown",)])
-def test_a_version_that_nobody_knows_is_no_reason(version: Any) -> None:
+def test_unknown_version_is_no_error(version: Any) -> None:
     assert restored.waiting_since(version) == []
 
 
@@ -142,8 +142,8 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_page_upgrade_works_as_it_says(dsn: str, tmp_path: Path) -> None:
-    """Its commands for what waits, the steps and the end, in the order of the page, with a site of an older version."""
+def test_page_upgrade_works_as_documented(dsn: str, tmp_path: Path) -> None:
+    """Its commands for pending steps, the steps and the end, in the order of the page, with a site of an older version."""
     with sites.opened(dsn) as db:
         set_version(Site(db), 1003)
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -179,7 +179,7 @@ INDEXES = (
 
 
 def settings(dsn: str) -> Any:
-    """Return the settings of the table, and of each of its indexes that has some."""
+    """Return the settings of the table, and of each of its indexes that has settings."""
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
     with psycopg.connect(dsn) as connection:
         [(table, toast)] = connection.execute(TABLE, [relation]).fetchall()
@@ -188,13 +188,13 @@ def settings(dsn: str) -> Any:
     return sorted(table), sorted(toast), names
 
 
-def test_an_upgrade_gives_an_older_table_the_settings_of_a_new_one(portal: Any, dsn: str) -> None:
+def test_upgraded_table_has_the_settings_of_a_new_one(portal: Any, dsn: str) -> None:
     new = settings(dsn)
     assert "autovacuum_vacuum_scale_factor=0.02" in new[0]
     assert "autovacuum_vacuum_scale_factor=0.05" in new[1]
     sql(dsn, "ALTER TABLE {} RESET (autovacuum_vacuum_scale_factor, toast.autovacuum_vacuum_scale_factor)")
     assert settings(dsn) != new
-    # The snapshot holds what a search locks: the table, and each of its indexes.
+    # The snapshot holds the locks of a search: on the table, and on each of its indexes.
     assert portal.portal_catalog.unrestrictedSearchResults(SearchableText="x").actual_result_count == 0
     setup = portal.portal_setup
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1007")
@@ -203,8 +203,8 @@ def test_an_upgrade_gives_an_older_table_the_settings_of_a_new_one(portal: Any, 
     transaction.commit()
 
 
-def test_a_rebuild_gives_older_indexes_the_settings_of_new_ones(portal: Any, dsn: str) -> None:
-    """PostgreSQL lets nobody read meanwhile if that is changed of an index that there is."""
+def test_rebuilt_indexes_have_the_settings_of_new_ones(portal: Any, dsn: str) -> None:
+    """PostgreSQL blocks all readers while such a setting of an existing index is changed."""
     new = settings(dsn)
     assert {name for name, options in new[2].items() if "gin_pending_list_limit=1024" in options} >= {
         *("_searchable_text", "_title", "_description", "_subject")

@@ -1,4 +1,4 @@
-"""The patches in docs/upstream apply to the installed zodb-pgjsonb, and mend what is wrong without them."""
+"""The patches in docs/upstream apply to the installed zodb-pgjsonb, and repair its faults."""
 
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -6,7 +6,7 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from plone.pgcatalog.testing.embedded import with_standby
-from scripts.topology.bouncer import PgBouncer
+from tests.integration.bouncer import PgBouncer
 from tests.integration.patched import patch_storage
 from tests.integration.patched import PATCHES
 from tests.integration.pooled import left
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 CHECK = Path(__file__).with_name("upstream_check.py")
-#: Sessions of the server that the pooler has.
+#: Number of server sessions of the pooler.
 SESSIONS = 4
 CROWD = Path(__file__).with_name("pooled_crowd.py")
 
@@ -54,12 +54,12 @@ def seen(what: str, dsn: str, *folders: Path, more: tuple[str, ...] = ()) -> lis
     return done.stdout.splitlines()
 
 
-def test_the_patches_are_for_the_version_that_is_installed() -> None:
+def test_patches_are_for_the_installed_version() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
     assert len(PATCHES) == 11
 
 
-#: What is seen without the patches, and with them.
+#: Check -> its output without the patches, and with them.
 SEEN = {
     # Commits of a Zope whose clock is late are missed.
     "clocks": (r"missed (1[1-9]|20)", "missed 0"),
@@ -70,31 +70,31 @@ SEEN = {
         r"in a transaction 1min\nbetween idle_in_transaction_session_timeout lock_timeout",
         r"in a transaction 1min\nbetween",
     ),
-    # It cannot be told what to prepare.
+    # Its threshold for preparing cannot be configured.
     "prepared": ("no such key", r"prepared some\nprepared nothing"),
-    # Each new object is a statement; with the patch a few do, and no number comes twice.
+    # Each new object is a statement; with the patch there are few, and no number is used twice.
     "oids": (r"asked 100\n.*", r"asked [1-7]\nobjects 120"),
-    # Copies lack what has no state.
+    # Copies lack objects without a state.
     "copied": (r"lacks tree tree set blob\nlacks tree tree set", r"lacks\nlacks"),
-    # A pack removes what is saved meanwhile, and more of what an undo needs.
+    # A pack removes objects saved meanwhile, and more of those needed by an undo.
     "packed": (r"lost 1\nlost ([2-9]|\d\d+)", r"lost 0\nlost 0"),
-    # A poll is two messages; with the patch it is one, behind the end of the former transaction.
+    # A poll is two messages; with the patch it is one, after the end of the former transaction.
     "polled": (r"messages 3\nshown new", r"messages 2\nshown new"),
-    # A new connection shows what was.
+    # A new connection shows old data.
     "fresh": ("shown kept", "shown new"),
 }
 
 
 @pytest.mark.parametrize("is_patched", [False, True], ids=["without", "patched"])
 @pytest.mark.parametrize("what", SEEN)
-def test_a_patch_mends_what_is_wrong_without_it(what: str, is_patched: bool, database: str, patched: Path) -> None:
+def test_patch_repairs_its_fault(what: str, is_patched: bool, database: str, patched: Path) -> None:
     text = "\n".join(seen(what, database, *([patched] if is_patched else [])))
     assert re.fullmatch(SEEN[what][is_patched], text), text
 
 
 @pytest.fixture
 def pooler(postgres: EmbeddedPostgres, pgbouncer: str) -> Iterator[PgBouncer]:
-    """A pooler that clears nothing away."""
+    """A pooler that resets no session."""
     settings = {"server_reset_query_always": "0", "default_pool_size": str(SESSIONS), "min_pool_size": str(SESSIONS)}
     with PgBouncer(postgres, pgbouncer, settings) as pooler:
         yield pooler
@@ -105,14 +105,14 @@ def through(pooler: PgBouncer, dsn: str) -> str:
     return pooler.dsn(str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]))
 
 
-def test_without_the_patch_the_storage_leaves_its_settings_to_strangers(database: str, pooler: PgBouncer) -> None:
+def test_unpatched_storage_leaves_its_settings_to_other_clients(database: str, pooler: PgBouncer) -> None:
     if not pooler.follows_statements:
         pytest.skip("this PgBouncer follows no prepared statements: the storage cannot even be used")
     assert seen("pooler", through(pooler, database)) == ["met ConflictError"]
     assert "setting statement_timeout" in left(through(pooler, database), SESSIONS)
 
 
-def test_with_it_nothing_is_left_and_a_crowd_meets_conflicts_only(
+def test_patched_storage_leaves_nothing_and_a_crowd_has_conflicts_only(
     database: str, pooler: PgBouncer, patched: Path
 ) -> None:
     dsn = through(pooler, database)
@@ -120,20 +120,20 @@ def test_with_it_nothing_is_left_and_a_crowd_meets_conflicts_only(
     assert left(dsn, SESSIONS) == []
 
 
-def test_with_all_patches_no_way_past_a_pooler_is_needed_to_leave_nothing(
+def test_fully_patched_storage_leaves_nothing_without_a_direct_dsn(
     database: str, pooler: PgBouncer, patched: Path
 ) -> None:
-    """Its statements are not followed, or need not be: nothing is prepared."""
+    """Its statements are not tracked, or need not be: nothing is prepared."""
     dsn = through(pooler, database)
     assert seen("pooler", dsn, patched, more=("", "-1")) == ["met ConflictError"]
     assert left(dsn, SESSIONS) == []
 
 
 @pytest.mark.parametrize("is_patched", [False, True])
-def test_a_crowd_in_a_site_meets_conflicts_only(
+def test_crowd_in_a_site_has_conflicts_only(
     is_patched: bool, dsn: str, postgres: EmbeddedPostgres, pgbouncer: str, patched: Path
 ) -> None:
-    """With the documented ini; a pooler that follows prepared statements needs no patch."""
+    """With the documented ini; a pooler that tracks prepared statements needs no patch."""
     with PgBouncer(postgres, pgbouncer) as pooler:
         if not is_patched and not pooler.follows_statements:
             pytest.skip("this PgBouncer follows no prepared statements: the storage needs its patch")
@@ -162,9 +162,9 @@ def standby() -> Iterator[str]:
             yield standby.dsn()
 
 
-def test_without_the_patch_no_standby_can_be_opened(standby: str) -> None:
+def test_unpatched_storage_cannot_open_a_standby(standby: str) -> None:
     assert seen("standby", standby) == ["no such key", "cannot be opened"]
 
 
-def test_with_it_a_standby_is_read_and_nothing_is_saved(standby: str, patched: Path) -> None:
+def test_patched_storage_reads_a_standby_and_saves_nothing(standby: str, patched: Path) -> None:
     assert seen("standby", standby, patched) == ["shown kept", "refused", "refused", "shown kept", "repeated"]

@@ -1,4 +1,4 @@
-"""The URLs of brains are those that the request makes of their paths."""
+"""The URLs of brains are those that the request builds from their paths."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def check(known: URLs, request: Any) -> None:
                 assert known.url(request, path, relative) == request.physicalPathToURL(path, relative), path
 
 
-def test_in_every_virtual_root(request_: Any, app: Any) -> None:
+def test_urls_are_right_in_every_virtual_root(request_: Any, app: Any) -> None:
     known = URLs()
     check(known, request_)
     request_.setServerURL("https", "www.example.org", "443")
@@ -70,13 +70,13 @@ def test_another_request_is_another_context(app: Any) -> None:
 
 
 def served() -> Any:
-    """Return a request as Zope's publisher makes one."""
+    """Return a request as created by Zope's publisher."""
     environ = {"SERVER_NAME": "served.example.org", "SERVER_PORT": "80", "REQUEST_METHOD": "GET", "SCRIPT_NAME": ""}
     return WSGIRequest(BytesIO(), environ, WSGIResponse())
 
 
 @pytest.mark.parametrize("kind", [HTTPRequest, WSGIRequest])
-def test_requests_to_the_same_server_share_what_is_known(
+def test_requests_to_the_same_server_share_cached_urls(
     app: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Any]
 ) -> None:
     request, other = (served() if kind is WSGIRequest else with_request(app).REQUEST for _ in range(2))
@@ -87,7 +87,7 @@ def test_requests_to_the_same_server_share_what_is_known(
     assert URLs().url(other, "/plone/shared/second page") == expected.replace("page", "second%20page")
 
 
-def test_only_so_many_servers_are_remembered(app: Any) -> None:
+def test_number_of_cached_servers_is_limited(app: Any) -> None:
     request = with_request(app).REQUEST
     for number in range(2 * CONTEXTS):
         request.setServerURL("http", f"host{number}.example.org")
@@ -95,7 +95,7 @@ def test_only_so_many_servers_are_remembered(app: Any) -> None:
     assert 0 < contexts() <= CONTEXTS + 2
 
 
-def test_other_kinds_of_requests_answer_themselves() -> None:
+def test_other_kinds_of_requests_build_their_urls_themselves() -> None:
     class Request:
         def physicalPathToURL(self, path: str, relative: Any = 0) -> str:
             return f"mine:{path}:{relative}"
@@ -105,14 +105,14 @@ def test_other_kinds_of_requests_answer_themselves() -> None:
 
 PAGE, LIVE, PGSEARCH, SOLR = (SERVICES[name] for name in ("search page", "live search", "@pgsearch", "@solr"))
 SEARCH = SERVICES["@search"]
-#: What of our own, and of what it calls, is counted.
+#: Code of our own, and the code that it calls, is counted.
 COUNTED = ("/plone/pgcatalog/", "/Products/ZCatalog/", "/Products/PluginIndexes/")
-#: Each search has words of its own, so that none is answered by what the process remembers of the one before.
+#: Each search has new words, so that no search is answered from the cache of the one before.
 NUMBERS = itertools.count()
 
 
 def nothing() -> Pairs:
-    """Return a search of words without a hit: what is found costs the same, whatever was asked."""
+    """Return a search of words without a hit: the cost of hits does not depend on the query."""
     words = f"nothing{next(NUMBERS)}"
     return [("SearchableText", words), ("q", words)]
 
@@ -121,7 +121,7 @@ def way(parts: int) -> str:
     return "/plone" + "/a" * parts
 
 
-#: What is sent, *n* times as long for *n*.
+#: Request parameters, *n* times as long for *n*.
 LENGTHS: dict[str, tuple[Service, Callable[[int], Pairs]]] = {
     "a place of many parts": (PAGE, lambda n: [("path:list", way(500 * n))]),
     "places of many parts": (PAGE, lambda n: [("path:list", f"{way(100 * n)}/{i}") for i in range(10)]),
@@ -184,7 +184,7 @@ def test_twice_as_long_costs_twice_as_much_at_most(web: Web, name: str) -> None:
         assert service.ask(web, [*pairs(n), *nothing()]).status in (200, 400)
 
     ask(1)
-    # The least of three, of lines and of bytes: what other threads do meanwhile is counted, too.
+    # The least of three, of lines and of bytes: the work of other threads is counted, too.
     once, twice, base = (
         [min(of_each) for of_each in zip(*(cost(lambda n=n: ask(n)) for _ in range(3)), strict=True)] for n in (2, 4, 0)
     )
@@ -196,7 +196,7 @@ def page(web: Web, pairs: Pairs) -> Response:
     return PAGE.ask(web, [("SearchableText", "words"), *pairs])
 
 
-def test_the_links_of_a_page_repeat_what_it_knows_and_few_others(web: Web) -> None:
+def test_links_of_a_page_repeat_valid_parameters_and_few_others(web: Web) -> None:
     plain = len(page(web, []).body)
     for pairs in (
         [(f"x{i}", "y" * 10) for i in range(4000)],
@@ -206,12 +206,12 @@ def test_the_links_of_a_page_repeat_what_it_knows_and_few_others(web: Web) -> No
     ):
         response = page(web, [("Subject:list", "a"), *pairs])
         assert response.status == 200
-        # The feed has the address as it is.
+        # The feed has the address unchanged.
         assert len(response.body) < plain + sum(len(name) + len(value) + 5 for name, value in pairs) + 100_000
         assert "Subject%3Alist=a" in response.text
 
 
-def test_what_a_page_knows_stays_among_thousands_of_others(web: Web) -> None:
+def test_valid_parameters_stay_among_thousands_of_others(web: Web) -> None:
     others = [(f"x{i}", "y") for i in range(3000)]
     text = page(web, [*others, ("created.query:record:date", "1980-01-01"), ("created.range:record", "min")]).text
     assert 'name="created.query:record:date"' in text
@@ -219,14 +219,14 @@ def test_what_a_page_knows_stays_among_thousands_of_others(web: Web) -> None:
     assert 'name="x50"' not in text
 
 
-def test_what_a_page_knows_has_a_limit(web: Web) -> None:
+def test_length_of_a_parameter_is_limited(web: Web) -> None:
     for name in ("SearchableText", "Subject:list", "path:list", "similar"):
         response = PAGE.ask(web, [(name, "a" * (LONGEST + 1))])
         assert response.status == 400
         assert "16,000" in response.text
 
 
-def test_a_navigation_tree_has_a_limit(web: Web) -> None:
+def test_navigation_tree_is_limited(web: Web) -> None:
     for parts, status in ((MOST_CONTAINERS - 1, 200), (MOST_CONTAINERS, 400)):
         for options in ([("path.depth", "0")], [("path.level", "-1"), ("path.depth", "0")], [("path.depth", "3")]):
             pairs = [("path.query", way(parts)), ("path.navtree", "1"), *options]

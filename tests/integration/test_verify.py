@@ -1,4 +1,4 @@
-"""Verify finds every difference between catalog and content, and mends it."""
+"""Verify finds every difference between catalog and content, and repairs it."""
 
 from collections.abc import Callable
 from persistent.mapping import PersistentMapping
@@ -35,7 +35,7 @@ def test_a_sound_catalog_has_no_differences(filled: Any) -> None:
 
 
 def test_a_tool_of_an_older_plone_is_named(filled: Any) -> None:
-    # An object of a class that has no Acquisition any more, as the tools that Plone 6.2 has abandoned, cannot be wrapped.
+    # An object of a class without Acquisition, as the tools removed in Plone 6.2, cannot be wrapped.
     filled._tree["old_tool"] = PersistentMapping()
     filled.getOrdering().notifyAdded("old_tool")
     with pytest.raises(AttributeError):
@@ -43,7 +43,7 @@ def test_a_tool_of_an_older_plone_is_named(filled: Any) -> None:
     assert list(Verifier(filled.portal_catalog).differences()) == [Difference("/plone/old_tool", "dangling")]
 
 
-def test_uncommitted_changes_count(filled: Any) -> None:
+def test_uncommitted_changes_are_verified(filled: Any) -> None:
     filled.my_folder.page.title = "Changed"
     assert {d.path for d in Verifier(filled.portal_catalog).differences()} == {"/plone/my_folder/page"}
     filled.my_folder.page.reindexObject()
@@ -73,7 +73,7 @@ def test_uncommitted_changes_count(filled: Any) -> None:
         ("INSERT INTO {} (rid, path) VALUES (4711, '/plone/ghost')", {Difference("/plone/ghost", "orphaned")}),
     ],
 )
-def test_finds_and_mends(filled: Any, dsn: str, statement: str, expected: set[Difference]) -> None:
+def test_differences_are_found_and_repaired(filled: Any, dsn: str, statement: str, expected: set[Difference]) -> None:
     damage(dsn, statement)
     found = differences(filled)
     assert found == expected
@@ -86,7 +86,7 @@ def test_finds_and_mends(filled: Any, dsn: str, statement: str, expected: set[Di
 
 
 @pytest.mark.parametrize("where", ["", "my_folder"])
-def test_an_id_that_a_folder_orders_and_does_not_have_is_named(filled: Any, where: str) -> None:
+def test_id_in_the_order_of_a_folder_without_object_is_named(filled: Any, where: str) -> None:
     folder = filled.unrestrictedTraverse(where) if where else filled
     folder.getOrdering().notifyAdded("gone")
     filled.my_folder.page.title = "Changed"
@@ -99,7 +99,7 @@ def test_an_id_that_a_folder_orders_and_does_not_have_is_named(filled: Any, wher
     assert verifier.checked == len(filled.portal_catalog)
 
 
-def test_content_is_not_mended_only_the_catalog_is(filled: Any, dsn: str) -> None:
+def test_only_the_catalog_is_repaired_and_not_the_content(filled: Any, dsn: str) -> None:
     filled.my_folder.getOrdering().notifyAdded("gone")
     transaction.commit()
     damage(dsn, "INSERT INTO {} (rid, path) VALUES (4711, '/plone/my_folder/gone')")
@@ -112,7 +112,7 @@ def test_content_is_not_mended_only_the_catalog_is(filled: Any, dsn: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["getId", "in_reply_to", "Subject", "path"])
-def test_what_an_index_or_column_has_left_behind_is_no_difference(filled: Any, name: str) -> None:
+def test_remains_of_an_index_or_column_are_no_difference(filled: Any, name: str) -> None:
     tool = filled.portal_catalog
     for names, remove in ((tool.indexes(), tool.delIndex), (tool.schema(), tool.delColumn)):
         if name in names:
@@ -122,7 +122,7 @@ def test_what_an_index_or_column_has_left_behind_is_no_difference(filled: Any, n
             assert differences(filled) == set()
 
 
-def test_a_column_that_comes_back_is_compared_again(filled: Any) -> None:
+def test_restored_column_is_compared_again(filled: Any) -> None:
     tool = filled.portal_catalog
     tool.delColumn("Title")
     transaction.commit()
@@ -136,13 +136,13 @@ def test_a_column_that_comes_back_is_compared_again(filled: Any) -> None:
 
 
 def remove(dsn: str, obj: Any) -> None:
-    """Have the database lose *obj*, as a pack may that others save beside."""
+    """Delete *obj* from the database, as a pack during saves may do."""
     with psycopg.connect(dsn) as connection:
         connection.execute("DELETE FROM object_state WHERE zoid = %s", [int.from_bytes(obj._p_oid)])
 
 
 CONTENTS = ("a", "page", "page2", "news", "chinese", "expired", "future", "weekly", "once")
-#: What is lost -> which paths are said to be gone, and which rows have no object.
+#: Loss -> paths reported as missing, and rows without an object.
 LOST: dict[str, tuple[Callable[[Any], Any], set[str], set[str]]] = {
     "a page": (lambda site: site.my_folder.page, {"/plone/my_folder/page"}, set()),
     "a folder": (lambda site: site.my_folder, {"/plone/my_folder"}, {"/plone/my_folder/page"}),
@@ -156,7 +156,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], set[str], set[str]]] = {
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_what_the_database_has_no_more_is_named_and_the_rest_compared(dsn: str, what: str) -> None:
+def test_missing_objects_are_named_and_the_rest_compared(dsn: str, what: str) -> None:
     find, gone, orphaned = LOST[what]
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         IAnnotations(portal.my_folder.page)["made"] = PersistentMapping()
@@ -169,6 +169,6 @@ def test_what_the_database_has_no_more_is_named_and_the_rest_compared(dsn: str, 
         assert {path for kind, path in found if kind in ("gone", "dangling")} == gone
         assert {path for kind, path in found if kind == "orphaned"} >= orphaned
         assert not [kind for kind, path in found if path not in gone and not path.startswith("/plone/my_folder")]
-        # What can be mended is; what is gone is named as long as something refers to it.
+        # Differences are repaired where possible; a missing object is named as long as there is a reference to it.
         Verifier(portal.portal_catalog).mend(Verifier(portal.portal_catalog).differences())
         assert {d.path for d in Verifier(portal.portal_catalog).differences()} == gone

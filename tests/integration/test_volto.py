@@ -1,4 +1,4 @@
-"""What Volto asks of our services besides hits: refusals of the panels, who is told authors, what matched and was meant."""
+"""Volto's further requests to our services: refusals of the panels, visibility of authors, marked words and corrections."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("panel", "field", "value"), WRONG)
-def test_what_a_panel_refuses_is_told_beside_its_field(site: Site, panel: str, field: str, value: Any) -> None:
+def test_refused_value_is_reported_beside_its_field(site: Site, panel: str, field: str, value: Any) -> None:
     path = f"/plone/++api++/@controlpanels/{panel}"
     before = site.web.get(path, MANAGER, accept="application/json").json["data"]
     response = site.web.patch(path, MANAGER, {field: value})
@@ -62,18 +62,18 @@ def test_what_a_panel_refuses_is_told_beside_its_field(site: Site, panel: str, f
     assert error["field"] == field
     assert error["message"]
     if isinstance(value, str) and panel == "pgcatalog-search":
-        # The line is in the message as it was typed, in Python's quotes.
+        # The message has the line as typed, in Python's quotes.
         assert repr(value) in error["message"] or repr(value.rpartition(" = ")[2]) in error["message"]
     assert site.web.get(path, MANAGER, accept="application/json").json["data"] == before
 
 
-def test_each_field_that_is_wrong_has_its_message(site: Site) -> None:
+def test_each_wrong_field_has_its_message(site: Site) -> None:
     wrong = {field: value for panel, field, value in WRONG if panel == "pgcatalog-search"}
     response = site.web.patch("/plone/++api++/@controlpanels/pgcatalog-search", MANAGER, wrong)
     assert sorted(error["field"] for error in read_by_volto(response.json["message"])) == sorted(wrong)
 
 
-def test_what_is_no_json_is_refused_as_by_any_panel(site: Site) -> None:
+def test_invalid_json_is_refused_as_by_any_panel(site: Site) -> None:
     ours, plones = (
         site.web.send_body("PATCH", f"/plone/++api++/@controlpanels/{panel}", MANAGER, b"[1]")
         for panel in ("pgcatalog-search", "search")
@@ -119,8 +119,8 @@ FACES = {"@solr": solr, "@pgsearch": pgsearch, "ranges": ranges, "@querystring-s
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_authors_are_counted_for_those_who_are_told_authors(site: Site, face: str) -> None:
-    """One rule in every face: that of Plone's by-lines."""
+def test_authors_are_counted_for_users_who_see_bylines(site: Site, face: str) -> None:
+    """One rule in every interface: that of Plone's by-lines."""
     with site.inside() as portal:
         getUtility(IRegistry)[f"{PREFIX}.search_facets"] = ("Creator", "Subject")
         portal.news.page00.setCreators(["mara"])
@@ -153,9 +153,7 @@ def without_snippets(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("start", [0, 5, 10])
-def test_a_search_that_asks_for_snippets_has_the_same_hits(
-    site: Site, start: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_search_with_snippets_has_the_same_hits(site: Site, start: int, caplog: pytest.LogCaptureFixture) -> None:
     query = {"SearchableText": "needle*", "use_site_search_settings": 1, "b_size": 5, "b_start": start}
     plain, marked = search(site, **query), search(site, **query, snippets=1)
     assert without_snippets(marked) == without_snippets(plain)
@@ -169,19 +167,19 @@ def test_a_search_that_asks_for_snippets_has_the_same_hits(
 @pytest.mark.parametrize(
     "query", [{"portal_type": "Event"}, {"SearchableText": "needle", "fullobjects": 1}, {}], ids=str
 )
-def test_where_no_words_are_asked_for_nothing_is_marked(site: Site, query: dict[str, Any]) -> None:
+def test_search_without_words_has_no_marks(site: Site, query: dict[str, Any]) -> None:
     assert not any("highlighting" in item for item in search(site, **query, snippets=1)["items"])
 
 
-def test_what_was_meant_is_told_of_a_search_without_hits(site: Site) -> None:
+def test_search_without_hits_has_a_correction(site: Site) -> None:
     assert search(site, SearchableText="haystakc*", snippets=1)["did_you_mean"] == "haystack"
     assert search(site, SearchableText="xyzzyxyzzy*", snippets=1)["did_you_mean"] is None
     assert "did_you_mean" not in search(site, SearchableText="haystakc*")
     assert "did_you_mean" not in search(site, SearchableText="needle*", snippets=1)
 
 
-def test_what_was_meant_is_a_word_that_the_user_may_see(site: Site) -> None:
-    """The word *secret* stands in a page that was shared with mara."""
+def test_correction_is_a_word_visible_to_the_user(site: Site) -> None:
+    """The word *secret* is in a page that was shared with mara."""
     typo = {"SearchableText": "secrte*", "snippets": 1}
     assert search(site, **typo)["did_you_mean"] is None
     assert search(site, "mara:secret", **typo)["did_you_mean"] == "secret"

@@ -1,4 +1,4 @@
-"""The pages of Volto that the benchmark ``pages`` asks for show what their names say."""
+"""The Volto pages requested by the benchmark ``pages`` show the content stated by their names."""
 
 from benchmarks.page_kinds import EDITOR
 from benchmarks.page_kinds import PAGES
@@ -36,7 +36,7 @@ SHARED = fill
 
 
 def has_blocks(answer: Any) -> bool:
-    """Return whether the blocks of *answer* lead to pages and images of the site."""
+    """Return whether the blocks of *answer* link to pages and images of the site."""
     blocks = list(answer["blocks"].values())
     links = [block["value"][0]["children"][1]["data"]["url"] for block in blocks if block["@type"] == "slate"]
     teasers = [block["href"][0]["title"] for block in blocks if block["@type"] == "teaser"]
@@ -75,7 +75,7 @@ def test_each_kind_of_page_is_checked() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.group == VOLTO], ids=lambda page: page.name)
-def test_kind_of_page_shows_what_its_name_says(shared_site: Site, page: Any) -> None:
+def test_kind_of_page_shows_the_content_of_its_name(shared_site: Site, page: Any) -> None:
     visited = Visited("/plone", 1, [f"folder0/doc{number}" for number in range(DOCUMENTS)])
     for number in (0, VOLTO_PAGES - 1):
         response = shared_site.web.open(page.path(visited, number), page.login, page.headers["Accept"])

@@ -1,4 +1,4 @@
-"""How many messages each part of a page of Volto sends, quiet and behind a save of another page."""
+"""Number of messages of each part of a page of Volto, without changes and after a save of another page."""
 
 from tests.integration.people import add_plain_users
 from tests.integration.traffic import traced_requests
@@ -24,7 +24,7 @@ SHARED = fill
 
 
 def asked(site: Site, path: str, query: dict[str, Any]) -> Traffic:
-    """Return the messages of a manager's request."""
+    """Return the Traffic of a manager's request."""
     with traced_requests(site.db) as traffic:
         response = site.web.get(path, MANAGER, accept="application/json", **query)
     assert response.status == 200, response.text
@@ -33,7 +33,7 @@ def asked(site: Site, path: str, query: dict[str, Any]) -> Traffic:
 
 #: Expansions that list pages; the others read objects only.
 LISTS = ("navigation", "contextnavigation")
-#: Request -> path, parameters, messages to the catalog behind a save
+#: Request -> path, parameters, number of messages to the catalog after a save
 REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "page": ("/plone/page", {}, 2),
     **{name: ("/plone/other", {"expand": name}, 2 if name in LISTS else 0) for name in EXPANSIONS.split(",")},
@@ -41,7 +41,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "search block with facets": (
         "/plone/@querystring-search",
         {"query": json.dumps({"query": LISTING["querystring"]["query"], "facets": ["Subject", "portal_type"]})},
-        # Plone counts the results before it reads a page of them; the facets come with that.
+        # Plone counts the results before it reads a page of them; the facets are in the count's message.
         2,
     ),
     "relations": ("/plone/@relations", {"source": "/related", "relation": "relatedItems"}, 0),
@@ -52,7 +52,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_request_sends_few_messages_behind_a_save(shared_site: Site, name: str) -> None:
+def test_request_sends_few_messages_after_a_save(shared_site: Site, name: str) -> None:
     path, query, most = REQUESTS[name]
     for _ in range(2):
         asked(shared_site, path, query)
@@ -63,5 +63,5 @@ def test_request_sends_few_messages_behind_a_save(shared_site: Site, name: str) 
     saved = asked(shared_site, path, query)
     assert quiet.matching("pgcatalog_") == []
     assert len(saved.matching("pgcatalog_")) <= most, "\n\n".join(saved.matching("pgcatalog_"))
-    # One message tells which objects have changed.
+    # One message reads which objects have changed.
     assert saved.round_trips <= quiet.round_trips + most + 1

@@ -1,4 +1,4 @@
-"""How many files somebody opens who follows a page of results from the tool to its brains."""
+"""Number of files on the way from the tool to the brains of a page of results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ import sys
 
 CONTENT = make_pages
 SOURCE = Path(plone.pgcatalog.__file__).parent
-#: The steps of a search: (module, function), to each of which a way leads from the caller.
+#: The steps of a search: (module, function), each of which is called on the way.
 STEPS = {
     ("core/searcher.py", "search"),
     ("query/bind.py", "condition"),
@@ -22,18 +22,18 @@ STEPS = {
     ("database/prepared.py", "_exchange"),
     ("results/rows.py", "value"),
 }
-#: The most files on these ways, and the most whose code runs at all.
+#: Limits of the files on these ways, and of all files whose code runs.
 MOST_ON_THE_WAY, MOST_THAT_RUN = 14, 40
 
 
 def name_of(frame: Any) -> str | None:
-    """Return the path of the *frame*'s module in the package, None for code of others."""
+    """Return the path of the *frame*'s module in the package, None for other code."""
     name = frame.f_code.co_filename
     return name[len(f"{SOURCE}/") :] if name.startswith(f"{SOURCE}/") else None
 
 
 def files_of(action: Callable[[], Any]) -> tuple[set[str], set[str]]:
-    """Return the files of the package on the ways to STEPS while *action* runs, and all of whose functions run."""
+    """Return the package's files on the ways to STEPS while *action* runs, and all files whose functions run."""
     ways: set[str] = set()
     run: set[str] = set()
 
@@ -57,7 +57,7 @@ def files_of(action: Callable[[], Any]) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.skipif(sys.getprofile() is not None, reason="somebody else profiles")
-def test_a_page_of_results_takes_few_files(filled: Any) -> None:
+def test_page_of_results_runs_code_of_few_files(filled: Any) -> None:
     def page() -> None:
         result_cache().clear(HITS)
         found = filled.portal_catalog.searchResults(portal_type="Document", sort_on="getId", b_size=20)

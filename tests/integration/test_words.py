@@ -1,4 +1,4 @@
-"""Words are counted: those of texts, and those that were searched for."""
+"""Counts of words: those of texts, and those of searches."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def fill(portal: Any) -> None:
 
 
 @pytest.mark.parametrize(("index", "column"), [("SearchableText", "searchable_text"), ("Title", "title")])
-def test_each_word_counts_the_documents_it_stands_in(
+def test_each_word_has_the_number_of_its_documents(
     portal: Any, catalog: Any, dsn: str, index: str, column: str
 ) -> None:
     fill(portal)
@@ -123,7 +123,7 @@ def test_an_unchanged_catalog_writes_no_word_again(portal: Any, catalog: Any, ds
 def test_a_count_waits_for_no_commit_and_no_commit_for_it(portal: Any, catalog: Any, dsn: str) -> None:
     fill(portal)
     with psycopg.connect(dsn) as committing:
-        # What a commit of the storage holds: its lock, and the row of the catalog.
+        # Locks of a commit of the storage: its advisory lock, and the row of the catalog.
         committing.execute("SELECT pg_advisory_xact_lock(0)")
         committing.execute("UPDATE pgcatalog_state SET generation = generation + 1")
         with connect_directly(dsn, "test") as connection:
@@ -138,7 +138,7 @@ def test_only_one_process_counts_a_catalog(portal: Any, catalog: Any, dsn: str) 
     assert count(dsn, catalog)
 
 
-def test_words_go_with_a_clear_and_with_the_catalog(portal: Any, catalog: Any, dsn: str) -> None:
+def test_words_are_deleted_by_a_clear_and_with_the_catalog(portal: Any, catalog: Any, dsn: str) -> None:
     fill(portal)
     count(dsn, catalog)
     assert words_of(dsn, catalog)
@@ -153,7 +153,7 @@ def test_words_go_with_a_clear_and_with_the_catalog(portal: Any, catalog: Any, d
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-def test_a_catalog_that_is_gone_is_not_counted(dsn: str) -> None:
+def test_dropped_catalog_is_not_counted(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         assert not count_words(connection, 12345678)
         assert connection.execute("SELECT count(*) FROM pgcatalog_texts").fetchone() == (0,)
@@ -177,9 +177,7 @@ def test_counts_are_stale_when_a_tenth_has_changed(
     assert is_stale(generation, counted, documents) == stale
 
 
-def test_a_ranked_search_has_words_counted(
-    portal: Any, catalog: Any, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranked_search_starts_a_count(portal: Any, catalog: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(portal)
     monkeypatch.setattr(term_statistics, "PAUSE", 1000)
     own = Counting(dsn)
@@ -198,7 +196,7 @@ def test_a_ranked_search_has_words_counted(
     assert words_of(dsn, catalog)["river"] == 2
 
 
-def test_a_server_that_is_gone_only_leaves_a_warning(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_server_only_logs_a_warning(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
     own = Counting(f"host={tmp_path} dbname=nothing")
     own.request_count(1, 1, 60)
     assert own.flush(10)
@@ -230,7 +228,7 @@ def search(web: Web, text: str, login: str | None = None, **query: Any) -> None:
     assert web.get("/plone/@@search", login, "text/html", SearchableText=text, **query).status == 200
 
 
-def test_words_are_counted_and_what_found_nothing(portal: Any, web: Web) -> None:
+def test_words_and_texts_without_hits_are_counted(portal: Any, web: Web) -> None:
     for text in ("hedgehogs", "Hedgehogs!", "GARDEN hedgehogs", "xyzzy", "hedgehogs", "xyzzy"):
         search(web, text)
     assert web.get("/plone/@search", None, "application/json", SearchableText="xyzzy").status == 200
@@ -244,7 +242,7 @@ def test_words_are_counted_and_what_found_nothing(portal: Any, web: Web) -> None
     assert len(top(portal, 1)[0]) == 1
 
 
-def test_only_what_somebody_asked_for_counts(portal: Any, web: Web) -> None:
+def test_only_searches_of_visitors_are_counted(portal: Any, web: Web) -> None:
     search(web, "hedgehogs", **{"b_start:int": 10})
     web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehogs")
     web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hegdehogs")
@@ -254,14 +252,14 @@ def test_only_what_somebody_asked_for_counts(portal: Any, web: Web) -> None:
     assert top(portal) == ([], [])
 
 
-def test_nothing_is_counted_of_those_who_have_logged_in(portal: Any, web: Web) -> None:
+def test_searches_of_logged_in_users_are_not_counted(portal: Any, web: Web) -> None:
     for login in ("mara:secret", "boss:secret"):
         search(web, "rendezvous", login)
         search(web, "nowhere to be found", login)
     assert top(portal) == ([], [])
 
 
-def test_it_can_be_switched_off(portal: Any, web: Web) -> None:
+def test_counting_of_searches_can_be_switched_off(portal: Any, web: Web) -> None:
     tune(record_searches=False)
     transaction.commit()
     search(web, "hedgehogs")
@@ -269,7 +267,7 @@ def test_it_can_be_switched_off(portal: Any, web: Web) -> None:
     assert 'id="searches"' not in web.get(PANEL, "boss:secret", "text/html").text
 
 
-def test_the_panel_lists_them(portal: Any, web: Web) -> None:
+def test_panel_lists_the_counted_words(portal: Any, web: Web) -> None:
     search(web, "hedgehogs")
     search(web, "<b>xyzzy</b>")
     assert searches.flush(30)
@@ -288,7 +286,7 @@ def test_the_panel_lists_them(portal: Any, web: Web) -> None:
         *(("x" * 81, ""), ("\0\ud800", ""), ("", "")),
     ],
 )
-def test_words_only(text: str, words: str) -> None:
+def test_only_words_are_counted(text: str, words: str) -> None:
     assert listed_words(text) == words
 
 
@@ -326,13 +324,13 @@ def test_the_table_is_bounded(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert days == searches.KEPT_DAYS - 1
 
 
-def test_a_server_that_is_away_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_server_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     searches.record("host=/nowhere dbname=none", 1, "hedgehogs", True)
     assert searches.flush(30)
     assert "counting 1 searches failed" in caplog.text
 
 
-def test_they_go_with_their_site(portal: Any, app: Any, web: Web, dsn: str) -> None:
+def test_counts_of_searches_are_deleted_with_their_site(portal: Any, app: Any, web: Web, dsn: str) -> None:
     search(web, "hedgehogs")
     assert len(top(portal)[0]) == 1
     sites.return_to(portal)

@@ -1,12 +1,12 @@
-"""What means nothing is 400 with a message, or what ZCatalog answers; never an error of the server.
+"""Meaningless parameters are answered with 400 and a message, or as by ZCatalog; never by a server error.
 
-What is left out, and why:
+Left out are:
 
-* what Zope cannot make a form of (``b_start:int=x``): it ends the request before it looks for Plone;
-* a service of Plone's, where a stock Plone with its ZCatalog answers an error of the server to the same request:
-  plone.restapi and Plone's pages do not catch what parsers and indexes raise.  The stock site is asked each time.
+* parameters that Zope cannot parse as a form (``b_start:int=x``): the request fails before it reaches Plone;
+* services of Plone for which a stock Plone with its ZCatalog answers the same request by a server error: plone.restapi and
+  Plone's pages do not catch the errors of parsers and indexes.  The stock site gets each request, too.
 
-``WRONG_REQUESTS=1`` sends all of them, some 40,000 to each service; else it is each so manieth.
+``WRONG_REQUESTS=1`` sends all of them, some 40,000 to each service; else each ``STRIDE``-th.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ import os
 import pytest
 
 
-#: Each so manieth request is sent; primes, so that every parameter, index and kind of value has its turn.
+#: Every n-th request is sent; primes, so that every parameter, index and kind of value has its turn.
 STRIDE, PAGE_STRIDE = (1, 1) if os.environ.get("WRONG_REQUESTS") else (29, 307)
 FEW = 2503
 
@@ -47,7 +47,7 @@ class Both:
     stock: Web
 
     def wrong(self, service: Service, pairs: Pairs) -> str | None:
-        """Return what is wrong with the answer to *pairs*, None for nothing."""
+        """Return the fault of the answer to *pairs*, None if it is right."""
         response = service.ask(self.ours, pairs)
         if response.status < 500:
             return None if response.status != 400 or has_message(response) else f"{pairs!r:.200}: 400 without a message"
@@ -67,20 +67,20 @@ def both(site_with: SiteWith) -> Iterator[Both]:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_few_wrong_requests(both: Both, name: str) -> None:
+def test_some_wrong_requests_are_answered_or_refused(both: Both, name: str) -> None:
     few = every_request()[:: FEW * 6 if SERVICES[name].accept == ANY else FEW]
     assert not list(filter(None, (both.wrong(SERVICES[name], pairs) for pairs in few)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERVICES)
-def test_every_kind_of_wrong_request(both: Both, name: str) -> None:
+def test_every_kind_of_wrong_request_is_answered_or_refused(both: Both, name: str) -> None:
     stride = PAGE_STRIDE if SERVICES[name].accept == ANY else STRIDE
     assert not list(filter(None, (both.wrong(SERVICES[name], pairs) for pairs in every_request()[::stride])))
 
 
 @pytest.mark.parametrize("stride", [503, pytest.param(STRIDE // 4 or 1, marks=pytest.mark.slow)])
-def test_wrong_bodies_of_a_querystring_search(both: Both, stride: int) -> None:
+def test_wrong_bodies_of_a_querystring_search_are_answered_or_refused(both: Both, stride: int) -> None:
     found = []
     for body in [*wrong_bodies()][::stride]:
         response = both.ours.send_body("POST", "/plone/@querystring-search", None, body.encode())
@@ -102,19 +102,19 @@ PROMISED: list[Pairs] = [
 
 
 @pytest.mark.parametrize("pairs", PROMISED, ids=lambda pairs: f"{pairs[0][0]}={pairs[0][1][:20]}")
-def test_it_is_said_what_is_wrong(both: Both, pairs: Pairs) -> None:
+def test_message_names_the_error(both: Both, pairs: Pairs) -> None:
     response = SERVICES["@pgsearch"].ask(both.ours, pairs)
     assert response.status == 400
     assert len(response.json["message"]) > 15
 
 
 @pytest.mark.parametrize("name", ["b_start", "b_size", "rid", "page", "perPage"])
-def test_a_number_that_is_too_long_is_very_many(both: Both, name: str) -> None:
+def test_integer_with_too_many_digits_counts_as_very_large(both: Both, name: str) -> None:
     for service in ("search page", "live search", "ZMI rows", "ZMI slow queries"):
         assert SERVICES[service].ask(both.ours, [(name, "9" * 5000), ("SearchableText", "words")]).status == 200
 
 
-def test_an_index_that_plone_restapi_does_not_know_is_asked_for_texts(both: Both) -> None:
+def test_index_unknown_to_plone_restapi_is_queried_by_texts(both: Both) -> None:
     search = SERVICES["@pgsearch"]
     assert search.ask(both.ours, [("aPathIndex", "/plone/folder")]).json["response"]["numFound"] == 4
     assert search.ask(both.ours, [("aTopicIndex", "nothing")]).json["response"]["numFound"] == 0

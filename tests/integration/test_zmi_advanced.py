@@ -1,4 +1,4 @@
-"""The tabs Indexes & Metadata and Advanced: figures, and long work in the background that ends well or says why not."""
+"""The tabs Indexes & Metadata and Advanced: figures, and background jobs that finish or report why not."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -48,12 +48,12 @@ def site(shared_site: Site) -> Iterator[Site]:
 
 
 def post(site: Site, **form: Any) -> str:
-    """Send the form of the tab Advanced; return the message that comes back."""
+    """Send the form of the tab Advanced; return the message of the answer."""
     return location(site.post(ADVANCED, **form)).split("message=")[1]
 
 
 def job(site: Site, name: str) -> Any:
-    """Return the line of the job *name*, which has ended."""
+    """Return the line of the job *name*, after its end."""
     assert background_ended()
     return line_of(site, name)
 
@@ -87,7 +87,7 @@ def test_each_index_has_its_columns_and_sql_indexes(site: Site) -> None:
     assert "tsvector" in lines["SearchableText"]
 
 
-def test_what_is_used_is_counted(db: Any) -> None:
+def test_usage_of_indexes_is_counted(db: Any) -> None:
     site = Site(db)
 
     def used() -> int:
@@ -102,7 +102,7 @@ def test_what_is_used_is_counted(db: Any) -> None:
     assert used() == before + 1
 
 
-def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> None:
+def test_tool_without_any_commit_has_a_page(site: Site) -> None:
     from plone.pgcatalog.catalog import PlonePGCatalogTool
 
     with site.inside() as portal:
@@ -118,7 +118,7 @@ def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> N
         portal._delObject("empty")
 
 
-def test_the_cache_is_told_in_the_unit_of_its_setting(site: Site) -> None:
+def test_cache_is_shown_in_the_unit_of_its_setting(site: Site) -> None:
     assert "MB of 96.0 MB. " in text(site.page(ADVANCED).get_element_by_id("cache"))
 
 
@@ -136,7 +136,7 @@ def test_rebuild(site: Site) -> None:
         assert list(Verifier(portal.portal_catalog).differences()) == []
 
 
-def test_verify_names_differences_and_mends_them(site: Site) -> None:
+def test_verify_names_differences_and_repairs_them(site: Site) -> None:
     with site.inside() as portal:
         portal.portal_catalog.uncatalog_object("/plone/d3")
     post(site, verify="1")
@@ -155,8 +155,8 @@ def test_verify_names_differences_and_mends_them(site: Site) -> None:
         portal.getOrdering().notifyRemoved("gone")
 
 
-def test_one_at_a_time_and_stop(site: Site) -> None:
-    """A job waits here for the test; every process sees it at work, and can stop it."""
+def test_one_job_at_a_time_can_be_stopped(site: Site) -> None:
+    """The job waits for the test; every process sees that it runs, and can stop it."""
     begun = threading.Event()
 
     def work(tool: Any, report: jobs.Report) -> str:
@@ -172,7 +172,7 @@ def test_one_at_a_time_and_stop(site: Site) -> None:
             jobs.start(portal.portal_catalog, "verify", work)
     response = site.web.get(ADVANCED, MANAGER, accept="text/html")
     [again] = [value for name, value in response.headers.items() if name.title() == "Refresh"]
-    # Not with the message that it was begun, which would stay on the page when it is done.
+    # Without the start message, which would stay on the page when the job has ended.
     assert again == f"3; url=http://nohost{ADVANCED}"
     assert "<b>for</b>" not in response.text
     [line] = html.fromstring(response.body).xpath("//tr[@data-name='verify']")
@@ -183,7 +183,7 @@ def test_one_at_a_time_and_stop(site: Site) -> None:
     assert text(job(site, "verify")).startswith("verify failed Stopped.")
 
 
-def test_why_it_failed_is_told(site: Site) -> None:
+def test_reason_of_a_failure_is_shown(site: Site) -> None:
     def work(tool: Any, report: jobs.Report) -> str:
         raise RuntimeError(f"broken\0 in {tool.getId()}")
 
@@ -203,8 +203,8 @@ def test_a_job_whose_process_died_is_interrupted(site: Site) -> None:
         assert line_of(site, "verify").get("data-state") == "interrupted"
 
 
-def test_a_job_that_has_ended_is_seen_to_and_can_be_begun_again_at_once(site: Site) -> None:
-    """Also while the session that did it is still there: a busy server ends it later than its client."""
+def test_ended_job_can_be_started_again_at_once(site: Site) -> None:
+    """Even while its session is still there: a busy server ends it later than its client."""
     dsn = site.db.storage._dsn
     with connect_directly(dsn, "one") as one, connect_directly(dsn, "other") as other, site.inside() as portal:
         zoid = portal.portal_catalog._core.zoid
@@ -216,7 +216,7 @@ def test_a_job_that_has_ended_is_seen_to_and_can_be_begun_again_at_once(site: Si
         end(other, zoid, "verify", [], failed=False)
 
 
-def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None:
+def test_interrupted_rebuild_can_be_continued_or_abandoned(site: Site) -> None:
     with site.inside() as portal:
         runner = Rebuild(portal.portal_catalog)
         steps = runner.steps()
@@ -228,12 +228,12 @@ def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None
     assert not site.page(ADVANCED).xpath("//*[@id='interrupted']")
 
 
-def test_a_database_that_is_gone_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_database_is_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plone.pgcatalog.zmi.jobs.writable_dsn_of", lambda jar: "host=127.0.0.1 port=1 dbname=x")
     assert "Not+done%3A+PostgreSQL" in post(site, verify="1")
 
 
-def test_the_cache_is_emptied(site: Site) -> None:
+def test_cache_can_be_emptied(site: Site) -> None:
     with site.inside() as portal:
         found = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")
         assert len([brain.Title for brain in found]) >= 12
@@ -242,12 +242,12 @@ def test_the_cache_is_emptied(site: Site) -> None:
     assert len(result_cache()) == 0
 
 
-# -- who may
+# -- permissions
 
 
 @pytest.mark.parametrize("url", [ADVANCED, INDEXES, f"{TOOL}/manage_catalogSchema"])
 @pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
-def test_only_managers(site: Site, url: str, login: str | None) -> None:
+def test_advanced_tab_is_for_managers_only(site: Site, url: str, login: str | None) -> None:
     token = site.token()
     for address in (url, url.replace("manage_", "@@manage_")):
         assert site.web.get(address, login).status in REFUSED
@@ -267,5 +267,5 @@ def test_actions_need_post_and_token(site: Site, action: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "'; DROP TABLE object_state; --", "\0"])
-def test_stopping_what_is_not_there_does_nothing(site: Site, name: str) -> None:
+def test_stopping_a_missing_job_does_nothing(site: Site, name: str) -> None:
     assert post(site, stop=name)

@@ -35,10 +35,10 @@ def site(shared_site: Site) -> Site:
             create(portal, "Document", sibling)
     generate_rows(shared_site.dsn)
     with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
-        # The writer has not seen these rows: they have no values but a path.
+        # The rows were inserted directly: they have no values except a path.
         connection.execute("UPDATE pgcatalog_state SET complete = '{}'")
     with shared_site.inside() as portal:
-        # The states of another transaction are read anew.
+        # The states are read again in another transaction.
         portal.description = "With generated rows"
     return shared_site
 
@@ -72,7 +72,7 @@ def test_pages_forwards_and_backwards_show_each_row_once_in_the_order_of_paths(s
         assert [page.rows for page in reversed(back)] == [page.rows for page in pages]
 
 
-def test_the_path_filter_is_zcatalogs(site: Site) -> None:
+def test_path_filter_is_that_of_zcatalog(site: Site) -> None:
     with site.inside() as portal:
         catalog = portal.portal_catalog
         for folder in ("/plone/f", "/plone", "/plone/f/d3", "/plone/nothing", "/"):
@@ -82,7 +82,7 @@ def test_the_path_filter_is_zcatalogs(site: Site) -> None:
             assert [row.path for row in rows if not row.path.startswith("/plone/x")] == expected
 
 
-def test_neither_sort_nor_scan(site: Site) -> None:
+def test_pages_need_neither_sort_nor_scan(site: Site) -> None:
     with site.inside() as portal:
         view = portal.portal_catalog._core.view()
         for folder, low in (("", ""), ("/plone", "/plone/"), ("/plone", "/plone/x3")):
@@ -108,7 +108,7 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
         assert all(f"LIMIT {COUNTED + 1}" in query for query in sent if "count(" in query)
 
 
-def test_few_rows_are_counted_and_many_are_not(site: Site) -> None:
+def test_only_few_rows_are_counted(site: Site) -> None:
     with site.inside() as portal:
         catalog = portal.portal_catalog
         view = catalog._core.view()
@@ -125,7 +125,7 @@ def test_the_estimate_is_near(site: Site) -> None:
         assert ROWS / 2 < Browser(view, "/plone").estimate() < ROWS * 2
 
 
-def test_the_tab_leads_through_the_catalog(site: Site) -> None:
+def test_tab_links_all_pages_of_the_catalog(site: Site) -> None:
     tree = site.page(CATALOG)
     first = listed(tree)
     assert len(first) == 50
@@ -158,7 +158,7 @@ def test_a_list_is_no_path(site: Site) -> None:
 # -- object information
 
 
-def test_everything_about_an_object(site: Site) -> None:
+def test_object_information_shows_all_values(site: Site) -> None:
     tree = site.page(INFORMATION, rid=rid_of(site, "/plone/f/d3"))
     assert text(tree.get_element_by_id("path")) == "/plone/f/d3"
     assert "Page 3" in text(tree.get_element_by_id("metadata"))
@@ -168,7 +168,7 @@ def test_everything_about_an_object(site: Site) -> None:
     assert '"portal_type": "Document"' in text(tree.get_element_by_id("idx"))
 
 
-def test_it_agrees_with_the_tools_own_methods(site: Site) -> None:
+def test_object_information_agrees_with_the_tools_own_methods(site: Site) -> None:
     rid = rid_of(site, "/plone/f/d3")
     with site.inside() as portal:
         catalog = portal.portal_catalog
@@ -190,7 +190,7 @@ def test_values_are_escaped(site: Site) -> None:
 
 
 @pytest.mark.parametrize("rid", ["", "x", "0", "-1", "9" * 40, "1.5", "١", "SELECT 1", "--1"])
-def test_a_record_that_is_not_there_is_not_found(site: Site, rid: str) -> None:
+def test_missing_record_is_not_found(site: Site, rid: str) -> None:
     assert site.web.get(INFORMATION, MANAGER, accept="text/html", rid=rid).status == 404
 
 
@@ -200,15 +200,15 @@ def test_a_row_without_object_is_shown(site: Site) -> None:
     assert "/plone/x1" in text(tree)
 
 
-# -- who may
+# -- permissions
 
 
-def test_only_managers(site: Site) -> None:
+def test_pages_are_for_managers_only(site: Site) -> None:
     addresses = [address for url in (CATALOG, INFORMATION) for address in (url, url.replace("manage_", "@@manage_"))]
     assert wrongly_seen(site, *addresses, rid=rid_of(site, "/plone/f/d3")) == []
 
 
-def test_an_empty_catalog(db: Any) -> None:
+def test_empty_catalog_has_a_page(db: Any) -> None:
     site = Site(db)
     with site.inside() as portal:
         portal.portal_catalog.manage_catalogClear()

@@ -34,13 +34,13 @@ import re
 TOOL = "/plone/portal_catalog"
 OVERVIEW = f"{TOOL}/manage_catalogOverview"
 PANEL = "/plone/@@pgcatalog-controlpanel"
-#: Messages of the catalog's own that a page may send.
+#: Limit of the catalog's own messages for a page.
 MOST = 4
 
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Site]:
-    """A site with more rows than are counted, and users."""
+    """A site with too many rows for a count, and users."""
     with shared_site.inside() as portal:
         add_plain_users(portal)
         create(portal, "Document", "page", title="Page")
@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_postgresql(site: Site, url: str) -> None:
     assert " waiting for a lock" in found["Connections"]
 
 
-def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
+def test_overview_is_in_the_language_of_the_site(db: Any) -> None:
     site = Site(db)
     with site.inside() as portal:
         portal.portal_registry["plone.available_languages"] = ["en", "de"]
@@ -98,7 +98,7 @@ def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
         heads = [text(cell) for cell in site.page(url).xpath("//table[@id='maintenance']//th")]
         assert heads == ["Wartung", "Zuletzt", "Ergebnis"]
         maintenance = text(site.page(url).get_element_by_id("maintenance"))
-        # The server may have found the time meanwhile.
+        # The server may have run ANALYZE meanwhile.
         assert re.search(r"Tote Zeilen: \d+; (noch keine Statistik|Statistik vom \d{4}-)", maintenance)
 
 
@@ -109,11 +109,11 @@ def test_few_rows_are_counted_also_before_the_first_analyze(db: Any) -> None:
     assert figures(site)["Rows"] == str(rows)
 
 
-def test_growth_is_told_from_the_history(site: Site) -> None:
+def test_growth_is_shown_from_the_history(site: Site) -> None:
     queue = recorder.Recorder(site.db.storage._dsn)
     queue.tick()
     assert queue.flush(10)
-    assert "(" not in figures(site)["Rows"]  # a process notes nothing in its first minutes
+    assert "(" not in figures(site)["Rows"]  # a process records nothing in its first minutes
     queue.sizes_due = 0.0
     queue.tick()
     queue.tick()
@@ -132,7 +132,7 @@ def test_growth_is_told_from_the_history(site: Site) -> None:
     assert "(-5.0 kB in 6 days)" in found["SQL indexes"]
 
 
-def test_hit_rates_are_told_by_kind(site: Site) -> None:
+def test_hit_rates_are_shown_by_kind(site: Site) -> None:
     result_cache().clear()
     with site.inside() as portal:
         for _ in range(2):
@@ -140,7 +140,7 @@ def test_hit_rates_are_told_by_kind(site: Site) -> None:
     assert "searches " in figures(site)["Cache hit rate of this process"]
 
 
-def test_an_old_transaction_is_named_with_what_it_has_locked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_transaction_is_named_with_its_locks(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plone.pgcatalog.zmi.overview.OLD", 0)
     monkeypatch.setattr(health, "OLDEST_SECONDS", 0)
     with psycopg.connect(site.db.storage._dsn, application_name="a report") as connection:
@@ -169,8 +169,8 @@ def test_the_line_about_the_health_is_the_same_everywhere(site: Site) -> None:
         connection.execute("DELETE FROM pgcatalog_jobs")
 
 
-def test_the_line_says_how_many_slow_queries_are_usual(site: Site) -> None:
-    """As the tab: slow for this site are those over 100 ms, or ten times the median of their shape."""
+def test_line_has_the_number_of_unusually_slow_queries(site: Site) -> None:
+    """As on the tab: slow for this site are those over 100 ms, or ten times the median of their shape."""
     row = (
         "INSERT INTO pgcatalog_slow_queries (catalog, path, operation, shape, query, left_out, total_ms, compile_ms,"
         " execute_ms, decode_ms, result_rows, statement, process_started)"
@@ -213,7 +213,7 @@ def test_times_carry_their_zone(site: Site) -> None:
     assert re.search(r"\d\d:\d\d:\d\d [A-Z+-]\w*", figures(site)["Last change"])
 
 
-def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:
+def test_maintenance_is_started_here_and_its_result_shown(site: Site) -> None:
     tree = site.page(OVERVIEW)
     [form] = [form for form in tree.forms if form.xpath(".//button[@name='vacuum']")]
     assert form.method == "POST"
@@ -236,7 +236,7 @@ def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The catalog's messages to PostgreSQL, each the SQL of its statements, but for those that begin a snapshot."""
+    """The SQL of the catalog's messages to PostgreSQL, except those that begin a snapshot."""
     sent: list[Any] = []
     real = PreparedStatements.run
 
@@ -270,7 +270,7 @@ def test_the_head_of_the_control_panel_sends_few_messages(site: Site, sent: list
     assert 0 < len(sent) <= MOST, sent
 
 
-def test_only_managers_see_it(site: Site) -> None:
+def test_overview_is_for_managers_only(site: Site) -> None:
     assert wrongly_seen(site, OVERVIEW, OVERVIEW.replace("manage_", "@@manage_"), PANEL) == []
 
 

@@ -58,10 +58,10 @@ def site_in(zone: str) -> Any:
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["stored now", "stored before"])
 @pytest.mark.parametrize("zone", ZONES)
-def test_recurring_event_of_a_zone_is_shown_changed_and_kept_by_the_way_back(
+def test_recurring_event_of_a_zone_is_shown_changed_and_preserved_by_uninstall(
     site_with: SiteWith, zone: str, is_old: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An event that was stored before is a record of the codec alone."""
+    """An event stored earlier is a record of the codec alone."""
     dsn = site_with(site_in(zone))
     stored_values.run("store", dsn)
     with sites.opened(dsn) as db, monkeypatch.context() as patch:
@@ -100,7 +100,7 @@ def test_recurring_event_of_a_zone_is_shown_changed_and_kept_by_the_way_back(
     assert json.loads(stored_values.run("load", back)) == {}
 
 
-#: The start of the event in a site in UTC, as the codec alone stores it, and as this package does.
+#: The start of the event in a site in UTC, as stored by the codec alone, and by this package.
 START = {"@dt": "2036-03-24T09:30:00+00:00"}
 IN_PYTZ = {"@dt": "2036-03-24T09:30:00", "@tz": {"name": "UTC", "pytz": ["UTC"]}}
 
@@ -113,7 +113,7 @@ def start_of_event(dsn: str) -> Any:
 
 
 def shown(web: Web) -> None:
-    """Assert that each page of the event, and the portlet with it, is there."""
+    """Check that each page of the event, and the portlet with it, is there."""
     for page in PAGES:
         answer = web.get(page, MANAGER, accept="text/html")
         assert answer.status == 200, f"{page}: {answer.status}"

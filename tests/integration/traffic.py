@@ -15,12 +15,12 @@ class Traffic:
     def __init__(self, text: str) -> None:
         sent = [line.split("\t") for line in text.splitlines() if "\tF\t" in line]
         self.messages = [(fields[3].strip(), "\t".join(fields[4:])) for fields in sent if len(fields) > 3]
-        #: bytes of the rows that the server has sent
+        #: bytes of the rows sent by the server
         self.row_bytes = sum(int(size) for size in re.findall(r"\tB\t(\d+)\tDataRow", text))
 
     @property
     def round_trips(self) -> int:
-        """Queries and Syncs: after each the client waits for the server."""
+        """Number of Queries and Syncs: after each the client waits for the server."""
         return sum(kind in ("Query", "Sync") for kind, _ in self.messages)
 
     @property
@@ -39,16 +39,16 @@ class Traffic:
 
 
 def traced(portal: Any, prepares: bool = False) -> AbstractContextManager[list[Traffic]]:
-    """Return the context of a list that holds the Traffic of the portal's snapshot connection afterwards.
+    """Return the context of a list that afterwards holds the Traffic of the portal's snapshot connection.
 
-    Without prepared statements every message names its SQL; with them, if it *prepares* any, their names.
+    Without prepared statements (*prepares* false) every message has its SQL; otherwise it may have a statement's name.
     """
     return traced_connection(portal._p_jar._normal_storage.pg_connection, prepares)
 
 
 @contextmanager
 def traced_connection(connection: Any, prepares: bool = False) -> Iterator[list[Traffic]]:
-    """Yield a list that holds the Traffic of the psycopg *connection* afterwards; see ``traced``."""
+    """Yield a list that afterwards holds the Traffic of the psycopg *connection*; see ``traced``."""
     if not prepares:
         connection.prepare_threshold, connection.prepares_ours = None, False
     pgconn = connection.pgconn
@@ -66,7 +66,7 @@ def traced_connection(connection: Any, prepares: bool = False) -> Iterator[list[
 
 @contextmanager
 def traced_requests(db: Any) -> Iterator[list[Traffic]]:
-    """Yield a list that holds the Traffic of all snapshot connections of *db*, a ZODB.DB, together afterwards."""
+    """Yield a list that afterwards holds the Traffic of all snapshot connections of *db*, a ZODB.DB."""
     files: list[tuple[Any, Any]] = []
 
     def trace(jar: Any) -> None:

@@ -9,7 +9,7 @@ import psycopg
 
 
 class Table:
-    """The rows that *translator* makes of objects, in a table as catalogs have it."""
+    """The rows that *translator* creates from objects, in a table like a catalog's."""
 
     def __init__(self, connection: psycopg.Connection[Any], translator: IndexTranslator) -> None:
         self.connection, self.translator = connection, translator
@@ -25,7 +25,7 @@ class Table:
         return cursor.fetchall() if cursor.description else []
 
     def add(self, rid: int, content: Any) -> list[str]:
-        """Insert what is indexed of *content*; return what is reported about it."""
+        """Insert the indexed values of *content*; return the reports about it."""
         reports: list[str] = []
         values = self.translator.extract(content, reports.append)
         self.execute(self._insert, (rid, *(values or (None,) * len(self.translator.columns()))))
@@ -42,7 +42,7 @@ class Table:
 
 
 class Pair(Table):
-    """A real *index* called *name*, and its translator over a table with the same objects, each made of a text."""
+    """A real *index* called *name*, and its translator over a table of the same objects, each created from a text."""
 
     def __init__(
         self, connection: psycopg.Connection[Any], name: str, index: Any, translator: IndexTranslator, content: Any
@@ -57,7 +57,7 @@ class Pair(Table):
             self.index.index_object(len(self.texts), self.content(text))
 
     def add_text(self, text: str) -> list[str]:
-        """Add what the real index need not be able to index; return what is reported about it."""
+        """Add a text to the table only, as the real index may fail to index it; return the reports about it."""
         self.texts.append(text)
         return self.add(len(self.texts), self.content(text))
 
@@ -71,7 +71,7 @@ class Pair(Table):
         return {self.texts[rid - 1] for rid in self.rids(condition, self.translator.score({self.name: query}))}
 
     def check(self, query: Any) -> set[str]:
-        """Return what both find; fail unless it is the same."""
+        """Return the rids found by both; fail if they differ."""
         found = self.found(query)
         assert found == self.expected(query), query
         return found

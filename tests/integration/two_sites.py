@@ -1,4 +1,4 @@
-"""Two Plone sites in one database, what happens to one of them, and everything that the catalog of the other says."""
+"""Two Plone sites in one database, changes of one, and the complete catalog content of the other."""
 
 from DateTime import DateTime
 from Products.CMFCore.indexing import processQueue
@@ -25,7 +25,7 @@ def make_two_sites(dsn: str) -> None:
 
 
 def enter(site: Any) -> None:
-    """Make *site* the current one; CMF's indexing queue belongs to the site that is current when it is processed."""
+    """Make *site* the current one: CMF's indexing queue is processed for the current site."""
     processQueue()
     setSite(site)
 
@@ -66,7 +66,7 @@ def root(site: Any) -> str:
 
 
 def view(site: Any) -> Any:
-    """Everything the catalog of *site* says."""
+    """Return all data of the catalog of *site*."""
     enter(site)
     catalog = site.portal_catalog
     rids = catalog._catalog.paths.keys()
@@ -84,7 +84,7 @@ def view(site: Any) -> Any:
 
 
 def relations(dsn: str) -> dict[int, str]:
-    """Return tool oid -> relation of all catalogs, each of which exists."""
+    """Return tool oid -> relation of all catalogs; check that each exists."""
     with psycopg.connect(dsn) as connection:
         found = dict(connection.execute("SELECT catalog, relation FROM pgcatalog_state").fetchall())
         for relation in found.values():

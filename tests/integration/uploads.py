@@ -1,4 +1,4 @@
-"""Uploads, the work that they leave, and extractors that a test has in its hand."""
+"""Uploads, their jobs, and extractors controlled by a test."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,14 +29,14 @@ def upload(portal: Any, name: str, data: bytes, kind: str = files.PDF) -> Any:
 
 
 def work(worker: Worker) -> int:
-    """Have *worker* do in a thread of its own what is due; return how many jobs that were."""
+    """Have *worker* do all due jobs in a thread of its own; return their number."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(worker.run_until_empty).result()
 
 
 @pytest.fixture
 def extractor() -> Iterator[Any]:
-    """What registers another extractor until the test ends."""
+    """Yield a function that registers another extractor until the end of the test."""
     manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
     yield lambda other: manager.registerUtility(other, ITextExtractor)
     manager.registerUtility(usual, ITextExtractor)
@@ -48,13 +48,13 @@ def queued(dsn: str) -> list[Any]:
 
 
 def due(dsn: str) -> None:
-    """Make the jobs due that wait to be tried again."""
+    """Make the jobs due that wait for another attempt."""
     with connect(dsn, "test") as connection:
         connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
 
 
 class Counted:
-    """An extractor that counts; it *fails* as it is told."""
+    """An extractor that counts its calls, and raises if *fails* is set."""
 
     name = "counted"
     is_ready = True

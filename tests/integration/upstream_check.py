@@ -1,6 +1,7 @@
-"""Run by test_upstream in a process of its own, with or without the patches: what two storages see of each other.
+"""Shows how two storages see each other's changes.
 
-Arguments: what to check, and the DSN of an empty database.  Prints what was seen.
+Run by test_upstream in a process of its own, with or without the patches.  Arguments: the name of a check, and the DSN of an
+empty database.  Prints its observations.
 """
 
 from BTrees.OOBTree import OOBTree
@@ -31,7 +32,7 @@ import transaction
 
 
 COMMITS = 20
-#: As a standby ends reads in the way of what it has to replay.
+#: As a standby ends reads that conflict with its replay.
 END_OTHERS = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
@@ -41,12 +42,12 @@ CROWD, SAVES = 6, 30
 NEW_OBJECTS = 100
 #: More reads than psycopg sends before it prepares a statement.
 READS = 10
-#: How many references lead to nothing.
+#: Number of dangling references.
 LOST = (
     "SELECT count(*) FROM object_state o CROSS JOIN unnest(o.refs) AS ref (zoid)"
     " WHERE NOT EXISTS (SELECT FROM object_state t WHERE t.zoid = ref.zoid)"
 )
-#: Settings that a connection does not have from the server.
+#: Settings set by the session itself, not by the server.
 OF_THE_SESSION = "SELECT name FROM pg_settings WHERE source = 'session' ORDER BY name"
 
 
@@ -55,7 +56,7 @@ class Process:
 
     def __init__(self, dsn: str, **options: Any) -> None:
         self.db = DB(PGJsonbStorage(dsn, cache_warm_pct=0, **options))
-        # Explicit: no snapshot stays open between transactions, which would keep others from opening the database.
+        # Explicit: a snapshot left open between transactions would block others that open the database.
         self.manager = transaction.TransactionManager(explicit=True)
         self._connection = self.db.open(self.manager)
 
@@ -87,7 +88,7 @@ class Process:
 
 
 class SlowClock:
-    """``time``, for a machine whose clock is behind."""
+    """``time`` on a machine whose clock is behind."""
 
     def time(self) -> float:
         return time.time() - BEHIND_SECONDS
@@ -97,7 +98,7 @@ class SlowClock:
 
 
 def clocks(dsn: str) -> None:
-    """Print how many commits of a process whose clock is behind another one has missed."""
+    """Print the number of commits of a process with a late clock that another one has missed."""
     from zodb_pgjsonb import storage
 
     ahead = Process(dsn)
@@ -115,7 +116,7 @@ def clocks(dsn: str) -> None:
 
 
 def history(dsn: str) -> None:
-    """Print what a process shows, and whether it can save, when the database has lost its last transaction."""
+    """Print the content shown by a process, and whether it can save, after the database has lost its last transaction."""
     one = Process(dsn)
     one.make("page", "other")
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -139,7 +140,7 @@ def history(dsn: str) -> None:
 
 
 class LateSchema:
-    """A state processor whose table the storage makes when it is used first."""
+    """A state processor whose table is created by the storage at its first use."""
 
     def get_extra_columns(self) -> list[Any]:
         return []
@@ -152,7 +153,7 @@ class LateSchema:
 
 
 def pooler(dsn: str, direct_dsn: str = "", prepare_threshold: str = "") -> None:
-    """Print what a crowd that comes through a pooler meets; *direct_dsn* is the way past it."""
+    """Print the results of a crowd of clients through a pooler; *direct_dsn* bypasses it."""
     options: dict[str, Any] = {"direct_dsn": direct_dsn} if direct_dsn else {}
     if prepare_threshold:
         options["prepare_threshold"] = int(prepare_threshold)
@@ -184,7 +185,7 @@ def pooler(dsn: str, direct_dsn: str = "", prepare_threshold: str = "") -> None:
 
 
 def fresh(dsn: str) -> None:
-    """Print what a new connection of a process shows that nobody has used since another process has written."""
+    """Print the content shown by an unused new connection of a process, after another process has written."""
     one, other = Process(dsn), Process(dsn)
     one.make("page")
     one.read("page")
@@ -195,7 +196,7 @@ def fresh(dsn: str) -> None:
 
 
 class Asked:
-    """Counts the statements of this process that have *word*, as ``number``."""
+    """Counts the statements of this process that contain *word*, as ``number``."""
 
     def __init__(self, word: str) -> None:
         self.number = 0
@@ -209,12 +210,12 @@ class Asked:
 
 
 def oids(dsn: str) -> None:
-    """Print how often numbers are fetched for new objects, and what is left of two processes' after a failover."""
+    """Print the number of fetches of new oids, and the remaining oids of two processes after a failover."""
     one, other = Process(dsn), Process(dsn)
     asked = Asked("nextval")
     one.make(*map(str, range(NEW_OBJECTS)))
     print("asked", asked.number)
-    # A standby that takes over may lack the newest WAL, and with it where the sequence was.
+    # A promoted standby may lack the newest WAL, and with it the last value of the sequence.
     with psycopg.connect(dsn) as connection:
         newest = "SELECT setval('zoid_seq', max(zoid)) FROM object_state"
         connection.execute(newest)
@@ -226,7 +227,7 @@ def oids(dsn: str) -> None:
 
 
 def polled(dsn: str) -> None:
-    """Print how many messages a transaction sends that reads a loaded object, and what it shows when its session is lost."""
+    """Print the number of messages of a transaction that reads a loaded object, and its content after a lost session."""
     one, other = Process(dsn), Process(dsn)
     one.make("page")
     one.read("page")
@@ -259,7 +260,7 @@ def prepared(dsn: str) -> None:
 
 
 def session(dsn: str) -> None:
-    """Print what the storage sets on its sessions, between transactions and in one."""
+    """Print the settings of the storage's sessions, between transactions and in one."""
     one = Process(dsn)
     one.make("page")
     again = Process(dsn)
@@ -275,7 +276,7 @@ def session(dsn: str) -> None:
 
 
 def copied(dsn: str) -> None:
-    """Print what a copy of the transactions lacks, of a storage that keeps history, and its older states."""
+    """Print the losses in a copy of the transactions of a history-preserving storage, and of its older states."""
     one = Process(dsn, history_preserving=True)
     kinds = {"tree": OOBTree, "tree set": OOTreeSet, "bucket": OOBucket, "set": OOSet, "list": PersistentList}
     with one.manager:
@@ -292,7 +293,7 @@ def copied(dsn: str) -> None:
 
 
 def is_there(root: Any, name: str) -> bool:
-    """Whether the object *name* of *root* is there, with its content."""
+    """Return whether *root* has the object *name* with its content."""
     try:
         return bool(root[name].open().read() == b"a file" if name == "blob" else len(root[name]) == 0)
     except POSKeyError:
@@ -300,7 +301,7 @@ def is_there(root: Any, name: str) -> bool:
 
 
 def packed(dsn: str) -> None:
-    """Print how many references lead to nothing after packs: beside a save, and before an undo."""
+    """Print the number of dangling references after packs: during a save, and before an undo."""
     one, other = Process(dsn), Process(dsn)
     one.make("page")
     handler = logging.Handler()
@@ -334,7 +335,7 @@ def lost(dsn: str) -> int:
 
 
 def make(dsn: str) -> None:
-    """Make what a standby shall show."""
+    """Create the content that a standby will show."""
     Process(dsn).make("page", "other")
     print("made")
 
@@ -349,7 +350,7 @@ CONF = """
 
 
 def standby(dsn: str) -> None:
-    """Print what a process on the standby *dsn* shows, and what happens to its saves and to a read that is ended."""
+    """Print the content shown by a process on the standby *dsn*, and the results of its saves and of an interrupted read."""
     from ZConfig import ConfigurationError
     from ZODB.config import storageFromString
 

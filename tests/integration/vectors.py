@@ -1,4 +1,4 @@
-"""Sites with vectors: an embedder in their settings, a worker, and what their tables have."""
+"""Sites with vectors: their embedder settings, worker and tables."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
 
 
 def needs_pgvector(portal: Any) -> None:
-    """Skip the test when the server of the site has no pgvector, which nothing but vectors needs."""
+    """Skip the test if the server of the site has no pgvector, which only vectors need."""
     dsn = database_dsn(portal._p_jar.db())
     assert dsn is not None
     with connect(dsn, "test") as connection:
@@ -44,7 +44,7 @@ def set_embedder(portal: Any, url: str, model: str = MODEL, meaning_threshold: f
 
 
 def work(site: Any) -> None:
-    """Have the worker do, in a thread of its own, all that waits, until nothing does."""
+    """Have the worker do all waiting jobs, and those that they add, in a thread of its own."""
     _, worker, dsn = site
     with ThreadPoolExecutor(1) as pool:
         for _ in range(10):

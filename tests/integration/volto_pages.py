@@ -12,7 +12,7 @@ import json
 #: Links of the page, and its teasers and images.
 LINKS, FEW = 30, 5
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=")
-#: What Volto 18 asks for with each page.
+#: The expansions that Volto 18 requests with each page.
 EXPANSIONS = "actions,breadcrumbs,navigation,navroot,types,workflow,contextnavigation"
 
 
@@ -49,7 +49,7 @@ LISTING = {
 
 
 def set_blocks(obj: Any, blocks: list[dict[str, Any]]) -> None:
-    """Let *obj* consist of *blocks*."""
+    """Set *blocks* as the blocks of *obj*."""
     names = [f"block{number}" for number in range(len(blocks))]
     obj.blocks = json.loads(json.dumps(dict(zip(names, blocks, strict=True))))
     obj.blocks_layout = {"items": names}
@@ -66,7 +66,7 @@ def related_to(objects: Iterable[Any]) -> list[Any]:
 
 
 def allow_blocks(portal: Any) -> None:
-    """Let documents have blocks, and everybody use the REST API."""
+    """Let documents have blocks, and all users use the REST API."""
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     fti = portal.portal_types.Document
     fti.behaviors = (*fti.behaviors, "volto.blocks")
@@ -101,7 +101,7 @@ def make_volto_page(portal: Any) -> None:
 
 
 def save_other(site: Site) -> None:
-    """Save a page that no other refers to."""
+    """Save a page without references from others."""
     with site.inside() as portal:
         portal.other.setRights(f"{portal.other.Rights()}!")
         portal.other.reindexObject()

@@ -1,4 +1,4 @@
-"""Waiting for what others do: for as long as it takes, and never for a fixed time."""
+"""Waiting for other processes and threads: by condition, never for a fixed time."""
 
 from collections.abc import Callable
 from plone.pgcatalog.database import background
@@ -6,14 +6,14 @@ from plone.pgcatalog.database import background
 import time
 
 
-#: Seconds after which a test takes what it waits for for hung.  A busy machine is no hang.
+#: Seconds before a test counts as hung; a busy machine needs a lot.
 PATIENCE = 600.0
-#: Seconds between two looks.
+#: Seconds between two checks of the condition.
 PAUSE = 0.02
 
 
 def until[Found](condition: Callable[[], Found]) -> Found:
-    """Return what *condition* returns as soon as that is true; AssertionError when it never is."""
+    """Return the first true result of *condition*; raise AssertionError after PATIENCE seconds."""
     end = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < end, "waited in vain"
@@ -22,5 +22,5 @@ def until[Found](condition: Callable[[], Found]) -> Found:
 
 
 def background_ended() -> bool:
-    """Wait for all background threads of this process; True when they have ended."""
+    """Wait for all background threads of this process; return True when they have ended."""
     return background.wait(PATIENCE)

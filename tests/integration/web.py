@@ -19,13 +19,13 @@ import transaction
 
 MODULE = "plone.pgcatalog.tests"
 MANAGER = "admin:secret"
-#: Where Plone sends those who may not.
+#: Plone's statuses for users without permission.
 REFUSED = (302, 401, 403, 404)
 
 
 @dataclass
 class Response:
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -41,10 +41,10 @@ class Response:
 
 
 class Web:
-    """Sends requests to the Zope of *db*; each has a thread, and with it a transaction and a user, of its own.
+    """Sends requests to the Zope of *db*; each has a thread, and so a transaction and a user, of its own.
 
-    *application* is that Zope, if there is one already. A *login* is ``"name:password"``. The default *accept*
-    makes errors come as JSON, not as a rendered page.
+    *application* is that Zope, if it exists already.  A *login* is ``"name:password"``.  With the default *accept*, errors
+    are JSON, not a rendered page.
     """
 
     def __init__(self, db: Any, application: Any = None) -> None:
@@ -113,8 +113,8 @@ class Web:
         try:
             body = (self._application or application(self.db))(environ, lambda *answer: start.extend(answer[:2]))
         except Exception as error:  # noqa: BLE001  what leaves an application is 500 for a server, whatever it is
-            # Zope ends a request whose connection was lost by events for the site, which may need that connection, and one
-            # that it cannot read by a page for the error, which may fail as well.
+            # After a lost connection, Zope publishes the end-of-request events, whose subscribers may need that connection;
+            # for an unreadable request it renders an error page, which may fail as well.
             return Response(500, {}, repr(error).encode())
         return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))
 
@@ -143,7 +143,7 @@ def token(text: str) -> str:
 
 @dataclass
 class Site:
-    """A site in a database of its own: over HTTP, and from the inside."""
+    """A site in a database of its own, accessed over HTTP and directly."""
 
     db: Any
     web: Web = field(init=False)
@@ -153,7 +153,7 @@ class Site:
 
     @contextmanager
     def inside(self) -> Iterator[Any]:
-        """Yield the portal, for a manager; what is done there is committed."""
+        """Yield the portal, for a manager; commit at the end."""
         with sites.inside(self.db) as portal:
             yield portal
             transaction.commit()
@@ -185,7 +185,7 @@ class Site:
 
 
 def wrongly_seen(site: Site, *addresses: str, **query: Any) -> list[tuple[str, str | None]]:
-    """Return (address, login) of whoever of `people` sees a page for managers and is none, or is one and does not."""
+    """Return (address, login) of each user of `people` who sees a page for managers without being one, or the reverse."""
     logins = (None, *(f"{name}:secret" for name in ("mara", "edith", "rita", "boss")))
     answers = {(each, login): site.web.get(each, login, **query).status for each in addresses for login in logins}
     assert {status for status in answers.values() if status != 200} <= set(REFUSED)
@@ -198,6 +198,6 @@ def text(element: Any) -> str:
 
 
 def location(response: Response) -> str:
-    """Return where *response* leads to."""
+    """Return the redirect target of *response*."""
     assert response.status == 302, response.text
     return {name.lower(): value for name, value in response.headers.items()}["location"]

@@ -1,4 +1,4 @@
-"""What a visitor may send that means nothing: every service, every index type, every kind of wrong value."""
+"""Meaningless requests: every service, every index type, every kind of wrong value."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ import json
 Pairs = list[tuple[str, str]]
 
 JSON = "application/json"
-#: Errors come as JSON, not as a rendered page.
+#: Errors are JSON, not a rendered page.
 ANY = "*/*"
 
 
 @dataclass(frozen=True)
 class Service:
-    """Something of the site that takes parameters in its address; *is_stock*: Plone's own, on our catalog."""
+    """A view or service with parameters in its address; *is_stock*: Plone's own, using our catalog."""
 
     path: str
     accept: str = JSON
@@ -68,7 +68,7 @@ ALL_INDEXES = (
     "aTopicIndex",
     "aPathIndex",
     "aCompositeIndex",
-    "nobody",  # there is no such index
+    "nobody",  # no index has this name
 )
 ADDED = ("TopicIndex", "PathIndex", "CompositeIndex")
 
@@ -90,7 +90,7 @@ JSONS = (
     '{"query":"/plone","depth":"x"}', '{"query":[["/plone",1e400]]}', '{"query":["a",1],"range":"min:max"}',
     '[["/plone",999999999999999999999]]', *DEEP,
 )  # fmt: skip
-#: What services read besides indexes.
+#: Parameters of services besides indexes.
 PARAMETERS = [
     *("b_start", "b_size", "rows", "start", "limit", "count_limit", "facet_limit", "sort_limit", "sort-limit"),
     *("snippet_length", "group_select", "page", "perPage", "expand", "expand.navigation.depth", "depth", "lang"),
@@ -100,7 +100,7 @@ PARAMETERS = [
     *("facet.created", "facet.Subject", "sort", "sort_on", "sort_order", "sort-on", "sort-order", "where"),
     *("show_inactive", "ajax_load", "filterpath", "after", "before", "rid", "hours", "shape", "new", "b_start:int"),
 ]
-#: A search that finds something, in each service's words.
+#: A search with hits, in each service's parameters.
 WORDS: Pairs = [("q", "words"), ("SearchableText", "words"), ("query", "wor"), ("facets", "Subject")]
 
 
@@ -122,11 +122,11 @@ def query_string(pairs: Pairs) -> str:
 
 
 def zope_refuses(pairs: Pairs) -> bool:
-    """Return whether Zope itself cannot make a form of *pairs* (``b_start:int=x``), which ends a request in any Zope."""
+    """Return whether Zope itself cannot parse *pairs* as a form (``b_start:int=x``), which fails in any Zope."""
     environ = {"REQUEST_METHOD": "GET", "SERVER_NAME": "x", "SERVER_PORT": "80", "QUERY_STRING": query_string(pairs)}
     try:
         HTTPRequest(BytesIO(), environ, None).processInputs()
-    except Exception:  # noqa: BLE001  whatever it is, no code of Plone has been asked
+    except Exception:  # noqa: BLE001  whatever it is, no code of Plone has run
         return True
     return False
 
@@ -152,7 +152,7 @@ def wrong_parameters() -> Iterator[Pairs]:
 
 
 def wrong_orders(index: str) -> Iterator[Pairs]:
-    """Yield what sorts by, counts, or narrows by *index* in other words than ZCatalog's."""
+    """Yield parameters that sort, count or filter by *index*, in other spellings than ZCatalog's."""
     for pairs in ([], WORDS):
         yield from ([("sort_on", index), *pairs], [("sort-on", index), *pairs], [("sort", f"{index} desc"), *pairs])
         yield from ([("sort_on:list", index), ("sort_on:list", "getId"), *pairs], [("facets", index), *pairs])
@@ -175,7 +175,7 @@ def wrong_orders(index: str) -> Iterator[Pairs]:
 
 
 def wrong_values(index: str) -> Iterator[Pairs]:
-    """Yield *index* with each kind of value, in each form that Zope and plone.restapi know."""
+    """Yield *index* with each kind of value, in each syntax that Zope and plone.restapi accept."""
     for value in TEXTS:
         yield [(index, value)]
         yield [(f"{index}:list", value), (f"{index}:list", "a")]
@@ -219,7 +219,7 @@ OPERATIONS = (
 
 
 def wrong_bodies() -> Iterator[str]:
-    """Yield bodies, which are JSON or no JSON."""
+    """Yield request bodies, valid JSON and other text."""
     values = [
         *TEXTS,
         *(None, True, -1, 2**31, 2**63, 2**70, 1e308, [], {}, [[]], [None], ["a", 1], {"a": 1}, ["x"] * 3000),

@@ -1,4 +1,4 @@
-"""One content tree, seeded and nasty, and indexes for the values that Plone's own indexes never see."""
+"""One seeded, hostile content tree, and indexes for values that Plone's own indexes never get."""
 
 from collections.abc import Iterator
 from DateTime import DateTime
@@ -41,7 +41,7 @@ RULES = (
     "RRULE:FREQ=DAILY;INTERVAL=3;COUNT=8\nRDATE:20260501T093000",
     "RRULE:FREQ=DAILY;UNTIL=20260410T000000",
 )
-#: Not UTC: the storage gives back datetime's own, of which ZCatalog's DateRecurringIndex makes no recurrences (SystemError).
+#: Not UTC: the storage returns datetime's own, for which ZCatalog's DateRecurringIndex has no recurrences (SystemError).
 ZONES = tuple(
     pytz.timezone(n) for n in ("Europe/Berlin", "Africa/Abidjan", "US/Pacific", "Asia/Kolkata", "Australia/Lord_Howe")
 )
@@ -76,7 +76,7 @@ def some_date(random: Random) -> DateTime:
 
 
 def decorate(obj: Any, random: Random) -> None:
-    """Give *obj* values for the odd indexes, dates and languages; some it has not, some are None."""
+    """Set values for the odd indexes, dates and languages on *obj*; some are missing, some are None."""
     obj.language = random.choice(LANGUAGES)
     for name, value in (
         ("rank", random.choice(RANKS)),

@@ -1,7 +1,6 @@
-"""Strategies for values that content and its indexers have no business to have.
+"""Strategies for values that content and its indexers should not have.
 
-A value comes as a function without arguments: a generator, or an object with a mind of its own, is new for each
-catalog that looks at it.
+Each is a function without arguments that returns a new value for each catalog: a generator, or a hostile object.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,7 @@ def failing(*names: str) -> type:
     return type("Failing", (Odd,), dict.fromkeys(names, fail))
 
 
-#: What objects may refuse; __call__ too, which the catalogs do call.
+#: Methods that may raise; including __call__, which the catalogs do call.
 REFUSALS = ("__str__", "__eq__", "__hash__", "__lt__", "__bool__", "__len__", "__iter__", "__call__", "__float__")
 ZONES = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
@@ -46,7 +45,7 @@ numbers = st.one_of(
     st.floats(),
     st.decimals().map(Decimal),
     st.booleans(),
-    # With a part that is no number, zodb-json-codec stores null for it, and the object cannot be loaded again.
+    # For NaN and infinite parts zodb-json-codec stores null, and the object cannot be loaded again.
     st.complex_numbers(allow_nan=False, allow_infinity=False),
 )
 dates = st.one_of(
@@ -58,7 +57,7 @@ dates = st.one_of(
 )
 scalars = st.one_of(st.none(), texts, numbers, dates, st.binary(max_size=20), st.just(Missing.Value))
 
-#: Values that any number of catalogs, and the storage, may look at.
+#: Values that can be shared by several catalogs and the storage.
 plain = st.recursive(
     scalars,
     lambda inner: st.one_of(

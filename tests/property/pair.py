@@ -1,7 +1,7 @@
-"""A Plone site with both catalogs over the same content: ours, and a real ZCatalog beside it.
+"""A Plone site with both catalogs over the same content: ours, and a real ZCatalog.
 
-The ZCatalog is an attribute of the site, stored in the same database: commit, abort and savepoints treat it as
-they treat the content, and a second connection sees it as it sees ours.  The indexing queue feeds both.
+The ZCatalog is an attribute of the site, stored in the same database: commit, abort and savepoints apply to it as to the
+content, and a second connection sees it as it sees ours.  The indexing queue feeds both.
 """
 
 from AccessControl.SecurityManagement import getSecurityManager
@@ -26,7 +26,7 @@ ORACLE = "oracle_catalog"
 
 @dataclass
 class Pair:
-    """Both catalogs as one connection sees them."""
+    """Both catalogs, as seen by one connection."""
 
     app: Any
 
@@ -43,7 +43,7 @@ class Pair:
         return getattr(self.portal, ORACLE)
 
     def begin(self) -> None:
-        """Begin a new transaction: see what others have committed."""
+        """Begin a new transaction, which sees the commits of others."""
         self.app._p_jar.transaction_manager.begin()
 
     @contextmanager
@@ -107,7 +107,7 @@ def feeding_the_oracle() -> Iterator[None]:
 
 @contextmanager
 def opened_pair(dsn: str, seed: int) -> Iterator[tuple[Pair, Pair]]:
-    """Fill the site in the database *dsn* and yield it, and the same as a second connection sees it."""
+    """Fill the site in the database *dsn* and yield it, and the same site as seen by a second connection."""
     from plone.registry.interfaces import IRegistry
     from zope.component import getUtility
     from zope.component.hooks import setSite
@@ -118,7 +118,7 @@ def opened_pair(dsn: str, seed: int) -> Iterator[tuple[Pair, Pair]]:
         with sites.application(db) as app:
             sites.login(app)
             setSite(app.plone)
-            # It finds more than ZCatalog; tests/integration/test_ranking.py says what.
+            # Stemming finds more than ZCatalog; see tests/integration/test_ranking.py.
             getUtility(IRegistry)["plone.pgcatalog.stemming"] = False
             extend_catalog(app.plone.portal_catalog)
             populate(app.plone, seed)
@@ -130,7 +130,7 @@ def opened_pair(dsn: str, seed: int) -> Iterator[tuple[Pair, Pair]]:
 
 @contextmanager
 def second_connection(db: Any, manager: Any) -> Iterator[Any]:
-    """Yield the application as another connection, with transactions of its own, sees it."""
+    """Yield the application as seen by another connection with transactions of its own."""
     from Testing.makerequest import makerequest
 
     connection = db.open(manager)

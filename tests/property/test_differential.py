@@ -1,11 +1,12 @@
-"""A small differential run with a fixed seed; ``make differential`` hunts with bigger ones."""
+"""A small differential run with a fixed seed; ``make differential`` does larger ones."""
 
+from checks.differential import deviations
+from checks.differential.__main__ import run
+from checks.differential.queries import Case
+from checks.differential.shrink import shrink_case
+from checks.differential.shrink import shrink_steps
 from pathlib import Path
 from tests.integration import site as sites
-from tests.property.differential import run
-from tests.property.queries import Case
-from tests.property.shrink import shrink_case
-from tests.property.shrink import shrink_steps
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ DEVIATIONS = Path(__file__).parents[2] / "docs" / "explanation" / "deviations.md
 
 
 @pytest.mark.slow
-def test_no_unexplained_difference(postgres: Any, site_template: str) -> None:
+def test_differences_are_explained(postgres: Any, site_template: str) -> None:
     report = run(sites.clone(postgres, site_template), seed=42, queries=300, sequences=8)
     assert report.unexplained == []
     assert report.found > 75
@@ -25,12 +26,12 @@ def test_no_unexplained_difference(postgres: Any, site_template: str) -> None:
 
 def test_every_explanation_is_documented() -> None:
     documented = set(re.findall(r"^### (.+)$", DEVIATIONS.read_text(encoding="utf-8"), re.M))
-    source = Path(__file__).with_name("deviations.py").read_text(encoding="utf-8")
+    source = Path(deviations.__file__).read_text(encoding="utf-8")
     names = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', source)) - {"sort-order", "sort-limit", "sort-on"}
     assert names - documented == set()
 
 
-def test_a_failing_query_is_made_as_small_as_possible() -> None:
+def test_failing_query_is_reduced() -> None:
     case = Case(
         {"path": "/", "Subject": {"query": ["a", "b"], "not": "c"}, "sort_on": ["getId", "id"]}, "searchResults", "anna"
     )
@@ -38,5 +39,5 @@ def test_a_failing_query_is_made_as_small_as_possible() -> None:
     assert smallest == Case({"Subject": "b"})
 
 
-def test_a_failing_sequence_is_made_as_small_as_possible() -> None:
+def test_failing_sequence_is_reduced() -> None:
     assert shrink_steps(list(range(20)), lambda steps: {3, 17} <= set(steps)) == [3, 17]

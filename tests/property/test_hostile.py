@@ -1,6 +1,6 @@
-"""Whatever content says, it is saved as the storage alone would, and does no harm to other rows.
+"""Hostile content is saved as by the storage alone, and does no harm to other rows.
 
-``HOSTILE_EXAMPLES=5000`` hunts with so many random examples instead of the fixed few.
+``HOSTILE_EXAMPLES=5000`` tries so many random examples instead of the fixed few.
 """
 
 from Acquisition import aq_base
@@ -39,13 +39,13 @@ pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 0))
 NAMES = (*INDEXES, "odd", "odd_start")
-#: Of these it is compared which objects a value finds.
+#: Indexes whose hits for a value are compared.
 VALUE_INDEXES = ("odd-field", "odd-keyword", "odd-uuid", "odd-bool")
 NEIGHBOURS = ("before", "zafter")
 
 
 def examples(few: int) -> settings:
-    """*few* examples, always the same ones, or as many random ones as the environment asks for."""
+    """Return the settings for *few* fixed examples, or for as many random ones as the environment variable sets."""
     return settings(
         max_examples=EXAMPLES or few,
         derandomize=not EXAMPLES,
@@ -65,7 +65,7 @@ def shared(shared_portal: Any) -> Any:
 
 
 def make_small_oracle(portal: Any) -> Any:
-    """Return a ZCatalog with the odd indexes and the odd column, empty."""
+    """Return an empty ZCatalog with the odd indexes and the odd column."""
     tool = CatalogTool()
     ours = portal.portal_catalog
     tool._setObject("plone_lexicon", ours.plone_lexicon.aq_base._getCopy(ours))
@@ -78,7 +78,7 @@ def make_small_oracle(portal: Any) -> Any:
 
 
 def outcome(action: Any) -> type[BaseException] | None:
-    """Do *action* and return the type of what it raises; the transaction is aborted then."""
+    """Run *action*; return the type of its exception after an abort, or None."""
     try:
         action()
     except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
@@ -88,7 +88,7 @@ def outcome(action: Any) -> type[BaseException] | None:
 
 
 def neighbours(portal: Any) -> list[tuple[Any, ...]]:
-    """The committed rows of the objects that nobody touches."""
+    """Return the committed rows of the objects that are never changed."""
     relation = portal.portal_catalog._core.session.read_states()[portal.portal_catalog._core.zoid].relation
     with psycopg.connect(portal._p_jar.db().storage._dsn) as connection:
         return connection.execute(
@@ -100,7 +100,7 @@ def neighbours(portal: Any) -> list[tuple[Any, ...]]:
 
 @contextlib.contextmanager
 def reports() -> Iterator[set[str]]:
-    """Yield the names of the indexes and columns whose values are reported in the log meanwhile."""
+    """Yield the set of the indexes and columns whose values are reported in the log during the block."""
     names: set[str] = set()
 
     class Handler(logging.Handler):
@@ -118,7 +118,7 @@ def reports() -> Iterator[set[str]]:
 
 
 def check_alive(portal: Any) -> None:
-    """Everybody is found by what is not odd, and every index answers."""
+    """Check that all objects are found by ordinary values, and every index answers."""
     catalog = portal.portal_catalog
     assert found(catalog, portal_type="Document", sort_on="getId") == ["/plone/before", "/plone/page", "/plone/zafter"]
     assert found(catalog, Title="needle", getId="before") == ["/plone/before"]
@@ -132,13 +132,13 @@ def check_alive(portal: Any) -> None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """True for equal values of equal types; NaN equals itself."""
+    """Return whether the values and their types are equal; NaN equals itself."""
     return type(one) is type(other) and (one == other or repr(one) == repr(other))
 
 
 @examples(60)
 @given(maker=makers)
-def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
+def test_hostile_result_of_an_indexer_is_saved_as_by_zcatalog(shared: Any, maker: Maker) -> None:
     catalog, page = shared.portal_catalog, shared.page
     transaction.begin()
     before = neighbours(shared)
@@ -146,7 +146,7 @@ def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
     with indexed("odd", lambda obj: maker()), indexed("odd_start", lambda obj: maker()), reports() as reported:
         theirs = outcome(lambda: oracle.catalog_object(page, "/plone/page"))
         ours = outcome(lambda: (catalog.catalog_object(page, "/plone/page"), transaction.commit()))
-    # What stops us stops ZCatalog; of two indexes that a value offends it may be another one that complains first.
+    # Our errors are errors of ZCatalog; if two indexes refuse a value, they may differ in which one raises first.
     assert ours is None or theirs is not None
     check_alive(shared)
     assert neighbours(shared) == before
@@ -155,12 +155,12 @@ def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
 
 
 def compare_answers(portal: Any, oracle: Any, maker: Maker, reported: set[str]) -> None:
-    """What was not reported is found, and comes back, as from ZCatalog."""
+    """Check that unreported values are found, and returned, as by ZCatalog."""
     catalog = portal.portal_catalog
     for name in set(VALUE_INDEXES) - reported:
         try:
             expected = found(oracle, **{name: maker()})
-        except Exception:  # noqa: BLE001  ZCatalog cannot be asked; we can, or say so ourselves
+        except Exception:  # noqa: BLE001  ZCatalog fails; ours answers, or raises an error of its own
             continue
         assert found(catalog, **{name: maker()}) == expected, name
     [brain] = catalog.unrestrictedSearchResults(getId="page")
@@ -173,8 +173,8 @@ def compare_answers(portal: Any, oracle: Any, maker: Maker, reported: set[str]) 
 
 @examples(40)
 @given(value=plain)
-def test_what_content_has(shared: Any, value: Any) -> None:
-    """A commit with the catalog goes through, or fails, exactly as the storage alone does."""
+def test_hostile_attribute_is_saved_as_by_the_storage(shared: Any, value: Any) -> None:
+    """A commit with the catalog succeeds or fails exactly as with the storage alone."""
     root = shared._p_jar.root()
     transaction.begin()
     before = neighbours(shared)
@@ -196,7 +196,7 @@ def test_what_content_has(shared: Any, value: Any) -> None:
 
 @examples(30)
 @given(title=texts, subject=st.lists(texts, max_size=3).map(tuple), user=texts)
-def test_what_people_type(shared: Any, title: str, subject: tuple[str, ...], user: str) -> None:
+def test_hostile_queries_are_answered(shared: Any, title: str, subject: tuple[str, ...], user: str) -> None:
     catalog, page = shared.portal_catalog, shared.page
     transaction.begin()
     before = neighbours(shared)
@@ -226,7 +226,7 @@ def test_what_people_type(shared: Any, title: str, subject: tuple[str, ...], use
 
 @examples(30)
 @given(id=texts)
-def test_any_path(shared: Any, id: str) -> None:
+def test_any_path_is_catalogued(shared: Any, id: str) -> None:
     assume(id.strip("/") and id not in NEIGHBOURS)
     catalog = shared.portal_catalog
     path = f"/plone/{id}"

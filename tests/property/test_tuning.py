@@ -1,4 +1,4 @@
-"""Laws of a tuned search, on random texts and queries: it finds all that the plain one does, and excludes the same."""
+"""Laws of a tuned search, on random texts and queries: it has all hits of the plain one, and excludes the same."""
 
 from collections.abc import Iterator
 from hypothesis import given
@@ -32,7 +32,7 @@ TUNING = {
     "stop_words": "en: the, of, e-mail\nde: auto",
 }
 LEXICON = Lexicon(Splitter(), I18NNormalizer())
-#: All texts of up to two words, and some longer ones.
+#: All texts of one or two words, and some longer ones.
 _random = random.Random(7)
 TEXTS = [
     *(" ".join(pair) for pair in itertools.product((*WORDS, ""), repeat=2)),
@@ -72,7 +72,7 @@ def found(rows: psycopg.Connection[Any], clause: Clause) -> set[int]:
 
 @given(query=queries, most=st.sampled_from([1, 2, 3]))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_same_is_found_however_few_lexemes_a_tsquery_may_have(
+def test_limit_of_lexemes_in_a_tsquery_does_not_change_the_hits(
     rows: psycopg.Connection[Any], query: str, most: int
 ) -> None:
     meaning = QueryWords(tuning_in(TUNING), LEXICON).meaning(("en",))
@@ -84,7 +84,7 @@ def test_the_same_is_found_however_few_lexemes_a_tsquery_may_have(
 
 @given(query=queries, languages=st.sampled_from([(), ("en",), ("en", "de")]))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_nothing_is_lost_and_what_is_excluded_is_so_to_the_letter(
+def test_tuned_search_loses_no_hit_and_excludes_literally(
     rows: psycopg.Connection[Any], query: str, languages: tuple[str, ...]
 ) -> None:
     tuning = tuning_in(TUNING)
@@ -94,6 +94,6 @@ def test_nothing_is_lost_and_what_is_excluded_is_so_to_the_letter(
     tuned = found(rows, compile_text(LEXICON, query, T, meaning))
     assert tuned >= plain
     if "-" not in query:
-        # Else it may be no valid query, and all of it is taken as words.
+        # Otherwise it may be an invalid query, all of which is treated as words.
         without = found(rows, compile_text(LEXICON, f"({query}) AND NOT car", T, meaning))
         assert without == tuned - found(rows, compile_text(LEXICON, "car", T))

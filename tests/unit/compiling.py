@@ -1,4 +1,4 @@
-"""A catalog without a catalog: translators of a few indexes, and queries compiled for them, as text."""
+"""A stub catalog: translators of a few indexes, and queries compiled for them, as text."""
 
 from collections.abc import Sequence
 from plone.folder.nogopip import GopipIndex
@@ -52,10 +52,10 @@ def compiled(query: dict[str, Any], *sort: tuple[str, bool], limit: Any = None) 
 
 
 def rendered(condition: Fragment | None) -> tuple[str, list[Any]]:
-    """Return *condition*, or a score, as the SQL text and the parameters that PostgreSQL gets; ("", []) for None."""
+    """Return *condition*, or a score, as the SQL text and the parameters sent to PostgreSQL; ("", []) for None."""
     return ("", []) if condition is None else (condition.sql, list(condition.params))
 
 
 def order(query: CompiledQuery) -> Sequence[str]:
-    """Return what PostgreSQL sorts the rows of *query* by."""
+    """Return the SQL expressions by which PostgreSQL sorts the rows of *query*."""
     return [term.sql for term in query.order]

@@ -1,4 +1,4 @@
-"""Contexts of searches, each of which finds or ranks something else, and indexes to search in."""
+"""Contexts of searches with different hits or ranks, and indexes to search in."""
 
 from plone.pgcatalog.fulltext.site import SiteTuning
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -16,7 +16,7 @@ QUERY: dict[str, Any] = {NAME: "rain AND w*d", "portal_type": "Document"}
 WORDS = tuning_in({"synonyms": "rain, drizzle", "pins": "rain = /page"})
 assert WORDS is not None
 TUNING = SiteTuning(WORDS, "/plone", lambda: None)
-#: Settings of contexts; each finds, or ranks, something else.
+#: Settings of contexts; each changes hits or ranks.
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
     "globs": {"globs": {NAME: {"w*d": ("wood", "weed")}}},

@@ -1,4 +1,4 @@
-"""What tests of the documentation read: the project's files, the parts of a page, and the commands that a page may name."""
+"""Helpers for tests of the documentation: the project's files, the parts of a page, and the existing commands."""
 
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -18,7 +18,7 @@ SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
 def project_files() -> list[Path]:
-    """Return what belongs to the project: what git knows or does not ignore."""
+    """Return the files of the project: those that git tracks or does not ignore."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z"]
     command += ["--cached", "--others", "--exclude-standard"]
     try:
@@ -34,7 +34,7 @@ def project_files() -> list[Path]:
 
 
 def commands() -> list[tuple[str, click.Command]]:
-    """Return the console scripts of the package, and their subcommands, by the names they are called by."""
+    """Return (name, command) of the console scripts of the package, and of their subcommands."""
     scripts = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["scripts"]
     found: list[tuple[str, click.Command]] = []
     for script, target in scripts.items():

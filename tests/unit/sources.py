@@ -1,4 +1,4 @@
-"""The package's sources, read."""
+"""Facts read from the package's sources."""
 
 from pathlib import Path
 
@@ -51,5 +51,5 @@ def read_from_environment(node: ast.AST) -> list[ast.expr]:
 
 
 def between(page: Path, name: str) -> str:
-    """Return what *page* has between the marks *name*."""
+    """Return the text of *page* between the marks *name*."""
     return text(page).partition(f"<!-- {name} -->\n\n")[2].partition(f"\n\n<!-- end of {name} -->")[0]

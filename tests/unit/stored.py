@@ -1,4 +1,4 @@
-"""The codec of the storage as it is without this package, and the numbers of JSONB."""
+"""The codec of the storage without this package, and the numbers of JSONB."""
 
 from decimal import Decimal
 from plone.pgcatalog.storage.records import keep_values
@@ -12,6 +12,6 @@ ENCODE = zodb_json_codec.encode_zodb_record.__wrapped__
 
 
 def number(text: str) -> float | int:
-    """Return a number as JSONB has it: exact, without an exponent, and without a sign if it is 0."""
+    """Return a number as JSONB stores it: exact, without an exponent, and without a sign if it is 0."""
     plain = f"{Decimal(text):f}"
     return (float(plain) or 0.0) if "." in plain else int(plain)

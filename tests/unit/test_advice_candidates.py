@@ -1,4 +1,4 @@
-"""Which indexes are tried for the condition of a query; and that none of them could ever stop a save."""
+"""Candidate indexes for the condition of a query; none of them can ever make a save fail."""
 
 from plone.pgcatalog.advice.advice import steady
 from plone.pgcatalog.advice.candidates import BTREE_BYTES
@@ -77,14 +77,14 @@ def test_filters_are_the_conjuncts_about_one_column_each(where: Condition, expec
     assert filters_of(compiled(where)) == tuple(Filter(*f) for f in expected)
 
 
-def test_sort_columns() -> None:
+def test_sort_columns_are_those_of_the_order() -> None:
     terms = (Order('"a"', True, A), Order('"b"', column=B), NEWEST_FIRST)
     assert sort_columns(compiled(EVERYTHING, terms)) == ("a", "b")
     assert sort_columns(compiled(EVERYTHING, (Order("lower(x)"), OLDEST_FIRST))) == ()
     assert sort_columns(compiled(EVERYTHING)) == ()
 
 
-def test_columns_are_known_unless_something_opaque_is_asked() -> None:
+def test_columns_are_known_except_for_opaque_conditions() -> None:
     where = matches(BYTES, "x") & ~equals(A, "y")
     assert columns_of(compiled(where)) == {"t", "a"}
     assert columns_of(compiled(where, score=Score("1", (), ((equals(B, "x"),),)))) == {"t", "a", "b"}
@@ -128,13 +128,13 @@ def test_equal_columns_lead_the_most_selective_first() -> None:
     assert not [d for d in found if d.startswith('("type", "creator"')]
 
 
-def test_a_frequent_value_makes_a_partial_index() -> None:
+def test_frequent_value_makes_a_partial_index() -> None:
     found = definitions([equal("state", "published")], ("modified",))
     assert """("modified", "rid") WHERE "state" = 'published'""" in found
     assert not [d for d in definitions([equal("creator", "jane")], ("modified",)) if "WHERE" in d]
 
 
-def test_a_value_that_not_all_ask_for_makes_none() -> None:
+def test_value_that_not_all_queries_share_makes_no_partial_index() -> None:
     fickle = Filter("state", "equal", "published", steady=False)
     assert not [d for d in definitions([fickle], ("modified",)) if "WHERE" in d]
     first, other = equal("state", "published"), equal("type", "Event")
@@ -143,7 +143,7 @@ def test_a_value_that_not_all_ask_for_makes_none() -> None:
     assert [f.steady for f in steady([(first, other), (first, other), (first,)])] == [True, False]
 
 
-def test_other_columns_can_be_carried_along() -> None:
+def test_other_columns_can_be_included() -> None:
     found = definitions([Filter("type", "any"), Filter("since", "range")], ("modified",))
     assert '("modified", "rid") INCLUDE ("since")' in found
     assert '("modified", "rid") INCLUDE ("since", "type")' in found
@@ -185,7 +185,7 @@ def index(name: str, keys: tuple[str, ...], **more: Any) -> IndexStatistics:
     return IndexStatistics(name, "", keys=keys, bytes=0, scans=0, comment="", **values)
 
 
-def test_what_is_there_is_not_proposed() -> None:
+def test_existing_index_is_not_proposed() -> None:
     filters = [equal("creator")]
     assert '("creator", "modified", "rid")' in definitions(filters, ("modified",))
     there = index("x", ("creator", "modified", "rid", "title"))
@@ -205,7 +205,7 @@ def test_names_are_the_definitions() -> None:
     assert Candidate("partial", ("a",), (), ("b", "x")).columns == ("a", "b")
 
 
-def test_duplicates() -> None:
+def test_equal_candidates_are_proposed_once() -> None:
     assert duplicates([index("one", ("a",)), index("two", ("a", "b"))]) == {"one": "two"}
     assert duplicates([index("one", ("a",)), index("two", ("a",))]) == {"one": "two"}
     assert duplicates([index("one", ("b",)), index("two", ("a", "b"))]) == {}

@@ -1,4 +1,4 @@
-"""What is known of an answer: pages put together, counts, and what two of them know."""
+"""Answers: pages combined, counts, and the merge of two answers."""
 
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
@@ -25,7 +25,7 @@ def test_a_page_that_reaches_the_number_of_all_rows_is_the_last() -> None:
     assert not UNKNOWN.with_page(query(), rows(1, 2), 2, total=3).whole
 
 
-def test_a_window_without_rows_tells_the_number_only_if_it_begins_with_the_first() -> None:
+def test_window_without_rows_has_the_number_only_from_the_first_row_on() -> None:
     assert UNKNOWN.with_page(query(Window(4, 2)), [], 2).total is None
     assert UNKNOWN.with_page(query(Window(0, 2)), [], 2).total == 0
 
@@ -37,7 +37,7 @@ def test_scores_are_those_of_a_ranked_query() -> None:
 
 
 @pytest.mark.parametrize(("counted", "total", "exceeds"), [(9, 9, False), (10, 10, False), (11, None, True)])
-def test_counting_ends_behind_a_limit(counted: int, total: int | None, exceeds: bool) -> None:
+def test_counting_ends_after_a_limit(counted: int, total: int | None, exceeds: bool) -> None:
     for answer in (
         UNKNOWN.with_count(counted, 10),
         UNKNOWN.with_page(query(Window(0, 1), limit=10), rows(1), 1, counted),
@@ -47,7 +47,7 @@ def test_counting_ends_behind_a_limit(counted: int, total: int | None, exceeds: 
         assert not answer.exceeds(11)
 
 
-def test_two_answers_know_together_what_either_knows() -> None:
+def test_merged_answer_has_the_data_of_both() -> None:
     few, many = Answer((1,), total=3), Answer((1, 2))
     for merged in (few.merged(many), many.merged(few)):
         assert (merged.ids, merged.total) == ((1, 2), 3)
@@ -55,5 +55,5 @@ def test_two_answers_know_together_what_either_knows() -> None:
     assert few.merged(newer) == newer
 
 
-def test_what_nothing_matches_is_known() -> None:
+def test_query_without_hits_has_a_complete_answer() -> None:
     assert (NOTHING_MATCHES.whole, NOTHING_MATCHES.total, list(NOTHING_MATCHES.ids)) == (True, 0, [])

@@ -1,4 +1,4 @@
-"""Lists become the literals that PostgreSQL's manual describes, or are left to psycopg."""
+"""Lists become the literals of PostgreSQL's manual, or are left to psycopg."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,15 +21,15 @@ import pytest
         (["ü", "日本"], '{"ü","日本"}'.encode()),
     ],
 )
-def test_texts(values: list[str], literal: bytes) -> None:
+def test_texts_become_quoted_literals(values: list[str], literal: bytes) -> None:
     assert array_of(values) == (literal, TEXT_ARRAY)
 
 
-def test_integers() -> None:
+def test_integers_become_literals() -> None:
     assert array_of([1, -2, LARGEST - 1, -LARGEST]) == (b"{1,-2,9223372036854775807,-9223372036854775808}", INT8_ARRAY)
 
 
-def test_floats() -> None:
+def test_floats_become_literals() -> None:
     values = [0.0, -0.25, 1e300, float("inf"), float("nan")]
     assert array_of(values) == (b"{0.0,-0.25,1e+300,inf,nan}", FLOAT8_ARRAY)
 
@@ -41,19 +41,19 @@ def test_floats() -> None:
         *(["\ud800"], [["a"]]),
     ],
 )
-def test_others_are_left_to_psycopg(values: list[Any]) -> None:
+def test_other_values_are_left_to_psycopg(values: list[Any]) -> None:
     assert array_of(values) is None
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
-def test_what_is_escaped_can_be_read_back(values: list[str]) -> None:
+def test_escaped_text_can_be_read_back(values: list[str]) -> None:
     found = array_of(values)
     assert found is not None
     assert elements(found[0].decode()) == values
 
 
 def elements(literal: str) -> list[str]:
-    """Return the texts of an array literal whose elements all are quoted."""
+    """Return the texts of an array literal whose elements are all quoted."""
     found: list[str] = []
     characters = iter(literal[1:-1])
     for character in characters:

@@ -1,4 +1,4 @@
-"""What a query becomes for the stored form of a catalog, as data: (query, stored form) -> (SQL, values)."""
+"""Binding a query to the stored form of a catalog, as data: (query, stored form) -> (SQL, values)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,7 +52,7 @@ def interned_columns(*names: str) -> Any:
     return LAYOUT.with_interned(frozenset(names)).interned_columns
 
 
-#: Stored forms by name: a small catalog with arrays, one that keeps lists by number, a large one of which shares are known.
+#: Stored forms by name: a small catalog with arrays, one that stores lists by number, a large one with known shares.
 FORMS = {
     "arrays": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS, interned_columns=interned_columns()),
     "numbers": Stored(
@@ -86,7 +86,7 @@ def query_of(record: dict[str, Any]) -> CompiledQuery:
 
 
 def plain(value: Any) -> Any:
-    """Return *value* as JSON has it."""
+    """Return *value* as JSON represents it."""
     return json.loads(json.dumps(value, default=str))
 
 
@@ -97,7 +97,7 @@ def test_a_bound_query_is_the_statement_on_record(record: dict[str, Any]) -> Non
     assert (made.is_costly, made.plans_once) == (record["costly"], record["plans_once"])
 
 
-def test_binding_changes_nothing_it_was_given() -> None:
+def test_binding_changes_none_of_its_arguments() -> None:
     for record in RECORDS:
         query, stored = query_of(record), FORMS[record["form"]]
         make = STATEMENTS[record["statement"]]
@@ -109,14 +109,14 @@ def test_binding_changes_nothing_it_was_given() -> None:
 TITLE, SUBJECT = Column("title", "text"), Column("subject", "text[]")
 
 
-def test_what_every_row_has_is_no_condition() -> None:
+def test_condition_that_every_row_fulfils_is_omitted() -> None:
     stored = Stored(("catalog", ()), complete={"title"})
     assert bind.condition(has_value(TITLE), stored) is EVERYTHING
     assert bind.condition(has_value(SUBJECT), stored) is not EVERYTHING
 
 
-def test_hits_are_counted_apart_only_where_the_stages_may_not_count_them() -> None:
-    """In a large catalog the first stage stops behind so many."""
+def test_hits_are_counted_separately_only_if_stages_may_not_count_them() -> None:
+    """In a large catalog the first stage stops after so many hits."""
     query = compiled({"Title": "water"})
     few, many = (
         statements.page(query, replace(FORMS["large"], rows=rows), 0, 25, with_total=True).sql
@@ -126,26 +126,26 @@ def test_hits_are_counted_apart_only_where_the_stages_may_not_count_them() -> No
     assert "coalesce((SELECT total FROM found), (SELECT count(*)" in many
 
 
-def test_moved_rows_come_last_where_nothing_else_sorts() -> None:
+def test_moved_rows_come_last_without_another_order() -> None:
     stored = Stored(("catalog", ()), moved="(SELECT true)")
     assert bind.order_by(compiled({"portal_type": "Document"}), stored) == "(SELECT true), rid"
     assert bind.order_by(compiled({"portal_type": "Document"}, ("Creator", False)), stored) == '"creator", rid'
 
 
-def test_the_values_of_a_source_stand_where_it_stands() -> None:
+def test_values_of_a_source_are_at_its_place() -> None:
     stored = Stored(("(SELECT * FROM t WHERE n = %s) AS catalog", (7,)))
     query = compiled({"Creator": "mara"})
     for make in (statements.count, statements.ids, partial(statements.page, start=0, size=None)):
         assert make(query, stored).params == (7, "mara")
 
 
-def test_lists_that_nobody_has_saved_are_looked_up_beside_the_saved_ones() -> None:
+def test_unsaved_lists_are_looked_up_beside_the_saved_ones() -> None:
     stored = Stored(("catalog", ()), interned_columns=interned_columns("subject"), pending_sets="pending")
     assert "FROM pending AS pending" in bind.lists_sql(stored)["subject"]
     assert bind.lists_sql(Stored(("catalog", ()))) == {}
 
 
-def test_shares_that_nobody_knows_hide_no_index() -> None:
+def test_unknown_shares_hide_no_index() -> None:
     column = Column("portal_type", "text")
     assert bind.share(None, column, ["Document"]) is None
     assert bind.share(({}, {}), column, ["Document"]) is None

@@ -1,4 +1,4 @@
-"""The calibration of a model, and its way through the comment of a table."""
+"""The calibration of a model, and its storage in the comment of a table."""
 
 from benchmarks.labelled import unanswered
 from math import hypot
@@ -60,7 +60,7 @@ def test_one_in_eight_general_questions_reaches_the_threshold() -> None:
     assert sum(value >= threshold for value in similarities) == pytest.approx(800 / ONE_OF, abs=2)
 
 
-def test_calibration_comes_back_from_json() -> None:
+def test_calibration_survives_json() -> None:
     calibration = Calibration((0.5, -0.25), ((1.0, 0.0),), 0.0625, 320)
     assert Calibration.from_json(json.loads(json.dumps(calibration.as_json())), 2) == calibration
     assert Calibration.from_json(None, 2) is None
@@ -78,6 +78,6 @@ def test_calibration_comes_back_from_json() -> None:
         {"vectors": ["AAAAAA=="], "threshold": None, "chunks": 1},
     ],
 )
-def test_changed_json_is_an_error_of_a_kind_that_tables_of_others_raise(value: object) -> None:
+def test_changed_json_raises_the_error_of_foreign_comments(value: object) -> None:
     with pytest.raises((ValueError, LookupError, TypeError)):
         Calibration.from_json(value, 2)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The chores of the Makefile, as a newcomer meets them."""
+"""The chores of the Makefile, from a newcomer's point of view."""
 
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
@@ -43,7 +43,7 @@ def test_help_lists_each_chore_in_one_of_two_groups() -> None:
 
 
 def test_each_make_of_a_hint_names_a_chore() -> None:
-    """`make PYTHON=…` alone prints the help, and makes nothing."""
+    """`make PYTHON=…` alone prints the help, and builds nothing."""
     hints = re.findall(r"^(?:    |.*: )make (.+)$", text(ROOT / "scripts" / "find-python"), re.M)
     assert len(hints) == 2
     assert [hint for hint in hints if not hint.startswith("demo PYTHON=")] == []

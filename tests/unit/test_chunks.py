@@ -1,4 +1,4 @@
-"""Chunks have all words of a text, and break where sentences end."""
+"""Chunks contain all words of a text, and break at the ends of sentences."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,11 +49,11 @@ def test_a_text_has_a_bounded_number_of_chunks(text: str, number: int) -> None:
         ("Something else", ["Leave. How to ask\nSomething else"]),
     ],
 )
-def test_a_passage_stands_below_the_title_and_repeats_nothing(source: str, texts: list[str]) -> None:
+def test_passage_follows_the_title_and_repeats_nothing(source: str, texts: list[str]) -> None:
     found = passages(source, "page", "Leave", "How to ask")
     assert [passage.text for passage in found] == texts
     assert all(0 <= passage.start <= passage.stop <= len(source) for passage in found)
 
 
-def test_nothing_is_sent_of_a_page_without_any_text() -> None:
+def test_page_without_text_has_no_passage() -> None:
     assert passages("", "page", "", "") == []

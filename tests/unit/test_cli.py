@@ -1,4 +1,4 @@
-"""The command pgcatalog itself: what it lists, what it loads for it, and its recorded sessions in the reference."""
+"""The command pgcatalog itself: its subcommands, the modules it loads, and its recorded sessions in the reference."""
 
 from pathlib import Path
 from plone.pgcatalog.cli import commands
@@ -26,7 +26,7 @@ LOADED = "import sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
 
 def loaded(code: str) -> str:
-    """Return which packages of Zope a new process has loaded after *code*."""
+    """Return the packages of Zope that a new process has loaded after *code*."""
     program = f"{code}\n{LOADED}"
     done = subprocess.run([sys.executable, "-c", program, *ZOPE], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1]
@@ -40,7 +40,7 @@ def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
     assert loaded(code) == "[]"
 
 
-#: More than the modules that each loads on Python 3.12, of which psycopg and rich make most; Plone has some 5,000.
+#: Upper limits for the modules loaded on Python 3.12, most of them of psycopg and rich; Plone has some 5,000.
 @pytest.mark.parametrize(
     ("code", "most"),
     [
@@ -93,7 +93,7 @@ def test_an_unknown_command_is_an_error() -> None:
     assert "No such command 'instal'" in result.output
 
 
-# -- arguments are looked at before Plone is started
+# -- arguments are checked before Plone is started
 
 
 AWAY = "host=127.0.0.1 port=1 dbname=x"
@@ -127,7 +127,7 @@ OF_A_CATALOG = ("rebuild", "verify", "advise", "uninstall")
         ("copy", "file", ["nowhere.conf"], "does not exist"),
     ],
 )
-def test_wrong_arguments_are_told_before_plone_is_started(
+def test_wrong_arguments_are_reported_before_plone_is_started(
     tmp_path: Path, command: str, storage: str, more: list[str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(zope_conf: str) -> None:
@@ -179,7 +179,7 @@ def test_few_objects_are_visited_by_one_process_and_many_by_all_cores() -> None:
         ([], None),
     ],
 )
-def test_the_zope_conf_of_a_process_is_told_by_its_command(
+def test_zope_conf_of_a_process_is_that_of_its_command(
     tmp_path: Path, monkeypatch: Any, arguments: list[str], found: str | None
 ) -> None:
     (tmp_path / "zope.conf").write_text("")

@@ -1,4 +1,4 @@
-"""The codec of metadata values: what goes into ``idx`` comes out as it was."""
+"""The codec of metadata values: values are unchanged by ``idx``."""
 
 from Acquisition import aq_base
 from Acquisition import Implicit
@@ -59,7 +59,7 @@ ZONES = st.sampled_from(
         pytz.utc,
         pytz.timezone("Etc/GMT+5"),
         pytz.FixedOffset(90),
-        BERLIN,  # its local mean time: what careless code puts into a datetime
+        BERLIN,  # its local mean time, which careless code puts into a datetime
         *BERLIN._tzinfos.values(),
         tzutc(),
         tzoffset("X", 3600),
@@ -99,7 +99,7 @@ HASHABLE = st.one_of(
 
 
 def equals_itself(key: Any) -> bool:
-    """Only such a value is fit for a key; a signalling NaN cannot even be compared."""
+    """Return whether *key* can be a key; a signalling NaN cannot even be compared."""
     try:
         return bool(key == key)
     except ArithmeticError:
@@ -136,7 +136,7 @@ VALUES = st.recursive(HASHABLE | ZOPE_DATES | st.just(Missing.Value), containers
 
 
 def portrait(value: Any) -> Any:
-    """Everything about a value that has to survive, as something that ``==`` compares fully."""
+    """Return everything about a value that must survive, in a form that ``==`` compares fully."""
     kind = type(value)
     if kind in (list, tuple, PersistentList):
         return kind, [portrait(item) for item in value]
@@ -171,7 +171,7 @@ def through_jsonb(connection: psycopg.Connection[Any]) -> Trip:
 
 @given(value=VALUES)
 @settings(max_examples=300, deadline=None)
-def test_what_json_carries_comes_back_as_it_was(value: Any) -> None:
+def test_json_value_survives(value: Any) -> None:
     encoded = encode(value)
     expected = portrait(value)
     assert portrait(decode(json.loads(json.dumps(encoded, allow_nan=False)))) == expected
@@ -180,7 +180,7 @@ def test_what_json_carries_comes_back_as_it_was(value: Any) -> None:
 
 @given(value=VALUES)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_jsonb_keeps_comes_back_as_it_was(through_jsonb: Trip, value: Any) -> None:
+def test_value_survives_jsonb(through_jsonb: Trip, value: Any) -> None:
     assert portrait(decode(through_jsonb(encode(value)))) == portrait(value)
 
 
@@ -191,7 +191,7 @@ def test_what_jsonb_keeps_comes_back_as_it_was(through_jsonb: Trip, value: Any) 
         -math.inf,
     ],
 )
-def test_a_float_comes_back_from_jsonb_as_that_float(through_jsonb: Trip, value: float) -> None:
+def test_float_survives_jsonb(through_jsonb: Trip, value: float) -> None:
     back = decode(through_jsonb(encode(value)))
     assert type(back) is float
     assert repr(back) == repr(value)
@@ -205,7 +205,7 @@ def test_a_float_comes_back_from_jsonb_as_that_float(through_jsonb: Trip, value:
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_decoding_anything_gives_a_value_or_a_codec_error(obj: Any) -> None:
+def test_decoding_any_json_returns_a_value_or_raises_a_codec_error(obj: Any) -> None:
     with contextlib.suppress(CodecError):
         decode(obj)
 
@@ -223,7 +223,7 @@ def test_decoding_anything_gives_a_value_or_a_codec_error(obj: Any) -> None:
         {"@DateTime": ["", "x", False, "UTC"]},
     ],
 )
-def test_what_no_encoder_wrote_is_refused(obj: Any) -> None:
+def test_json_that_no_encoder_has_written_is_refused(obj: Any) -> None:
     with pytest.raises(CodecError, match=r"marker|payload"):
         decode(obj)
 
@@ -232,7 +232,7 @@ PLAIN = [None, True, 0, -5, 2**53, 2.5, "", "Übersicht 🎈", [1, ["x"]], {"a":
 
 
 @pytest.mark.parametrize("value", PLAIN)
-def test_plain_values_stay_readable(value: Any) -> None:
+def test_plain_values_stay_readable_in_json(value: Any) -> None:
     assert encode(value) == value
     assert type(encode(value)) is type(value)
 
@@ -260,7 +260,7 @@ def test_plain_values_stay_readable(value: Any) -> None:
         ({3, 1, 2}, {"@set": [1, 2, 3]}),
     ],
 )
-def test_the_json_form(value: Any, expected: Any) -> None:
+def test_json_form_is_stable(value: Any, expected: Any) -> None:
     assert encode(value) == expected
 
 
@@ -298,12 +298,12 @@ def test_a_datetime_made_under_freezegun_is_a_datetime() -> None:
     "value",
     [object(), Wrapped(), Point(1, 2), 1j, bytearray(b"x"), len, Level, datetime.now(tzlocal()), {"a": [object()]}],
 )
-def test_a_type_that_is_not_on_the_list_is_refused_by_name(value: Any) -> None:
+def test_unlisted_type_is_refused_by_name(value: Any) -> None:
     with pytest.raises(CodecError, match="no JSON form for"):
         encode(value)
 
 
-def test_an_acquisition_wrapper_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acquisition_wrapper_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(codec._encoders, Wrapped, lambda value, room: [value is aq_base(value)])
     parent = Wrapped()
     parent.child = Wrapped()
@@ -312,7 +312,7 @@ def test_an_acquisition_wrapper_is_taken_off(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {5: x}, lambda x: PersistentMapping({5: x})])
-def test_nesting_has_a_limit_that_every_json_library_can_take(wrap: Callable[[Any], Any]) -> None:
+def test_nesting_has_a_limit_that_every_json_library_supports(wrap: Callable[[Any], Any]) -> None:
     value: Any = 1
     for _ in range(codec.MAX_DEPTH):
         value = wrap(value)
@@ -328,7 +328,7 @@ def test_a_structure_that_contains_itself_is_refused() -> None:
         encode(loop)
 
 
-def test_a_stack_that_is_nearly_full_gives_a_codec_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearly_full_stack_raises_a_codec_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def out_of_stack(value: Any, room: int) -> Any:
         raise RecursionError
 

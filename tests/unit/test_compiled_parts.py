@@ -1,4 +1,4 @@
-"""Queries that are compiled from memory, whole or by the parts of their indexes."""
+"""Compiled queries from the cache, as a whole or by the parts of their indexes."""
 
 from benchmarks import compiling
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def memory(translators: Mapping[str, IndexTranslator] = TRANSLATORS) -> Compiled
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The indexes whose ``where`` was called."""
+    """The names of the indexes whose ``where`` was called."""
     names: list[str] = []
     for cls in {cls for t in TRANSLATORS.values() for cls in type(t).__mro__ if "where" in vars(cls)}:
 
@@ -47,20 +47,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "kept"), [("plain", True), ("word parts", False), ("question", False), ("tuning", False)]
 )
-def test_a_compiled_query_with_other_words_is_not_kept(name: str, kept: bool) -> None:
+def test_compiled_query_with_other_words_is_not_cached(name: str, kept: bool) -> None:
     searched = indexes()
     context, compiled = SearchContext(searched, **SETTINGS[name]), memory(searched)
     one, other = (compiled.find_or_compile(QUERY, context, [], None) for _ in range(2))
     assert (one is other) == kept
 
 
-def test_a_query_object_is_compiled_each_time() -> None:
+def test_query_object_is_compiled_each_time() -> None:
     compiled, query = memory(), {"where": Eq("portal_type", "Document")}
     one, other = (compiled.find_or_compile(query, SearchContext(TRANSLATORS), [], None) for _ in range(2))
     assert one is not other
 
 
-def test_the_same_filters_with_other_words_are_compiled_once(asked: list[str]) -> None:
+def test_equal_filters_with_other_words_are_compiled_once(asked: list[str]) -> None:
     searched = indexes()
     compiled = memory(searched)
     for words in ("rain", "snow", "wind"):
@@ -87,7 +87,7 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-def test_a_query_from_memory_is_the_one_that_is_compiled() -> None:
+def test_cached_query_equals_a_newly_compiled_one() -> None:
     searched = indexes()
     compiled = memory(searched)
     for settings in (*SETTINGS.values(), *SETTINGS.values()):
@@ -104,7 +104,7 @@ def test_bad_values_are_refused_each_time() -> None:
             compiled.find_or_compile({**FILTERS, "Subject": [["water"]]}, SearchContext(TRANSLATORS), [], None)
 
 
-def test_a_name_that_is_no_text_is_refused_each_time() -> None:
+def test_name_that_is_no_string_is_refused_each_time() -> None:
     compiled = memory()
     compiled.find_or_compile(FILTERS, SearchContext(TRANSLATORS), [], None)
     with pytest.raises(AttributeError):
@@ -120,7 +120,7 @@ class LanguageTranslator(FieldIndexTranslator):
         return Condition("language = %s", (query["language"],))
 
 
-def test_the_condition_of_an_add_on_may_depend_on_the_whole_query() -> None:
+def test_condition_of_an_add_on_may_depend_on_the_whole_query() -> None:
     searched = indexes(words=LanguageTranslator(FieldIndex("words"), "words"))
     compiled = memory(searched)
     for language in ("de", "en"):
@@ -128,7 +128,7 @@ def test_the_condition_of_an_add_on_may_depend_on_the_whole_query() -> None:
         assert query.where.params == (language,)
 
 
-def test_memory_is_bounded() -> None:
+def test_cache_is_bounded() -> None:
     compiled = memory()
     for number in range(SIZE + 10):
         compiled.find_or_compile({"Creator": f"c{number}"}, SearchContext(TRANSLATORS), [], None)

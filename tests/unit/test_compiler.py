@@ -1,4 +1,4 @@
-"""What a query dict, its sort and its limits become: conditions with parameters, an order, and a window."""
+"""Compiling a query dict, its sort and its limits into conditions with parameters, an order, and a window."""
 
 from DateTime import DateTime
 from datetime import datetime
@@ -38,7 +38,7 @@ MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
         ({"Title": "red hedgehog"}, '"title" @@ %s::tsquery', ["('red' & 'hedgehog')"]),
     ],
 )
-def test_an_index_that_is_named_becomes_a_condition(query: dict[str, Any], sql: str, params: list[Any]) -> None:
+def test_criterion_of_an_index_becomes_a_condition(query: dict[str, Any], sql: str, params: list[Any]) -> None:
     assert rendered(compiled(query).where) == (sql, params)
 
 
@@ -49,7 +49,7 @@ def test_several_indexes_are_joined_by_and_in_the_order_of_the_catalog() -> None
     assert params == ["Document", "mara", ["a"]]
 
 
-def test_what_is_costly_to_compare_comes_last() -> None:
+def test_costly_comparison_comes_last() -> None:
     """PostgreSQL compares a row in this order, and Title is the first index of the catalog."""
     sql, params = rendered(compiled({"Title": "red", "Creator": "mara", "portal_type": "Document"}).where)
     assert sql.index('"title"') > max(sql.index('"creator"'), sql.index('"portal_type"'))
@@ -64,11 +64,11 @@ def test_what_is_costly_to_compare_comes_last() -> None:
         {"where": "a parameter of a request"},
     ],
 )
-def test_a_query_that_can_find_nothing_says_so(query: dict[str, Any]) -> None:
+def test_query_that_can_find_nothing_is_marked(query: dict[str, Any]) -> None:
     assert compiled(query).is_empty
 
 
-def test_names_without_an_index_count_for_nothing() -> None:
+def test_names_without_an_index_are_ignored() -> None:
     assert compiled(DOCUMENTS | {"no_such_index": "x", "batch": 1}).key == compiled(DOCUMENTS).key
 
 
@@ -81,7 +81,7 @@ def test_names_without_an_index_count_for_nothing() -> None:
         ({"where": Eq("no_such_index", "x")}, QueryError),
     ],
 )
-def test_errors_of_the_indexes_come_through(query: dict[str, Any], error: type[Exception]) -> None:
+def test_errors_of_the_indexes_are_raised(query: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         compiled(query)
 
@@ -114,7 +114,7 @@ def test_a_query_object_alone_is_a_query() -> None:
         ([], None, ["rid"]),
         ([("created", False)], None, ['"created"', "rid"]),
         ([("created", True)], None, ['"created" DESC', "rid"]),
-        # ZCatalog sorts (key, rid) pairs then, both ways.
+        # ZCatalog then sorts (key, rid) pairs, in both directions.
         ([("created", True)], 10, ['"created" DESC', "rid DESC"]),
         ([("created", False)], 10, ['"created"', "rid"]),
         ([("created", True), ("Creator", False)], 10, ['"created" DESC', '"creator"', "rid"]),
@@ -128,8 +128,8 @@ def test_every_order_ends_with_the_record_id(sort: list[tuple[str, bool]], limit
     assert query.sort_count == len(sort)
 
 
-def test_rows_without_a_value_drop_out_of_a_sorted_result() -> None:
-    """... of a whole one those without a value in the first index only."""
+def test_rows_without_a_value_are_left_out_of_a_sorted_result() -> None:
+    """... of a whole result rows without a value in the first index only."""
     sort = [("created", False), ("Creator", False)]
     sql, params = rendered(compiled(DOCUMENTS, *sort).where)
     assert sql == '("portal_type" = %s) AND ("created" IS NOT NULL)'
@@ -139,7 +139,7 @@ def test_rows_without_a_value_drop_out_of_a_sorted_result() -> None:
     assert compiled({"portal_type": []}, ("created", False)).is_empty
 
 
-def test_an_order_that_only_python_knows_is_left_to_it() -> None:
+def test_order_that_only_python_can_compute_is_left_to_it() -> None:
     sort = (("getObjPositionInParent", True), ("created", False))
     query = compiled(DOCUMENTS, *sort, limit=10)
     assert query.python_sort == sort
@@ -197,7 +197,7 @@ def test_the_text_of_a_query_object_ranks() -> None:
         ({"b_start": 10**30, "b_size": 10**30}, None, Window(LARGEST_WINDOW, LARGEST_WINDOW)),
     ],
 )
-def test_the_window_is_what_batch_and_limit_say(query: dict[str, Any], limit: Any, window: Window) -> None:
+def test_window_is_that_of_batch_and_limit(query: dict[str, Any], limit: Any, window: Window) -> None:
     assert compiled(DOCUMENTS | query, limit=limit).window == window
 
 
@@ -208,14 +208,14 @@ def test_the_window_is_what_batch_and_limit_say(query: dict[str, Any], limit: An
         (Window(0, 3), 1, "abc"),
         (Window(4, 3), 1, "ef"),
         (Window(9, 3), 1, ""),
-        # From the end of the window backwards; by one index nothing lies before the first row.
+        # From the end of the window backwards; with one index nothing is before the first row.
         (Window(-3, 5), 1, "ab"),
         (Window(-5, 3), 1, ""),
         (Window(-3, 5), 0, ""),
         (Window(-5, 3), 2, "ab"),
     ],
 )
-def test_a_window_cuts_as_zcatalog_does(window: Window, sort_count: int, cut: str) -> None:
+def test_window_cuts_as_in_zcatalog(window: Window, sort_count: int, cut: str) -> None:
     query = CompiledQuery(EVERYTHING, (), None, window, sort_count=sort_count)
     assert "".join(query.cut("abcdef")) == cut
 
@@ -230,7 +230,7 @@ def test_only_a_window_that_counts_from_the_first_row_is_cut_by_sql(window: Wind
 # -- keys
 
 
-def test_the_key_tells_queries_apart_by_everything_that_changes_the_answer() -> None:
+def test_key_distinguishes_queries_by_everything_that_changes_the_answer() -> None:
     queries = [
         compiled(DOCUMENTS),
         compiled({"portal_type": "Event"}),
@@ -246,5 +246,5 @@ def test_the_key_tells_queries_apart_by_everything_that_changes_the_answer() -> 
     assert None not in {query.key for query in queries}
 
 
-def test_what_means_the_same_has_the_same_key() -> None:
+def test_equivalent_queries_have_the_same_key() -> None:
     assert compiled({"portal_type": "a", "Creator": "b"}).key == compiled({"Creator": "b", "portal_type": ["a"]}).key

@@ -1,4 +1,4 @@
-"""The context of a search: each search has its own, and translators of add-ons need not know of it."""
+"""The context of a search: each search has its own, and translators of add-ons can ignore it."""
 
 from collections.abc import Mapping
 from plone.pgcatalog.fulltext import tsquery
@@ -24,7 +24,7 @@ import pytest
 
 
 def answers(context: SearchContext, query: Mapping[str, Any] = QUERY) -> Any:
-    """Return all that a search in *context* sends for *query*."""
+    """Return all conditions, scores and orders of *query* in *context*."""
     compiled = compile_query(query, context, [])
     return rendered(compiled.where), rendered(compiled.score), compile_query(query, context, [("Creator", False)]).key
 
@@ -67,7 +67,7 @@ def test_a_search_compiles_its_text_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class PriceTranslator(IndexTranslator):
-    """An index type of its own, as an add-on for an earlier release has it."""
+    """An index type as an add-on for an earlier release has it."""
 
     meta_type = "PriceIndex"
 
@@ -85,14 +85,14 @@ class PriceTranslator(IndexTranslator):
 
 
 class LowerText(ZCTextIndexTranslator):
-    """Changes the query, and leaves the rest to the text index."""
+    """Changes the query, and delegates the rest to the text index."""
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:  # type: ignore[override]
         return super().where({**query, self.id: query[self.id].lower()})
 
 
 class Priced:
-    """A part of a translator that is none itself."""
+    """A part of a translator that is no translator itself."""
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         return Condition("price > 0")

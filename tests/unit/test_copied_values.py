@@ -28,13 +28,13 @@ def record(value: Any) -> bytes:
 
 
 def copied(value: bytes, decode: Any, encode: Any) -> bytes:
-    """Return a record on its way through JSONB."""
+    """Return the record after its conversion to JSONB and back."""
     module, name, state, _ = decode(value)
     return encode({"@cls": [module, name], "@s": json.loads(state, parse_float=number)})
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if ": attribute" in name or ": key" in name])
-def test_value_that_is_kept_is_no_change(name: str) -> None:
+def test_preserved_value_is_no_change(name: str) -> None:
     data = record(CASES[name])
     found = copied(data, lambda each: DECODE(records.storable(each)), lambda each: records.loadable(ENCODE(each)))
     assert change(1, data, found) is None
@@ -59,7 +59,7 @@ def test_value_that_the_codec_changes_is_named(value: Any, source: str, target: 
 
 
 class Other:
-    """A class that a record names."""
+    """A class named in a record."""
 
 
 def test_class_of_a_record_is_not_loaded_and_its_functions_are_not_called(tmp_path: Path) -> None:

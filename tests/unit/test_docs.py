@@ -1,4 +1,4 @@
-"""The documentation is complete, its links lead somewhere, and its examples run."""
+"""The documentation is complete, its links are valid, and its examples run."""
 
 from itertools import chain
 from itertools import pairwise
@@ -33,7 +33,7 @@ import re
 
 
 DOCS = ROOT / "docs"
-#: Made by ``make docs`` of stored results, and not in the repository.
+#: Built by ``make docs`` from stored results, and not in the repository.
 BUILT = DOCS / "reference" / "benchmark-results.md"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts and p != BUILT)
 DEVIATIONS = DOCS / "explanation" / "deviations.md"
@@ -98,7 +98,7 @@ def test_every_table_is_in_the_reference() -> None:
     assert {"pgcatalog_state", "pgcatalog_retired", "object_state.idx"} <= set(tables)
     page = text(DOCS / "reference" / "tables.md")
     for table, columns in tables.items():
-        # The relation of a catalog has its name from its tool.
+        # The relation of a catalog is named after its tool.
         heading = table if table != "{relation}" else "pgcatalog_`<hex oid>`"
         assert f"\n## {heading}\n" in page
         section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
@@ -149,7 +149,7 @@ def test_every_logger_is_in_the_reference() -> None:
     assert silent == set()
 
 
-def test_every_patch_that_is_not_asked_is_in_the_reference() -> None:
+def test_every_patchable_name_that_is_not_called_is_in_the_reference() -> None:
     page = text(DOCS / "reference" / "patches.md")
     rows = []
     for cls, reasons in NOT_ASKED.items():
@@ -194,7 +194,7 @@ def test_deviations_have_unique_names_and_reasons() -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the headings of *path* as MyST and GitHub name them; a label of MyST would lead nowhere on GitHub."""
+    """Return the headings of *path* as MyST and GitHub name them; a label of MyST would be a broken link on GitHub."""
     headings = HEADING.findall(FENCE.sub("", text(path)))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -202,7 +202,7 @@ def anchors(path: Path) -> set[str]:
 @pytest.mark.parametrize(
     "path", [*ROOT.glob("*.md"), *(ROOT / "news").glob("*.md"), *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix()
 )
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_have_a_target(path: Path) -> None:
     """In the repository and in the built documentation, which has the files below ``docs`` only."""
     broken = []
     for link, _url in LINK.findall(FENCE.sub("", text(path))):
@@ -234,7 +234,7 @@ def test_every_page_is_in_a_toctree() -> None:
 
 # -- readable
 
-#: Written by commands, all of it or between marks.
+#: Written by commands, completely or between marks.
 GENERATED = {DOCS / "reference" / f"{name}.md" for name in ("add-on-suites", "differential", "plone-suites")}
 MARKED = re.compile(r"^<!-- (.+?) -->$.*?^<!-- end of \1 -->$", re.M | re.S)
 LONGEST_LINE = 140
@@ -253,7 +253,7 @@ def test_headings_go_down_one_level_at_a_time() -> None:
     ids=lambda p: p.relative_to(ROOT).as_posix(),
 )
 def test_prose_has_no_long_lines(path: Path) -> None:
-    """A line has a sentence or a clause; rows of tables are one line each, whatever they hold."""
+    """A line has a sentence or a clause; rows of tables are one line each, of any length."""
     prose = MARKED.sub("", FENCE.sub("", text(path)))
     lines = [line for line in prose.splitlines() if not line.lstrip().startswith("|")]
     assert [line for line in lines if len(line) > LONGEST_LINE] == []
@@ -270,7 +270,7 @@ def test_python_examples_are_python(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def example() -> dict[str, Any]:
-    """What the code of the how-to about index types defines."""
+    """The names defined by the code of the how-to about index types."""
     namespace: dict[str, Any] = {"__name__": "example"}
     for block in blocks(INDEX_TYPE, "python"):
         exec(compile(block, INDEX_TYPE.name, "exec"), namespace)
@@ -283,7 +283,7 @@ def test_example_of_a_name_alone(example: dict[str, Any]) -> None:
     assert [column.type for column in translator.columns()] == ["text"]
 
 
-def test_example_is_found_when_it_is_registered(example: dict[str, Any]) -> None:
+def test_registered_example_is_found(example: dict[str, Any]) -> None:
     cls = example["PriceIndexTranslator"]
     assert issubclass(cls, IndexTranslator)
     assert translator_class("PriceIndex") is None
@@ -293,14 +293,14 @@ def test_example_is_found_when_it_is_registered(example: dict[str, Any]) -> None
         assert translator_class("PriceIndex") is cls
     finally:
         registry.unregisterUtility(cls, interfaces.IPGIndexTranslator, name="PriceIndex")
-    # The ZCML in the page says the same.
+    # The ZCML in the page is equivalent.
     (zcml,) = blocks(INDEX_TYPE, "xml")
     assert f"{interfaces.__name__}.IPGIndexTranslator" in zcml
     assert 'name="PriceIndex"' in zcml
 
 
 def test_no_page_installs_the_other_project_of_this_name() -> None:
-    """On the Python Package Index the name belongs to somebody else."""
+    """On the Python Package Index the name belongs to another project."""
     pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
     asked = re.compile(r"(?:pip|uv)[\w -]* install [^`\n]*plone\.pgcatalog")
     found = [(page.name, line) for page in pages for line in text(page).splitlines() if asked.search(line)]
@@ -338,7 +338,7 @@ def test_example_answers_in_postgresql(example: dict[str, Any], connection: psyc
 
 
 def test_a_browser_test_takes_each_picture() -> None:
-    """``scripts/take_screenshots.py`` finds what it saves; names end in a language or a number that tests fill in."""
+    """``scripts/take_screenshots.py`` finds the saved pictures; names end in a language or a number inserted by tests."""
     tests = "".join(text(ROOT / name) for name in take_screenshots.TESTS)
     names = {*take_screenshots.PICTURES, *chain(*take_screenshots.STRIPS.values())}
     assert {name for name in names if f'"{re.sub("(-de|[0-9])$", "", name)}' not in tests} == set()

@@ -24,10 +24,10 @@ MAKEFILE = text(ROOT / "Makefile")
 VARIABLES = {*re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.M), "PYTHON"}
 CHORES = re.findall(r"^([a-z-]+):", MAKEFILE, re.M)
 COMMANDS = dict(commands())
-#: Chores of another project: the one that cookieplone has made.
+#: Chores of another project: the one created by cookieplone.
 OTHERS = {("docs/how-to/volto.md", "build"), ("docs/how-to/volto.md", "install")}
 SHELLS = ("", "console", "ini", "sh", "shell", "text", "yaml")
-#: What stands before a command: the begin of a line, or of a command in it; a prompt; variables; a folder of executables.
+#: Text before a command: the beginning of a line, or of a command in it; a prompt; variables; a folder of executables.
 BEFORE = r"(?:^|&& |; |-- |[|] )\s*(?:[$#] )?(?:[A-Z_]+=\S* )*(?:\S*/bin/)?"
 
 
@@ -40,7 +40,7 @@ def code(page: Path) -> Iterator[str]:
 
 
 def lines(page: Path, program: str) -> Iterator[tuple[list[str], str]]:
-    """Yield for each command line with *program*: what is behind it, split into words, and the whole line."""
+    """Yield for each command line with *program*: its arguments as words, and the whole line."""
     for line in code(page):
         found = re.search(rf"{BEFORE}{program}( [^&;|<>]*)?(?:[&;|<>]|$)", line)
         if found:
@@ -52,7 +52,7 @@ def options(words: list[str]) -> list[str]:
 
 
 def source_of(module: str) -> str:
-    """Return the sources that *module* is run with: its own, and those of its package."""
+    """Return the sources that *module* runs: its own, and those of its package."""
     spec = importlib.util.find_spec(module)
     assert spec is not None
     assert spec.origin is not None
@@ -65,7 +65,7 @@ def unknown_options(module: str, words: list[str]) -> list[str]:
 
 
 def unknown_words(words: list[str]) -> Iterator[str]:
-    """Yield what the Makefile does not know of the *words* behind a make."""
+    """Yield the *words* after a make that the Makefile does not define."""
     for word in words:
         name, is_variable, value = word.partition("=")
         if not is_variable:
@@ -89,7 +89,7 @@ def test_each_make_names_chores_and_variables_of_the_makefile(page: Path) -> Non
 
 
 def test_demos_of_different_sizes_have_different_folders() -> None:
-    """A demo finds the site that is in its folder, of whatever size."""
+    """A demo uses the site in its folder, whatever its size."""
     defaults = dict(re.findall(r"^(N|DATA) \?= (.+)$", MAKEFILE, re.M))
     sizes: dict[str, set[str]] = {}
     for page in PAGES:
@@ -100,14 +100,14 @@ def test_demos_of_different_sizes_have_different_folders() -> None:
     assert {folder: found for folder, found in sizes.items() if len(found) > 1} == {}
 
 
-def test_each_variable_of_a_chore_is_one() -> None:
+def test_each_variable_of_a_chore_exists() -> None:
     rows = re.findall(r"^\| `make .*$", text(ROOT / "CONTRIBUTING.md"), re.M)
     named = {name for row in rows for name in re.findall(r"`([A-Z_]+)=", row)}
     assert {"N", "PORT", "TESTS"} <= named <= VARIABLES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_each_python_module_exists_and_knows_its_options(page: Path) -> None:
+def test_each_python_module_exists_and_has_its_options(page: Path) -> None:
     wrong = []
     for words, line in lines(page, r"python\S* -m"):
         if importlib.util.find_spec(words[0]) is None:
@@ -120,7 +120,7 @@ def test_each_python_module_exists_and_knows_its_options(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_each_command_exists_and_knows_its_options(page: Path) -> None:
+def test_each_command_exists_and_has_its_options(page: Path) -> None:
     wrong = []
     for words, line in lines(page, "pgcatalog"):
         if not words or words[0].startswith("-"):

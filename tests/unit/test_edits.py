@@ -1,4 +1,4 @@
-"""Edits between words: what they are, and that patterns find what they should."""
+"""Edits between words: their number, and the patterns that find them."""
 
 from hypothesis import given
 from hypothesis import settings
@@ -17,7 +17,7 @@ WORDS = st.text("abc%_\\é", max_size=8)
 
 
 def edited(word: str) -> set[str]:
-    """Return what one edit with a letter of the alphabet makes of *word*."""
+    """Return the words one edit, with a letter of the alphabet, away from *word*."""
     found = {word[:i] + word[i + 1 :] for i in range(len(word))}
     found |= {word[:i] + x + word[i:] for i in range(len(word) + 1) for x in "ab"}
     found |= {word[:i] + x + word[i + 1 :] for i in range(len(word)) for x in "ab"}
@@ -26,7 +26,7 @@ def edited(word: str) -> set[str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """What LIKE says."""
+    """Return the result of LIKE."""
     parts = re.findall(r"\\.|.", pattern, re.S)
     regex = "".join({"%": ".*", "_": "."}.get(p) or re.escape(p[-1]) for p in parts)
     return re.fullmatch(regex, text, re.S) is not None
@@ -46,22 +46,22 @@ def test_distance_is_symmetric_and_bounded(word: str, other: str) -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(word=WORDS)
-def test_one_edit_is_one_edit(word: str) -> None:
+def test_single_edit_has_distance_one(word: str) -> None:
     assert all(distance(word, other, 3) == 1 for other in edited(word))
 
 
 @pytest.mark.parametrize(
     ("one", "other", "edits"), [("hosue", "house", 1), ("ca", "abc", 3), ("", "ab", 2), ("kitten", "sitting", 3)]
 )
-def test_known_distances(one: str, other: str, edits: int) -> None:
+def test_distances_are_those_of_known_examples(one: str, other: str, edits: int) -> None:
     assert distance(one, other, 5) == edits
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(typed=WORDS, rest=WORDS)
-def test_a_near_beginning_is_at_most_one_edit_away(typed: str, rest: str) -> None:
+def test_near_prefix_is_at_most_one_edit_away(typed: str, rest: str) -> None:
     for other in edited(typed) | {typed}:
-        # Behind the first two letters, in front of the last one.
+        # After the first two letters, before the last one.
         if other[:2] == typed[:2] and other[-1:] == typed[-1:] and len(typed) > 3 and len(other) > 3:
             assert other == typed or any(matches(pattern, other + rest) for pattern in near_beginnings(typed))
     assert all(pattern.startswith(beginning(typed[:2])[:-1]) for pattern in near_beginnings(typed))
@@ -74,5 +74,5 @@ def test_containing_is_literal(text: str, head: str, tail: str) -> None:
     assert not matches(containing(text + "x"), head + text + tail)
 
 
-def test_short_words_are_taken_as_they_are() -> None:
+def test_short_words_are_unchanged() -> None:
     assert [allowed_edits("x" * length) for length in (1, 2, 3, 5, 6, 20)] == [0, 0, 1, 1, 2, 2]

@@ -1,4 +1,4 @@
-"""What facets are grouped by, as data: one pass over the rows for all of them."""
+"""The grouping of facets, as data: one pass over the rows for all of them."""
 
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facets import FacetStatement
@@ -36,5 +36,5 @@ def grouping_sets(*names: str, **options: Any) -> list[str]:
     ],
 )
 def test_values_one_to_a_row_are_grouped_together(names: list[str], options: dict[str, Any], sets: list[str]) -> None:
-    """Their groups are few, and summed up for each; lists, dates and places would make them as many as the rows."""
+    """Their groups are few, and are summed up per facet; lists, dates and places would add as many groups as rows."""
     assert grouping_sets(*names, **options) == sets

@@ -1,4 +1,4 @@
-"""The list of content types is what the library reads."""
+"""The list of content types equals the kinds that the library reads."""
 
 from plone.pgcatalog.files.extractor import KINDS
 from typing import Any

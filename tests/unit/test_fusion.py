@@ -1,4 +1,4 @@
-"""Hybrid searches as data: which statement a question by its meaning becomes."""
+"""Hybrid searches as data: the statement for a question by its meaning."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,7 +57,7 @@ def compiled(query: dict[str, Any], question: Question | None = QUESTION, *sort:
     return compile_query(query, context, sort)
 
 
-#: Metadata is read of committed rows only.
+#: Metadata is read from committed rows only.
 MADE = [(name, form) for name in STATEMENTS for form in FORMS if (name, form) != ("page with metadata", "pending")]
 
 
@@ -77,27 +77,27 @@ def test_each_placeholder_has_its_value(statement: str, form: str, is_indexed: b
 
 
 @pytest.mark.parametrize(("statement", "form"), [made for made in MADE if "page" in made[0] or made[0] == "all"])
-def test_a_page_looks_for_the_nearest_chunks_once(statement: str, form: str) -> None:
+def test_page_searches_for_the_nearest_chunks_once(statement: str, form: str) -> None:
     made = STATEMENTS[statement](compiled(QUERY), FORMS[form])
     assert made.params.count(VECTOR) == 1
     assert made.sql.count('FROM "chunks"') == 1
 
 
-def test_only_rows_that_match_all_else_are_compared_with_the_question() -> None:
+def test_only_rows_that_match_all_other_criteria_are_compared_with_the_question() -> None:
     query = compiled(QUERY)
     assert isinstance(query.score, Fusion)
     assert query.score.near.among == compiled(FILTERS).where
     assert query.score.found == compiled(QUERY, None).where
 
 
-def test_the_words_are_no_condition_for_what_is_near() -> None:
+def test_words_are_no_condition_of_the_nearest_chunks() -> None:
     [either] = [part for part in compiled(QUERY).where.conjuncts() if not isinstance(part, Predicate)]
     words, near = either.parts  # type: ignore[attr-defined]
     assert isinstance(near, Near)
     assert words == TEXT.where(QUERY)
 
 
-def test_words_that_find_nothing_leave_what_is_near() -> None:
+def test_hits_by_meaning_stay_without_hits_by_words() -> None:
     assert compiled({"SearchableText": ""}, None).where is NOTHING
     assert isinstance(compiled({"SearchableText": ""}).where, Near)
 
@@ -108,7 +108,7 @@ def test_a_sort_changes_the_order_and_not_the_hits() -> None:
     assert any(part == compiled(QUERY).where for part in (by_date.where, *getattr(by_date.where, "parts", ())))
 
 
-def test_the_key_of_an_answer_has_no_vector_but_tells_questions_apart() -> None:
+def test_key_of_an_answer_has_the_question_and_no_vector() -> None:
     other = replace(QUESTION, vector=Fragment("%s::halfvec", ("[0.8,0.6]",)))
     keys = {compiled(QUERY, asked).key for asked in (QUESTION, other, replace(QUESTION, threshold=0.9), None)}
     assert len(keys) == 4

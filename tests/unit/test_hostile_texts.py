@@ -1,6 +1,6 @@
-"""What a visitor types takes steps in proportion to its length: no regular expression tries everything twice.
+"""The time for a visitor's text is proportional to its length: no regular expression backtracks.
 
-Each law runs in a process of its own. A text is so long that more than that would take hours; the time limit only ends it.
+Each law runs in a process of its own.  A text is so long that backtracking would take hours; the time limit only ends that.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ import sys
 
 
 SOURCE = Path(plone.pgcatalog.__file__).parent
-#: Modules with regular expressions that see what visitors, or people who write pages, have typed.
+#: Modules with regular expressions that process texts typed by visitors or authors.
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
     *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "fulltext.typed"),
     *("core.references", "indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "request", "results.brain"),
 }
-#: Module -> what its regular expressions see.
+#: Module -> the texts processed by its regular expressions.
 OTHERS = {
     "testing.host": "the output of PostgreSQL's programs",
     "database.prepared": "our own statements",
@@ -44,7 +44,7 @@ OTHERS = {
     "sql.column": "names of indexes",
     "zmi.page": "templates of Zope",
 }
-#: What is repeated, LENGTH characters in all, between a beginning and an end.
+#: Strings that are repeated, LENGTH characters in all, between a beginning and an end.
 UNITS = ("a", "-", '"', '-"', "1 ", "1", " ", "1-", "<", "<a ", 'x id="search-results-number" ', ' id="search-results"')
 UNITS = (*UNITS, "*", "?", "*?", "a*", "''", "'a", "\\", "a'", "\x01", "\ue000", ".", "1.", "ab-", "\u65e5", "@ ")
 ENDS = ("", "!", '"')
@@ -70,7 +70,7 @@ def module_names() -> Iterator[str]:
 
 
 def patterns() -> Iterator[Any]:
-    """Yield all regular expressions of VISITORS' modules that are not made of a text, and that of the query parser."""
+    """Yield all constant regular expressions of VISITORS' modules, and that of the query parser."""
     yield pytest.param(QueryParser._tokenizer_unicode_regex, id="QueryParser")
     for name in sorted(VISITORS):
         module = import_module(f"plone.pgcatalog.{name}")
@@ -83,7 +83,7 @@ def patterns() -> Iterator[Any]:
         yield from (pytest.param(pattern, id=f"{name} {key}") for key, pattern in found.items())
 
 
-def test_it_is_known_what_each_regular_expression_sees() -> None:
+def test_each_module_with_regular_expressions_is_listed() -> None:
     assert set(module_names()) == VISITORS | set(OTHERS)
 
 
@@ -93,7 +93,7 @@ def run(*arguments: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", patterns())
-def test_regular_expressions_look_at_a_text_once(pattern: re.Pattern[str]) -> None:
+def test_regular_expressions_read_a_text_once(pattern: re.Pattern[str]) -> None:
     run(TRY, ascii(pattern.pattern), str(int(pattern.flags)))
 
 
@@ -107,7 +107,7 @@ for text, page in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
     marks = Highlighter([(plone_lexicon(), text)])
     assert marks and "mark" not in marks.mark(page), text
 """
-#: A text, and a page in which it is looked for.
+#: A text, and a page that is searched for it.
 WILD = [
     ("a***************qqq OR water", "a" * 50),
     ("a" + "*?" * 500 + "qqq", "a" * 2000),
@@ -118,13 +118,13 @@ WILD = [
 ]
 
 
-def test_snippets_of_wildcards_look_at_a_word_once() -> None:
+def test_snippets_of_wildcards_read_a_word_once() -> None:
     run(SNIPPET, *(each for pair in WILD for each in pair))
 
 
 @given(st.text("ab*?", min_size=1, max_size=12), st.text("ab", max_size=14))
 def test_wildcards_are_those_of_zctextindex(pattern: str, word: str) -> None:
-    """As ``Lexicon.globToWordIds`` translates them."""
+    """As translated by ``Lexicon.globToWordIds``."""
     theirs = "".join({"*": ".*", "?": "."}.get(char, char) for char in pattern)
     assert bool(glob_regex(pattern).fullmatch(word)) == bool(re.match(f"{theirs}$", word))
 
@@ -143,8 +143,8 @@ def test_words_with_wildcards_are_marked(pattern: str, found: list[str]) -> None
 @pytest.mark.parametrize("words", ["a", "a*b", '"a b"'])
 @pytest.mark.parametrize("operator", ["AND", "OR", "AND NOT"])
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
-def test_however_deep_a_text_is_nested_it_is_answered(words: str, operator: str, step: int) -> None:
-    """A text that is nested deeper than Python goes is taken as plain words; compiling goes no deeper than parsing."""
+def test_text_of_any_nesting_is_answered(words: str, operator: str, step: int) -> None:
+    """A text nested deeper than Python's stack is treated as plain words; compiling recurs no deeper than parsing."""
     lexicon, column = plone_lexicon(), Column("t", "tsvector")
     meaning = Meaning({("x",): (("y",),)}, frozenset({("z",)}))
     for depth in (*range(1, 400, step), 5000 if step == 1 else 1200):

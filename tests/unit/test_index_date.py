@@ -1,6 +1,6 @@
 """DateIndex, DateRangeIndex and DateRecurringIndex: columns, and values and queries that ZCatalog cannot answer.
 
-What both can is compared over the same objects in ``tests/integration/test_index_values_oracle.py``.
+The others are compared over the same objects in ``tests/integration/test_index_values_oracle.py``.
 """
 
 from datetime import date
@@ -60,7 +60,7 @@ def value_of(translator: DateIndexTranslator, value: Any) -> datetime:
 
 
 def matches(translator: DateIndexTranslator, query: Any, instant: datetime) -> bool:
-    """Whether *query* finds *instant*; its SQL is simple enough to be read here."""
+    """Return whether *query* finds *instant*; its SQL is simple enough to be interpreted here."""
     condition = translator.where({"x": query})
     assert condition is not None
     parts = condition.sql.split(" AND ")
@@ -94,7 +94,7 @@ def test_value(value: Any, expected: datetime) -> None:
 
 
 @pytest.mark.parametrize("value", ["garbage", "2020/13/45", float("nan"), object(), b"2020", {}])
-def test_what_is_no_date_is_reported(value: Any) -> None:
+def test_value_that_is_no_date_is_reported(value: Any) -> None:
     reports: list[str] = []
     assert dates.extract(SimpleNamespace(x=value), reports.append) is None
     assert reports == [f"a value of type {type(value).__name__} is not a date and is ignored"]
@@ -113,7 +113,7 @@ def test_what_is_no_date_is_reported(value: Any) -> None:
         (-(10**30), FLOOR),
     ],
 )
-def test_the_ends_of_time(value: Any, expected: datetime) -> None:
+def test_earliest_and_latest_dates_are_stored(value: Any, expected: datetime) -> None:
     """Saved, reported, found again: ZCatalog has an OverflowError for each."""
     reports: list[str] = []
     translator = make(index_naive_time_as_local=False)
@@ -151,7 +151,7 @@ moments = st.one_of(
 
 
 @given(moments, st.booleans())
-def test_the_minute_is_the_one_of_zcatalog(value: Any, local: bool) -> None:
+def test_minute_is_that_of_zcatalog(value: Any, local: bool) -> None:
     index = DateIndex("x")
     index.index_naive_time_as_local = local
     instant = to_instant(value, local)
@@ -167,13 +167,13 @@ def test_from_minutes_is_the_first_instant(minutes: int) -> None:
 
 
 @pytest.mark.parametrize("query", [[], None, "", b"2020", [None]])
-def test_finds_nothing(query: Any) -> None:
+def test_impossible_query_finds_nothing(query: Any) -> None:
     assert dates.where({"x": query}) is NOTHING
     assert start.where({"x": None}) is NOTHING
 
 
 def test_deviation_not_with_a_query_is_converted_too() -> None:
-    """ZCatalog looks the unconverted date up, and excludes nothing."""
+    """ZCatalog looks up the unconverted date, and excludes nothing."""
     condition = dates.where({"x": {"query": NOON, "not": NOON}})
     assert condition is not None
     assert condition.params == (NOON, NOON + MINUTE) * 2
@@ -201,7 +201,7 @@ def test_a_far_date_is_an_open_end() -> None:
 
 
 @pytest.mark.parametrize("value", ["garbage", float("nan"), [], object()])
-def test_what_is_no_date_is_an_open_end(value: Any) -> None:
+def test_value_that_is_no_date_is_an_open_end(value: Any) -> None:
     reports: list[str] = []
     values = effective.extract(SimpleNamespace(since=HOUR, until=value), reports.append)
     assert values == (60, ALWAYS_UNTIL)
@@ -226,7 +226,7 @@ def test_an_error_of_the_object_propagates() -> None:
         ("start", "2020-01-01", AttributeError),
     ],
 )
-def test_a_wrong_query(translator: str, query: Any, error: type[Exception]) -> None:
+def test_wrong_query_is_refused(translator: str, query: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         globals()[translator].where({"x": query})
 
@@ -263,20 +263,20 @@ def test_recurring_schema() -> None:
 
 @pytest.mark.parametrize("zone", [BERLIN, ZoneInfo("Europe/Berlin")])
 def test_an_event_stays_at_its_hour_over_daylight_saving(zone: Any) -> None:
-    """Also in a zone that is not of pytz, where plone.event finds no ``localize``."""
+    """Even in a zone that is not from pytz, where plone.event finds no ``localize``."""
     expected = days(SPRING_NOON, SPRING_NOON.replace(day=29, hour=11), SPRING_NOON.replace(day=30, hour=11))
     assert occurrences(SPRING_NOON.astimezone(zone), DAILY) == expected
 
 
 @pytest.mark.parametrize("zone", [pytz.utc, UTC, timezone(timedelta(hours=5)), ZoneInfo("UTC")])
-def test_an_event_in_a_zone_without_daylight_saving(zone: Any) -> None:
+def test_event_in_a_zone_without_daylight_saving_stays_at_its_hour(zone: Any) -> None:
     expected = days(SPRING_NOON, SPRING_NOON.replace(day=29), SPRING_NOON.replace(day=30))
     assert occurrences(SPRING_NOON.astimezone(zone), DAILY) == expected
     assert occurrences(lambda: SPRING_NOON.astimezone(zone), lambda: DAILY) == expected
 
 
 @pytest.mark.parametrize("thing", [SimpleNamespace(), SimpleNamespace(x=None), SimpleNamespace(x=lambda: None)])
-def test_no_recurring_value(thing: Any) -> None:
+def test_invalid_start_has_no_recurring_value(thing: Any) -> None:
     """None too: a deviation from ZCatalog, which indexes it as the number 0."""
     assert start.extract(thing, refused) is None
 
@@ -305,7 +305,7 @@ def test_a_far_occurrence_is_left_out() -> None:
     assert len(reports) == 2
 
 
-def test_a_time_beyond_all_occurrences_is_behind_each() -> None:
+def test_time_beyond_all_occurrences_is_after_each() -> None:
     condition = start.where({"x": {"query": datetime.max, "range": "max"}})
     assert condition is not None
     assert (condition.sql, condition.params) == ('("x"[1]) <= %s', (LATEST,))

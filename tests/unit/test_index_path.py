@@ -1,4 +1,4 @@
-"""Values and SQL of the path translators; what they find is tested against the real indexes elsewhere."""
+"""Values and SQL of the path translators; their hits are compared with the real indexes elsewhere."""
 
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
@@ -131,13 +131,13 @@ def test_sql(query: Any, sql: str, params: Any) -> None:
 
 
 @pytest.mark.parametrize("query", [[], (), {"depth": 1}, {"query": []}, None, 7, [None], {"query": [("/a", "x")]}])
-def test_finds_nothing(query: Any) -> None:
+def test_impossible_query_finds_nothing(query: Any) -> None:
     assert extended().where({"path": query}) is NOTHING
     if not isinstance(query, dict):
         assert plain().where({"path": query}) is NOTHING
 
 
-def test_other_queries() -> None:
+def test_query_of_another_index_has_no_condition_and_a_wrong_option_is_refused() -> None:
     assert extended().where({"portal_type": "Document"}) is None
     with pytest.raises(ValueError, match="option 'depth' is not valid"):
         plain().where({"path": {"query": "/a", "depth": 1}})
@@ -149,7 +149,7 @@ def test_many_subtrees_are_one_condition() -> None:
     assert condition.sql.count("%s") == 2
 
 
-def test_a_container_of_the_catalog_is_no_work_for_an_index() -> None:
+def test_container_of_the_whole_catalog_needs_no_index() -> None:
     """Nearly every row is in it; any other path has the range of an index."""
 
     class Placed(PathIndex):  # type: ignore[misc]

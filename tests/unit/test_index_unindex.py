@@ -1,7 +1,7 @@
-"""FieldIndex, UUIDIndex, KeywordIndex, BooleanIndex and GopipIndex: columns, and what ZCatalog's own cannot be asked.
+"""FieldIndex, UUIDIndex, KeywordIndex, BooleanIndex and GopipIndex: columns, and queries that ZCatalog's own cannot answer.
 
-Answers, values and orders are compared in ``tests/integration/test_index_values_oracle.py``; here are wrong queries,
-values without a place in an order, and the forms of SQL that decide which SQL index is used.
+Answers, values and orders are compared in ``tests/integration/test_index_values_oracle.py``.  The tests here are about wrong
+queries, values without a place in an order, and the forms of SQL that decide which SQL index is used.
 """
 
 from Acquisition import Explicit
@@ -48,7 +48,7 @@ def zpublisher_record(**options: Any) -> Any:
         ({"x": zpublisher_record(query="a")}, '"x" = %s', ("a",)),
         ({"x": []}, "FALSE", ()),
         ({"x": {}}, "FALSE", ()),
-        # None is never looked up, and what has no key cannot be found
+        # None is never looked up, and a value without a key cannot be found
         ({"x": [None, "a"]}, '"x" = %s', ("a",)),
         ({"x": [{}, "a"]}, '"x" = %s', ("a",)),
         ({"x": float("nan")}, "FALSE", ()),
@@ -60,7 +60,7 @@ def zpublisher_record(**options: Any) -> Any:
         ({"x": {"query": ["b", "a"], "range": "min:max"}}, '("x" >= %s) AND ("x" <= %s)', ("a", "b")),
         ({"x": {"query": [{}], "range": "min"}}, "FALSE", ()),
         ({"x": {"query": [{}], "range": "max"}}, HAS_VALUE, ()),
-        # `if hi:` - a falsy upper end is none
+        # `if hi:` - a falsy upper end is no end
         ({"x": {"query": 0, "range": "max"}}, HAS_VALUE, ()),
         ({"x": {"query": [0, -5], "range": "min:max"}}, '("x" >= %s) AND ("x" < %s)', ("\x02n<Z84~", "\x02o")),
         # not
@@ -78,12 +78,12 @@ def test_field_query(query: dict[str, Any], sql: str, params: tuple[Any, ...]) -
 
 
 @pytest.mark.parametrize("query", [{}, {"y": "a"}, {"x_range": "min"}])
-def test_a_query_without_the_index(query: dict[str, Any]) -> None:
+def test_query_without_the_index_has_no_condition(query: dict[str, Any]) -> None:
     assert field.where(query) is None
 
 
-def test_nothing_is_recognised() -> None:
-    """An impossible query costs no round trip: that is decided by identity."""
+def test_impossible_query_is_the_constant_nothing() -> None:
+    """An impossible query costs no round trip: the check is by identity."""
     assert field.where({"x": []}) is NOTHING
     assert field.where({"x": {"query": [], "not": "a", "range": ""}}) is not NOTHING
     assert keyword.where({"x": None}) is NOTHING
@@ -101,7 +101,7 @@ def test_nothing_is_recognised() -> None:
         *(("boolean", {"query": True, option: "or"}, ValueError) for option in ("not", "range", "operator")),
     ],
 )
-def test_a_wrong_query(translator: str, query: dict[str, Any], error: type[Exception]) -> None:
+def test_wrong_query_is_refused(translator: str, query: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         globals()[translator].where({"x": query})
 
@@ -116,7 +116,7 @@ def test_usage_of_an_index_that_allows_it() -> None:
     assert translator.where({"x": {"query": "b", "usage": "exact"}}) == field.where({"x": "b"})
 
 
-def test_the_operator_of_an_index_that_means_and() -> None:
+def test_operator_of_an_index_with_and_is_applied() -> None:
     index = FieldIndex("x")
     index.useOperator = "and"
     translator = FieldIndexTranslator(index, "x")
@@ -149,7 +149,7 @@ def test_another_error_propagates() -> None:
         renamed.extract(SimpleNamespace(x=method), refused)
 
 
-def test_what_a_field_index_cannot_hold_is_reported() -> None:
+def test_value_that_a_field_index_cannot_store_is_reported() -> None:
     reports: list[str] = []
     assert renamed.extract(SimpleNamespace(x={}), reports.append) is None
     long = renamed.extract(SimpleNamespace(x="long" * 22_000), reports.append)
@@ -200,7 +200,7 @@ def test_keyword_value(value: Any, keys: list[str] | None) -> None:
     assert keyword.extract(SimpleNamespace(x=value), refused) == (keys and (keys,))
 
 
-def test_what_cannot_be_held_is_reported() -> None:
+def test_value_that_cannot_be_stored_is_reported() -> None:
     reports: list[str] = []
     thing = SimpleNamespace(x=[float("nan"), "a"])
     assert keyword.extract(thing, reports.append) == (["a"],)
@@ -236,12 +236,12 @@ def test_keyword_query(query: Any, sql: str, params: tuple[Any, ...]) -> None:
         {"query": [{}], "range": "min"},
     ],
 )
-def test_finds_nothing(query: Any) -> None:
+def test_impossible_query_finds_nothing(query: Any) -> None:
     assert keyword.where({"x": query}) is NOTHING
 
 
 def test_deviation_a_range_with_and_is_a_range() -> None:
-    """ZCatalog: only the rows that have every key that lies in the range."""
+    """In ZCatalog: only the rows that have every key in the range."""
     query = {"query": ["a", "c"], "range": "min:max"}
     assert keyword.where({"x": {**query, "operator": "and"}}) == keyword.where({"x": query})
 

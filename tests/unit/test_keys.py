@@ -1,4 +1,4 @@
-"""Laws of the text keys: they compare, and come back, as the values do."""
+"""Laws of the text keys: they compare as the values do, and can be decoded."""
 
 from datetime import date
 from datetime import datetime
@@ -29,7 +29,7 @@ def aware(moment: datetime, minutes: int) -> datetime:
     return moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
 
 
-# All characters, lone surrogates too, and the ones the keys are made of more often.
+# All characters, lone surrogates too, and more often those used in keys.
 characters = st.one_of(
     st.characters(exclude_categories=[]),
     st.sampled_from("\x00\x01\x02\x03\x04\x05az~\ud7ff\ud800\udfff\ue000\ue001\uffff"),
@@ -85,7 +85,7 @@ def test_order_and_equality_are_those_of_the_values(pair: tuple[Any, Any]) -> No
     if not is_truncated(key_of(a)) and not is_truncated(key_of(b)):
         try:
             less = a < b
-        except TypeError:  # lists of different types: any order will do
+        except TypeError:  # lists of different types: any order is right
             return
         assert (key_of(a) < key_of(b)) is less
 
@@ -99,7 +99,7 @@ def test_zope_dates_are_ordered_by_instant(pair: tuple[DateTime, DateTime]) -> N
 
 
 @given(st.one_of(*scalars, zope_dates, sequences, st.none()))
-def test_a_value_comes_back(value: Any) -> None:
+def test_key_can_be_decoded(value: Any) -> None:
     key = key_of(value)
     if not is_truncated(key):
         assert decode_key(key) == value
@@ -178,12 +178,12 @@ class Colour(StrEnum):
         (None, "\x020"),
     ],
 )
-def test_format(value: Any, key: str) -> None:
-    """What is stored: a change needs a rebuild of every catalog."""
+def test_format_of_keys_is_stable(value: Any, key: str) -> None:
+    """The stored format: a change needs a rebuild of every catalog."""
     assert encode_key(value) == key
 
 
-def test_numbers_come_back_in_their_simplest_type() -> None:
+def test_numbers_are_decoded_into_their_simplest_type() -> None:
     values = [encode_key(value) for value in (10.0, True, Decimal("0.5"), Decimal("0.1"), 10**30)]
     decoded = [decode_key(key) for key in values if key]
     assert decoded == [10, 1, 0.5, Decimal("0.1"), 10**30]
@@ -222,7 +222,7 @@ def test_a_truncated_sequence_loses_its_last_elements() -> None:
     assert decode_key(key_of(("a", "b" * 700, "c" * 700))) == ("a", "b" * 700)
 
 
-def test_a_truncated_number_is_about_right() -> None:
+def test_truncated_number_is_approximately_right() -> None:
     value = 10**2000 + 1
     assert is_truncated(key_of(value))
     assert decode_key(key_of(value)) == 10**2000

@@ -1,4 +1,4 @@
-"""The manifest of the documentation names probes, commands, ports and volumes that exist."""
+"""The manifest of the documentation names existing probes, commands, ports and volumes."""
 
 from configparser import ConfigParser
 from demo.server import free_port
@@ -39,7 +39,7 @@ def seconds_to_end(name: str) -> int:
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_a_deployment_selects_its_pods_and_mounts_what_there_is(name: str) -> None:
+def test_deployment_selects_its_pods_and_mounts_existing_volumes(name: str) -> None:
     spec = OBJECTS["Deployment", name]["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
     assert {mount["name"] for mount in container(name)["volumeMounts"]} == {v["name"] for v in pod(name)["volumes"]}
@@ -57,7 +57,7 @@ def test_a_service_leads_to_ports_of_a_deployment(name: str) -> None:
 
 
 def test_the_probes_of_zope_are_answered() -> None:
-    """By the health server, which answers 404 to any path that it does not know."""
+    """By the health server, which answers 404 to unknown paths."""
     zope = container("zope")
     server = HealthServer(host="127.0.0.1")
     assert {"name": "health", "containerPort": server.port} in zope["ports"]
@@ -90,13 +90,13 @@ def test_workers_are_a_command_that_exists_and_may_finish_a_file() -> None:
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_a_pod_may_end_in_peace(name: str) -> None:
+def test_pod_has_time_to_end(name: str) -> None:
     stop = container(name).get("lifecycle", {}).get("preStop")
     pause = int(stop["exec"]["command"][1]) if stop else 0
     assert pause < seconds_to_end(name) / 2
 
 
-def test_the_pipeline_is_made_of_filters_that_are_installed() -> None:
+def test_pipeline_consists_of_installed_filters() -> None:
     ini = ConfigParser()
     ini.read_string(OBJECTS["ConfigMap", "plone"]["data"]["zope.ini"])
     filters = [part for part in ini["pipeline:main"]["pipeline"].split() if part.startswith("egg:")]
@@ -107,13 +107,13 @@ def test_the_pipeline_is_made_of_filters_that_are_installed() -> None:
         assert entry_point in {point.name for point in points if point.group.startswith("paste.filter")}
 
 
-def test_the_image_has_what_the_manifest_runs() -> None:
+def test_image_has_the_programs_of_the_manifest() -> None:
     built = text(ROOT / "Containerfile")
     assert "plone.observability" in built
     assert str(container("zope")["command"][0]).startswith("/app/bin/")
 
 
-def test_zope_conf_is_one() -> None:
+def test_zope_conf_of_the_manifest_is_valid() -> None:
     from zodb_pgjsonb.config import PGJsonbStorageFactory
     from Zope2.Startup.options import ZopeWSGIOptions
 

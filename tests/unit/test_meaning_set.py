@@ -1,4 +1,4 @@
-"""The labelled set of ``benchmarks.labelled``: what a figure made with it may claim."""
+"""The labelled set of ``benchmarks.labelled``: conditions for the validity of figures based on it."""
 
 from benchmarks.labelled import labelled
 from benchmarks.labelled import Question
@@ -22,7 +22,7 @@ def test_there_are_enough_pages_and_questions_half_in_german_and_a_third_across_
     assert sum(question.crosses for question in PARAPHRASES) == 40
 
 
-def test_no_question_is_asked_twice():
+def test_questions_are_unique():
     assert len({question.text for question in QUESTIONS}) == len(QUESTIONS)
 
 

@@ -1,4 +1,4 @@
-"""Of a row that others have changed, only what differs from the snapshot is written."""
+"""Of a row that others have changed, only the values that differ from the snapshot are written."""
 
 from hypothesis import given
 from hypothesis import settings
@@ -30,7 +30,7 @@ OLD = {"title": "1", "roles": "1"}
         ({"title": "1", "roles": "2", "new": "1"}, {"new": "1"}, set()),
     ],
 )
-def test_what_differs_from_the_snapshot_is_ours(now: Any, ours: Any, expected: set[str]) -> None:
+def test_values_that_differ_from_the_snapshot_are_ours(now: Any, ours: Any, expected: set[str]) -> None:
     assert our_changes("/a", OLD, now, ours) == expected
 
 
@@ -38,7 +38,7 @@ def test_what_differs_from_the_snapshot_is_ours(now: Any, ours: Any, expected: s
     ("now", "ours"),
     [({"title": "2", "roles": "1"}, {"title": "3"}), ({"title": "1", "roles": "1", "unknown": "1"}, {"unknown": "2"})],
 )
-def test_a_value_that_both_have_changed_is_a_conflict(now: Any, ours: Any) -> None:
+def test_value_changed_by_both_is_a_conflict(now: Any, ours: Any) -> None:
     with pytest.raises(ConflictError):
         our_changes("/a", OLD, now, ours)
 
@@ -76,7 +76,7 @@ def test_only_our_values_are_left() -> None:
     assert (left.idx, left.vanished) == ({"title": "b", "roles": 1}, frozenset())
 
 
-def test_a_row_that_we_move_keeps_what_others_changed() -> None:
+def test_moved_row_has_the_changes_of_others() -> None:
     moved = entry(1, "/b", exists=False, columns={"title": "old"})
     found = merge([Entry("/a", 1, 1, deleted=True), moved], [row(1, "/a")], [row(1, "/a", "2")], {1})
     found.take(moved, Current("/a", {"title": "2", "roles": "1"}, {"title": "1"}, {}), frozenset(), stored=True)
@@ -86,7 +86,7 @@ def test_a_row_that_we_move_keeps_what_others_changed() -> None:
     assert found.trees() == ["/a"]
 
 
-def test_what_others_have_removed_stays_away_with_all_below_it() -> None:
+def test_subtree_removed_by_others_stays_removed() -> None:
     entries = [entry(1, "/a"), entry(2, "/a/b"), entry(3, "/c")]
     found = merge(entries, [row(1, "/a"), row(3, "/c")], [row(3, "/c")])
     found.follow()
@@ -94,7 +94,7 @@ def test_what_others_have_removed_stays_away_with_all_below_it() -> None:
     assert set(found.removed) == {1, 2}
 
 
-def test_what_comes_below_a_changed_row_is_a_conflict() -> None:
+def test_new_row_below_a_changed_row_is_a_conflict() -> None:
     above = entry(1, "/a")
     found = merge([above, entry(2, "/a/b")], [row(1, "/a")], [row(1, "/a", "2")])
     found.take(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
@@ -102,7 +102,7 @@ def test_what_comes_below_a_changed_row_is_a_conflict() -> None:
         found.follow()
 
 
-def test_what_moves_below_a_changed_row_was_there_before() -> None:
+def test_row_moved_below_a_changed_row_existed_before() -> None:
     above, moved = entry(1, "/a", full=False), entry(2, "/a/c", exists=False)
     found = merge([above, moved], [row(1, "/a"), row(2, "/a/b")], [row(1, "/a", "2"), row(2, "/a/b")], {2})
     found.take(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
@@ -111,7 +111,7 @@ def test_what_moves_below_a_changed_row_was_there_before() -> None:
 
 
 @pytest.mark.parametrize("taken", [row(9, "/a/b"), row(2, "/elsewhere")])
-def test_a_place_that_others_have_taken_is_a_conflict(taken: SeenRow) -> None:
+def test_path_used_by_others_is_a_conflict(taken: SeenRow) -> None:
     with pytest.raises(ConflictError):
         merge([entry(2, "/a/b", exists=False)], [], [taken])
 
@@ -135,7 +135,7 @@ STEPS = st.lists(
 
 @settings(derandomize=True, deadline=None)
 @given(STEPS)
-def test_going_back_gives_what_a_copy_would(steps: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_rollback_restores_the_state_of_a_copy(steps: list[tuple]) -> None:  # type: ignore[type-arg]
     journal = Journal()
     target = JournaledDict(journal)
     marks = []
@@ -157,7 +157,7 @@ def test_going_back_gives_what_a_copy_would(steps: list[tuple]) -> None:  # type
             assert dict(target) == expected
 
 
-def test_without_marks_nothing_is_remembered() -> None:
+def test_journal_without_marks_is_empty() -> None:
     journal = Journal()
     target = JournaledDict(journal)
     for number in range(100):
@@ -165,8 +165,8 @@ def test_without_marks_nothing_is_remembered() -> None:
     assert len(journal) == 0
 
 
-def test_what_only_forgotten_marks_need_is_forgotten() -> None:
-    """As Plone does: a savepoint for each object, of which only the latest is kept."""
+def test_entries_of_dropped_marks_are_dropped() -> None:
+    """As in Plone: a savepoint for each object, of which only the latest is used."""
     journal = Journal()
     target = JournaledDict(journal)
     longest = 0
@@ -179,7 +179,7 @@ def test_what_only_forgotten_marks_need_is_forgotten() -> None:
     assert 999 not in target
 
 
-def test_a_mark_can_be_gone_back_to_again() -> None:
+def test_mark_can_be_rolled_back_to_again() -> None:
     journal = Journal()
     target = JournaledDict(journal)
     target["kept"] = 1

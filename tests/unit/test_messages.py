@@ -1,4 +1,4 @@
-"""What the package says to people can be translated, and is, into German."""
+"""The texts that people see can be translated, and are translated into German."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +15,15 @@ import re
 
 TEMPLATES = sorted(messages.PACKAGE.rglob("*.pt"))
 CATALOGS = sorted(messages.LOCALES.glob(f"*/LC_MESSAGES/{messages.DOMAIN}.po"))
-#: Attributes that people read.
+#: Attributes with texts for people.
 READ = ("title", "aria-label", "placeholder", "data-question")
 LETTERS = re.compile(r"[^\W\d_]{2,}")
-#: Nobody reads the content of these as words of a language.
+#: Elements whose content is not in a natural language.
 CODE = {"code", "pre", "script", "style"}
-#: Texts that are an example of what to enter, a unit or the name of a format.
+#: Examples of input, units, and names of formats.
 NAMES = {"/path", "RSS 1.0"}
 VARIABLE = re.compile(r"\$\{\w+\}")
-#: An id in place of a text.
+#: An id instead of a text.
 ID = re.compile(r"[a-z]+(_[a-z]+)+")
 
 
@@ -32,7 +32,7 @@ def name_of(path: Path) -> str:
 
 
 def untranslated(element: messages.Element) -> Iterator[str]:
-    """Yield the texts in *element* that no marked element contains."""
+    """Yield the texts in *element* outside of all marked elements."""
     attributes = element.attributes
     marked = attributes.get("i18n:attributes", "")
     for name in (*READ, *(["value"] if attributes.get("type") == "submit" and element.tag == "input" else [])):
@@ -85,7 +85,7 @@ def test_the_template_of_catalogs_has_every_message() -> None:
 
 @pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
 def test_a_catalog_is_complete_and_compiled(path: Path) -> None:
-    """No message is left out, none is superfluous, and the variables are the message's own."""
+    """No message is missing or superfluous, and the variables are the message's own."""
     found, known = messages.translations(path), messages.messages()
     assert [message for message in known if not found.get(message)] == []
     assert [message for message in found if message not in known] == []
@@ -98,7 +98,7 @@ def test_german_is_there() -> None:
     assert [path.parts[-3] for path in CATALOGS] == ["de"]
 
 
-def test_english_has_the_values_of_messages_in_messages() -> None:
+def test_english_messages_can_be_values_of_messages() -> None:
     line = _("Line ${number}: ${problem}", {"number": "3", "problem": _("${line} names no word", {"line": "'a'"})})
     assert english(line) == "Line 3: 'a' names no word"
     assert english(joined([line, "costs $5", _("Done")])) == "Line 3: 'a' names no word; costs $5; Done"

@@ -1,4 +1,4 @@
-"""What counts as the same answer before and after a migration."""
+"""The comparison of answers before and after a migration."""
 
 from plone.pgcatalog.cli.set_up import verdict as verdict_on
 from plone.pgcatalog.migration.compare import Answer
@@ -28,7 +28,7 @@ KEYS = {"a": 1, "b": 1, "c": 2}
         ("abc", "acb", "order"),
         ("abc", "ab", "different"),
         ("ab", "abc", "different"),
-        ("xab", "axb", "order"),  # x has no value to be sorted by
+        ("xab", "axb", "order"),  # x has no sort value
         ("", "", "same"),
     ],
 )
@@ -36,18 +36,18 @@ def test_sorted_answers(before: str, after: str, expected: str) -> None:
     assert verdict_of(before, after, KEYS) == expected
 
 
-def test_without_a_sort_the_order_is_nobodys() -> None:
+def test_order_without_a_sort_is_undefined() -> None:
     assert verdict_of("abc", "cba", {}, sort_on=None) == "same"
 
 
-def test_what_a_visitor_sees_counts() -> None:
+def test_differences_visible_to_visitors_count() -> None:
     query = SiteQuery("listing", "/site", {})
     found = compare(query, Answer(["a", "b"], ["a"], {}, 1.0, 1.0), Answer(["a", "b"], ["a", "b"], {}, 2.0, 2.0))
     assert (found.verdict, found.missing, found.additional) == ("different", [], ["b"])
     assert not found.is_fine
 
 
-def test_rehearsal_judges_pages_and_not_the_sum_of_its_queries() -> None:
+def test_rehearsal_judges_pages_and_not_the_sum_of_their_queries() -> None:
     query = SiteQuery("listing", "/site", {})
     slower = compare(query, Answer(["a"], [], {}, 1.0, 1.0), Answer(["a"], [], {}, 3.5, 3.5))
     other = compare(query, Answer(["a"], [], {}, 1.0, 1.0), Answer(["b"], [], {}, 4.0, 0.1))
@@ -61,7 +61,7 @@ def test_rehearsal_judges_pages_and_not_the_sum_of_its_queries() -> None:
     )
 
 
-def test_catalogs_take_turns_and_none_is_always_the_first() -> None:
+def test_catalogs_take_turns_at_being_first() -> None:
     order = ""
 
     def visit(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What must hold for the checkout as a whole."""
+"""Requirements for the checkout as a whole."""
 
 from packaging.version import Version
 from pathlib import Path
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
 MAX_LINES = 500
 
-# Taken apart, so that this file does not find itself.
+# Split, so that this file does not find itself.
 FORBIDDEN = {
     "home of a machine": re.compile(r"/(?:root|home|Users)" + r"/[\w.-]+/"),
     "work folder of a machine": re.compile(r"(?<![\w.}])/" + r"work/\w"),
@@ -48,8 +48,8 @@ def python_files(*folders):
 
 
 def imported_modules(path):
-    """Yield the names of the modules that a file imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Yield the names of the modules that a file imports, even inside functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -57,7 +57,7 @@ def imported_modules(path):
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_nothing_of_the_machine_it_was_made_on(what):
+def test_no_file_names_the_machine_of_its_author(what):
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for path, text in text_files()
@@ -76,7 +76,7 @@ def test_plone_is_a_namespace_without_init():
 def test_types_are_shipped():
     """Type checkers read our annotations only with py.typed; it is in the package, since ``plone`` is a namespace."""
     assert PACKAGE / "py.typed" in project_files()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/plone"]
     assert "Typing :: Typed" in project["project"]["classifiers"]
 
@@ -89,8 +89,8 @@ def test_no_lock_file_and_no_pinned_interpreter():
 def test_no_module_is_too_long():
     too_long = {
         path.relative_to(ROOT).as_posix(): lines
-        for path in python_files(ROOT / "src", ROOT / "tests", ROOT / "benchmarks")
-        if (lines := len(path.read_text().splitlines())) > MAX_LINES
+        for path in python_files(ROOT / "src", ROOT / "tests", ROOT / "checks", ROOT / "benchmarks")
+        if (lines := len(path.read_text("utf-8").splitlines())) > MAX_LINES
     }
     assert not too_long
 
@@ -108,17 +108,17 @@ def test_query_and_indexes_import_no_plone():
 
 
 class TestConstraints:
-    LINES = (ROOT / "constraints.txt").read_text().splitlines()
+    LINES = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
 
-    def test_names_and_versions_only(self):
+    def test_requirements_have_names_and_versions_only(self):
         pattern = re.compile(r"[a-z0-9][a-z0-9.-]*==[0-9][\w.+!]*$")
         assert [line for line in self.LINES if not pattern.match(line)] == []
 
-    def test_not_for_the_package_itself(self):
+    def test_package_does_not_pin_itself(self):
         assert [line for line in self.LINES if "pgcatalog" in line] == []
 
     def test_every_direct_requirement_is_pinned(self):
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
         requirements = list(project["project"]["dependencies"])
         for group in project["project"]["optional-dependencies"].values():
             requirements += group
@@ -133,8 +133,8 @@ class TestConstraints:
 @pytest.mark.parametrize(
     ("says", "helps"), [("is 3.11.2, too old", "uv python install 3.12"), ("", "apt install python3")]
 )
-def test_a_machine_without_a_suitable_python_is_told_what_helps(tmp_path: Path, says: str, helps: str) -> None:
-    """The packages of a system with 3.11 have no newer one."""
+def test_missing_python_is_reported_with_a_remedy(tmp_path: Path, says: str, helps: str) -> None:
+    """The packages of a system with 3.11 include no newer Python."""
     for tool in ("cat", "sh", "tail"):
         (tmp_path / tool).symlink_to(shutil.which(tool))
     if says:
@@ -147,27 +147,42 @@ def test_a_machine_without_a_suitable_python_is_told_what_helps(tmp_path: Path, 
     assert ("apt install python3 python3-venv;" in done.stderr) == (not says)
 
 
+def test_python_in_a_folder_with_a_blank_is_found(tmp_path: Path) -> None:
+    """Named by PYTHON, or by pyenv."""
+    versions = tmp_path / "a b" / ".pyenv" / "versions" / "3.12.1" / "bin"
+    versions.mkdir(parents=True)
+    python = versions / "python3"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    for environ in ({"PYTHON": str(python)}, {"HOME": str(tmp_path / "a b")}):
+        command = ["/bin/sh", str(ROOT / "scripts" / "find-python")]
+        done = subprocess.run(
+            command, env={"PATH": "/nonexistent"} | environ, capture_output=True, text=True, check=False
+        )
+        assert done.stdout == f"{sys.executable}\n", done.stderr
+
+
 def test_the_chores_work_in_an_unpacked_sdist() -> None:
-    """What the Makefile names is in the source distribution, and so is what contributors read first."""
+    """The source distribution has the files named in the Makefile, and those that contributors read first."""
     tracked = {path.relative_to(ROOT).parts[0] for path in project_files()}
     makefile = (ROOT / "Makefile").read_text("utf-8")
     needed = {name for name in tracked if re.search(rf"(?<![\w./]){re.escape(name)}(?![\w.])", makefile)}
     assert {"constraints.txt", "overrides.txt", "scripts", "tests"} <= needed
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     included = {name.strip("/") for name in project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
-    # Hatchling adds what pyproject.toml names as readme, and that file itself.
+    # Hatchling adds the readme named in pyproject.toml, and that file itself.
     included |= {"README.md", "pyproject.toml"}
     assert needed | {"CHANGES.md", "CONTRIBUTING.md", "LICENSE"} <= included
 
 
 class TestVersions:
-    """Each build has a version of its own, so that pip replaces one by another."""
+    """Each build has a version of its own, so that pip replaces the former one."""
 
     RELEASE = runpy.run_path(str(ROOT / "scripts" / "version.py"))["__version__"]
 
     @pytest.fixture
     def folder(self, tmp_path):
-        """A folder with what a version is made of."""
+        """A folder with the files from which a version is computed."""
         for name in ("scripts/version.py", "pyproject.toml", "README.md", "src/plone/pgcatalog/__init__.py"):
             (tmp_path / "one" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / "one" / name)
@@ -195,7 +210,7 @@ class TestVersions:
         self.git(folder, "commit", "-q", "--allow-empty", "-m", date, date=date)
         return Version(self.version(folder))
 
-    def test_a_commit_has_its_own_and_a_later_one_a_higher(self, checkout):
+    def test_commit_has_its_own_version_and_a_later_one_a_higher(self, checkout):
         first = Version(self.version(checkout))
         assert re.fullmatch(rf"{re.escape(self.RELEASE)}\.dev20261124070000\+g[0-9a-f]{{10}}", str(first))
         second = self.commit(checkout, "2026-11-24T07:00:01+0000")
@@ -203,18 +218,18 @@ class TestVersions:
         assert first < second < Version(self.RELEASE)
         assert second != third
 
-    def test_the_tagged_commit_is_the_release(self, checkout):
+    def test_tagged_commit_has_the_version_of_the_release(self, checkout):
         self.git(checkout, "tag", f"v{self.RELEASE}")
         assert self.version(checkout) == self.RELEASE
         (checkout / "src" / "plone" / "pgcatalog" / "new.py").write_text("")
         assert Version(self.version(checkout)).is_devrelease
 
-    def test_a_shallow_clone_says_the_same(self, checkout, tmp_path):
+    def test_shallow_clone_has_the_same_version(self, checkout, tmp_path):
         expected = self.commit(checkout, "2026-11-24T09:00:00+0000")
         self.git(tmp_path, "clone", "-q", "--depth", "1", f"file:/{'/'}{checkout}", "two")
         assert self.version(tmp_path / "two") == str(expected)
 
-    def test_changed_sources_have_their_own(self, checkout):
+    def test_changed_sources_have_their_own_version(self, checkout):
         clean, versions = self.version(checkout), set()
         for text in ("a = 1", "a = 2"):
             (checkout / "src" / "plone" / "pgcatalog" / "__init__.py").write_text(text)
@@ -223,7 +238,7 @@ class TestVersions:
         assert all(version.startswith(f"{clean}.s") for version in versions)
 
     def test_no_git_is_needed(self, folder, tmp_path):
-        """An unpacked archive has none, and may be unpacked in a checkout of something else."""
+        """An unpacked archive has none, and may be unpacked in a checkout of another project."""
         without = self.version(folder)
         assert Version(without) < Version(self.RELEASE)
         self.git(tmp_path, "init", "-q")
@@ -236,14 +251,14 @@ class TestNews:
     CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
     FRAGMENTS = [path for path in (ROOT / "news").iterdir() if path.name != "README.md"]
 
-    def test_every_fragment_is_one(self):
-        """Towncrier passes over files whose names it does not understand, without a word."""
+    def test_every_news_fragment_has_a_valid_name(self):
+        """Towncrier silently ignores files whose names it does not understand."""
         types = "|".join(each["directory"] for each in self.CONFIGURATION["type"])
         pattern = re.compile(rf"[0-9]+\.(?:{types})(?:\.[0-9]+)?\.md")
         assert [path.name for path in self.FRAGMENTS if not pattern.fullmatch(path.name)] == []
         assert [path.name for path in self.FRAGMENTS if not path.read_text("utf-8").strip()] == []
 
-    def test_a_release_finds_where_its_section_goes(self):
+    def test_release_finds_the_place_of_its_section(self):
         text = (ROOT / self.CONFIGURATION["filename"]).read_text("utf-8")
         _, marker, sections = text.partition(self.CONFIGURATION["start_string"])
         assert marker
@@ -267,7 +282,7 @@ def workflow() -> dict[str, Any]:
     return found
 
 
-def test_the_workflow_tests_every_version_that_is_promised() -> None:
+def test_workflow_tests_every_supported_version() -> None:
     matrix = workflow()["jobs"]["test"]["strategy"]["matrix"]
     classified = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     assert matrix["python"] == classified
@@ -276,7 +291,7 @@ def test_the_workflow_tests_every_version_that_is_promised() -> None:
     assert matrix["postgresql"] == promised.split(", ")
 
 
-def test_the_workflow_runs_chores_that_there_are() -> None:
+def test_workflow_runs_existing_chores() -> None:
     chores = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
     runs = [step["run"] for job in workflow()["jobs"].values() for step in job["steps"] if "run" in step]
     made = [shlex.split(run)[1] for run in runs if run.startswith("make ")]
@@ -290,7 +305,7 @@ def container() -> list[list[str]]:
     return [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-def test_the_container_copies_what_there_is() -> None:
+def test_container_copies_existing_files() -> None:
     lines = container()
     assert {line[0] for line in lines} <= INSTRUCTIONS
     assert [line[0] for line in lines][:2] == ["ARG", "FROM"]
@@ -313,8 +328,8 @@ def test_the_container_has_a_zope_conf_that_zope_reads(tmp_path: Path) -> None:
     assert (database.dsn, database.pool_size, database.pool_max) == ("host=db dbname=plone", 8, 10)
 
 
-def test_the_name_of_the_distribution_is_said_once() -> None:
-    """No code, chore or container names it, so that a release under another name is one line."""
+def test_name_of_the_distribution_is_stated_once() -> None:
+    """No code, chore or container names it, so that a release under another name changes one line."""
     name = re.escape(PROJECT["name"])
     requirement = re.compile(rf"(?:pip install|--group|uv pip install)[^\n]*[ '\"]{name}(?:\[|==|>=|['\" ]|$)", re.M)
     places = [
@@ -327,14 +342,14 @@ def test_the_name_of_the_distribution_is_said_once() -> None:
     assert [path.name for path in places if requirement.search(path.read_text("utf-8"))] == []
 
 
-def test_actions_of_others_are_pinned_to_a_commit() -> None:
+def test_third_party_actions_are_pinned_to_a_commit() -> None:
     text = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
     uses = re.findall(r"uses: (\S+)", text)
     assert uses
     assert [each for each in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
 
 
-def test_all_tools_are_told_the_same_length_of_lines() -> None:
+def test_all_tools_have_the_same_line_length() -> None:
     ruff = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["ruff"]["line-length"]
     lengths = re.findall(r"^max-line-length = (\d+)", (ROOT / "setup.cfg").read_text("utf-8"), re.M)
     lengths += re.findall(
@@ -343,7 +358,7 @@ def test_all_tools_are_told_the_same_length_of_lines() -> None:
     assert lengths == [str(ruff)] * 3
 
 
-def test_assistants_find_every_page_with_what_it_is_about() -> None:
+def test_index_for_assistants_has_every_page_with_its_subject() -> None:
     links = re.findall(r"^- \[(.+?)\]\((\S+)\.html\): (\S.*)$", llms_text(), re.M)
     docs = ROOT / "docs"
     found = {path.relative_to(docs).with_suffix("").as_posix() for s in SECTIONS for path in (docs / s).glob("*.md")}

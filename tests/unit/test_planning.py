@@ -1,6 +1,6 @@
-"""Which statements get a plan of our own: those that compare long values, and of these only what needs it.
+"""Statements with planner hints: those that compare long values, and only the necessary hints.
 
-The hints by themselves are in test_sql.py; here they meet the columns that the index types have.
+The hints by themselves are tested in test_sql.py; here they are combined with the columns of the index types.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ MORE = SELECTIVE_SHARE * 1.1
 
 
 def share(**shares: float) -> Any:
-    """Return what says which share of the rows has some values: *shares* by column, None for others."""
+    """Return a function of (column, values): the share of the rows with them, by *shares*, or None."""
     return lambda column, values: shares.get(column.name)
 
 
 def statements(condition: Condition) -> list[str]:
-    """Return what is sent to select the rows that match *condition*."""
+    """Return the SQL sent to select the rows that match *condition*."""
     statement = Statement(f"SELECT rid FROM relation WHERE {condition.sql}", condition.params, condition.is_costly)
     found, at = with_planner_hints(statement)
     assert found[at] is statement
@@ -68,7 +68,7 @@ def test_long_values_are_not_compared_in_a_scan_and_the_setting_ends_with_the_st
 @pytest.mark.parametrize(
     ("found", "is_looked_up"), [(0.0, True), (SELECTIVE_SHARE, True), (MORE, False), (None, False)]
 )
-def test_what_a_sort_asks_of_all_rows_is_no_work_for_an_index(found: float | None, is_looked_up: bool) -> None:
+def test_sort_condition_that_all_rows_fulfil_needs_no_index(found: float | None, is_looked_up: bool) -> None:
     asked = compiled({"Title": "red"}, ("created", False)).where
 
     def of_any_value(column: Column, values: Sequence[Any] | None) -> float | None:
@@ -77,7 +77,7 @@ def test_what_a_sort_asks_of_all_rows_is_no_work_for_an_index(found: float | Non
     assert (hide_unselective_indexes(asked, of_any_value) == asked) == is_looked_up
 
 
-def test_each_column_is_asked_for_with_its_own_values() -> None:
+def test_share_of_each_column_is_that_of_its_own_values() -> None:
     asked: list[tuple[str, list[Any]]] = []
 
     def note(column: Column, values: Any) -> float:
@@ -94,12 +94,12 @@ PATH = Column("path", "text")
 
 
 @pytest.mark.parametrize("condition", [TEXT, TEXT & VISIBLE & DOCUMENTS, TEXT & below(PATH, "/plone").hidden()])
-def test_a_condition_that_leaves_no_choice_is_planned_once(condition: Condition) -> None:
+def test_condition_without_alternative_plans_is_planned_once(condition: Condition) -> None:
     assert plans_once(condition)
 
 
 @pytest.mark.parametrize("found", [below(PATH, "/plone/a"), between(PATH, "a", "b"), TEXT | INTERFACE, ~TEXT])
-def test_what_an_index_may_find_faster_is_planned_with_its_values(found: Condition) -> None:
+def test_condition_that_an_index_may_speed_up_is_planned_with_its_values(found: Condition) -> None:
     assert not plans_once(TEXT & found)
 
 

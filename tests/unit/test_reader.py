@@ -1,4 +1,4 @@
-"""A result reads no more rows than somebody wants, none twice, and leaves what it has read for the next who asks."""
+"""A result reads only requested rows, none twice, and caches them for the next search."""
 
 from array import array
 from collections.abc import Callable
@@ -28,7 +28,7 @@ ROWS = list(range(100, 123))
 
 
 class View:
-    """Stands for a CatalogView of a catalog in which every query finds *ROWS*; notes what it is asked."""
+    """Stub of a CatalogView of a catalog in which every query finds *ROWS*; records its calls."""
 
     zoid = 1
     rows = -1
@@ -37,7 +37,7 @@ class View:
         self.generation = generation
         self.is_committed = is_committed
         self.asked: list[tuple[Any, ...]] = []
-        #: the number of rows that a page tells
+        #: the count that a page reports
         self.told: int | None = None
         self.session = SimpleNamespace(
             generations=Generations(),
@@ -86,16 +86,16 @@ def reader(view: View, asked: CompiledQuery | None = None) -> Reader:
     return Reader(view, asked or query(), RowLoader(view, array("q")))  # type: ignore[arg-type]
 
 
-# -- as much as is wanted
+# -- only requested rows are read
 
 
-def test_nothing_is_asked_before_somebody_wants_to_know() -> None:
+def test_nothing_is_read_before_it_is_needed() -> None:
     view = View()
     assert not reader(view).answer.whole
     assert view.asked == []
 
 
-def test_the_first_rows_are_read_by_themselves_and_the_next_behind_them() -> None:
+def test_first_rows_are_read_alone_and_the_next_after_them() -> None:
     view = View()
     found = reader(view)
     found.read(10)
@@ -107,7 +107,7 @@ def test_the_first_rows_are_read_by_themselves_and_the_next_behind_them() -> Non
     assert (found.answer.whole, found.answer.total) == (False, None)
 
 
-def test_a_page_that_is_not_full_is_the_last_and_tells_how_many_there_are() -> None:
+def test_page_that_is_not_full_is_the_last_and_has_the_count() -> None:
     view = View()
     found = reader(view)
     found.read(20)
@@ -127,7 +127,7 @@ def test_all_rows_are_read_as_record_ids_only() -> None:
     assert view.asked == [("rids",)]
 
 
-def test_paths_and_scores_come_with_all_rows_when_they_are_wanted() -> None:
+def test_paths_and_scores_are_read_with_all_rows_on_request() -> None:
     for with_paths, score in ((True, None), (False, Fragment("1.5"))):
         view = View()
         found = reader(view, query(score=score))
@@ -138,7 +138,7 @@ def test_paths_and_scores_come_with_all_rows_when_they_are_wanted() -> None:
         result_cache().clear()
 
 
-def test_the_number_of_rows_is_counted_once_and_brings_none() -> None:
+def test_count_is_read_once_and_without_rows() -> None:
     view = View()
     found = reader(view)
     assert [found.total(), found.total()] == [len(ROWS)] * 2
@@ -149,7 +149,7 @@ def test_the_number_of_rows_is_counted_once_and_brings_none() -> None:
     assert len(view.asked) == 2
 
 
-def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
+def test_count_reported_by_a_page_is_not_read() -> None:
     view = View()
     view.told = len(ROWS)
     found = reader(view)
@@ -163,12 +163,12 @@ def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
     [
         (Window(0, 5), ROWS[:5], None),
         (Window(20, 5), ROWS[20:], len(ROWS)),
-        # Behind the last row nobody knows how many there are.
+        # After the last row the count is unknown.
         (Window(50, 5), [], None),
         (Window(3, 0), [], None),
     ],
 )
-def test_a_window_is_read_at_once_and_nothing_beyond(window: Window, expected: list[int], total: int | None) -> None:
+def test_window_is_read_at_once_and_nothing_beyond(window: Window, expected: list[int], total: int | None) -> None:
     view = View()
     found = reader(view, query(window=window))
     found.read(1)
@@ -177,7 +177,7 @@ def test_a_window_is_read_at_once_and_nothing_beyond(window: Window, expected: l
     assert found.total() == len(ROWS)
 
 
-def test_what_can_find_nothing_is_never_asked() -> None:
+def test_impossible_query_is_never_sent() -> None:
     view = View()
     found = reader(view, CompiledQuery(NOTHING, (OLDEST_FIRST,), None, Window()))
     found.read(10)
@@ -186,11 +186,11 @@ def test_what_can_find_nothing_is_never_asked() -> None:
     assert view.asked == []
 
 
-# -- rules: what is read together
+# -- rules: data that is read together
 
 
 @pytest.mark.parametrize("count", [Reader.total, Reader.length])
-def test_whoever_counts_a_page_gets_its_rows_with_the_number_of_all(count: Callable[[Reader], Any]) -> None:
+def test_count_of_a_page_fetches_its_rows(count: Callable[[Reader], Any]) -> None:
     view = View()
     found = reader(view, query(window=Window(5, 10, True)))
     count(found)
@@ -199,26 +199,26 @@ def test_whoever_counts_a_page_gets_its_rows_with_the_number_of_all(count: Calla
     assert view.asked == [("page and total", 5, 10)]
 
 
-def test_whoever_reads_a_page_has_nothing_counted() -> None:
+def test_read_of_a_page_counts_nothing() -> None:
     view = View()
     reader(view, query(window=Window(5, 10, True))).read(1)
     assert view.asked == [("page", 5, 10)]
 
 
 @pytest.mark.parametrize("window", [Window(0, 10), Window()])
-def test_whoever_counts_another_result_gets_no_rows(window: Window) -> None:
+def test_count_of_another_result_fetches_no_rows(window: Window) -> None:
     view = View()
     assert reader(view, query(window=window)).total() == len(ROWS)
     assert view.asked == [("count",)]
 
 
-def test_a_page_without_room_is_counted_only() -> None:
+def test_page_without_room_is_counted_only() -> None:
     view = View()
     assert reader(view, query(window=Window(0, 0, True))).total() == len(ROWS)
     assert view.asked == [("count",)]
 
 
-def test_whoever_counts_in_an_open_batch_gets_the_first_rows() -> None:
+def test_count_in_an_open_batch_fetches_the_first_rows() -> None:
     view = View(is_batching=True)
     found = reader(view)
     assert found.total() == len(ROWS)
@@ -226,13 +226,13 @@ def test_whoever_counts_in_an_open_batch_gets_the_first_rows() -> None:
     assert view.asked == [("page and total", 0, 50)]
 
 
-def test_a_count_behind_the_last_row_is_read_by_itself() -> None:
+def test_count_after_the_last_row_is_read_alone() -> None:
     view = View()
     assert reader(view, query(window=Window(50, 5, True))).total() == len(ROWS)
     assert view.asked == [("page and total", 50, 5), ("count",)]
 
 
-def test_a_page_is_counted_only_when_somebody_says_so() -> None:
+def test_page_is_counted_only_on_request() -> None:
     view = View()
     found = reader(view, query(window=Window(0, 5)))
     found.counts_along = True
@@ -242,7 +242,7 @@ def test_a_page_is_counted_only_when_somebody_says_so() -> None:
 
 
 def test_many_requests_for_both_change_nothing_for_the_next() -> None:
-    """What others have read before decides nothing."""
+    """Earlier reads of other results decide nothing."""
     for value in range(20):
         found = reader(View(), query(str(value)))
         found.total()
@@ -253,10 +253,10 @@ def test_many_requests_for_both_change_nothing_for_the_next() -> None:
     assert view.asked == [("count",), ("page", 0, 10)]
 
 
-# -- what others have read
+# -- data read by other results
 
 
-def test_the_next_who_asks_the_same_reads_nothing() -> None:
+def test_repeated_search_reads_nothing() -> None:
     reader(View()).read(10)
     view = View()
     found = reader(view)
@@ -267,7 +267,7 @@ def test_the_next_who_asks_the_same_reads_nothing() -> None:
     assert view.asked == [("page", 10, 2)]
 
 
-def test_a_number_of_rows_that_is_known_stays_known() -> None:
+def test_cached_count_stays_cached() -> None:
     reader(View()).total()
     reader(View()).read(10)
     view = View()
@@ -280,13 +280,13 @@ def test_a_number_of_rows_that_is_known_stays_known() -> None:
 @pytest.mark.parametrize(
     ("view", "asked"), [(View(generation=2), query()), (View(), query("Event")), (View(), query(window=Window(0, 10)))]
 )
-def test_another_state_and_another_query_are_asked_for(view: View, asked: CompiledQuery) -> None:
+def test_another_state_and_another_query_are_read(view: View, asked: CompiledQuery) -> None:
     reader(View()).read(10)
     reader(view, asked).read(10)
     assert view.asked == [("page", 0, 10)]
 
 
-def test_who_has_changed_the_catalog_reads_for_themselves_and_leaves_nothing() -> None:
+def test_transaction_with_changes_reads_for_itself_and_caches_nothing() -> None:
     reader(View()).read(10)
     own = View(is_committed=False)
     reader(own).read(12)
@@ -296,7 +296,7 @@ def test_who_has_changed_the_catalog_reads_for_themselves_and_leaves_nothing() -
     assert view.asked == [("page", 10, 2)]
 
 
-def test_what_was_read_before_a_change_is_not_kept_as_what_comes_behind_it() -> None:
+def test_rows_read_before_a_change_are_not_cached_as_later_ones() -> None:
     view = View()
     found = reader(view)
     found.read(5)

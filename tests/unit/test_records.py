@@ -1,4 +1,4 @@
-"""Records on their way through zodb-json-codec: each value comes back, and what was stored before is repaired."""
+"""Records converted by zodb-json-codec: each value survives, and values stored earlier are repaired."""
 
 from datetime import datetime
 from datetime import time
@@ -47,25 +47,25 @@ VALUES = st.recursive(
 
 
 def record(value: Any) -> bytes:
-    """Return the record of an object with *value*, as the ZODB writes it."""
+    """Return the record of an object with *value*, as written by the ZODB."""
     return pickle.dumps(PersistentMapping, PROTOCOL) + pickle.dumps({"data": {"value": value}}, PROTOCOL)
 
 
 def value_in(data: bytes) -> Any:
-    """Return the value in the record *data*: in the second of two pickles."""
+    """Return the value in the record *data*, in the second of its two pickles."""
     unpickler = pickle.Unpickler(io.BytesIO(data))
     unpickler.load()
     return unpickler.load()["data"]["value"]
 
 
 def stored(decode: Any, value: Any) -> Any:
-    """Return what PostgreSQL holds of the record with *value*, by the codec's function *decode*."""
+    """Return the JSON stored by PostgreSQL for a record with *value*, converted by the codec's function *decode*."""
     module, name, state, _ = decode(record(value))
     return {"@cls": [module, name], "@s": json.loads(state, parse_float=number)}
 
 
 def parts(value: Any) -> Any:
-    """Return *value* in a form whose equality tells types, zones, NaN and -0.0 apart."""
+    """Return *value* in a form whose equality distinguishes types, zones, NaN and -0.0."""
     if isinstance(value, dict):
         return dict, sorted(((repr(key), parts(item)) for key, item in value.items()), key=repr)
     if isinstance(value, list | tuple):
@@ -79,7 +79,7 @@ def test_record_in_its_stored_form_is_the_same_value_to_pickle(value: Any) -> No
 
 
 @given(VALUES)
-def test_value_comes_back_through_the_codec(value: Any) -> None:
+def test_value_survives_the_codec(value: Any) -> None:
     state = stored(zodb_json_codec.decode_zodb_record_for_pg_json, value)
     assert parts(value_in(zodb_json_codec.encode_zodb_record(state))) == parts(value)
 
@@ -99,7 +99,7 @@ TIMES = (
 
 
 @pytest.mark.parametrize("value", TIMES, ids=str)
-def test_time_in_a_named_zone_that_was_stored_before_is_loaded_as_it_was(value: Any) -> None:
+def test_time_in_a_named_zone_stored_earlier_is_loaded_unchanged(value: Any) -> None:
     state = stored(DECODE, value)
     assert parts(value_in(ENCODE(state))) != parts(value)
     assert parts(value_in(zodb_json_codec.encode_zodb_record(state))) == parts(value)
@@ -126,25 +126,25 @@ def test_dict_that_looks_like_a_time_in_a_zone_stays_a_dict(value: Any) -> None:
     ],
     ids=str,
 )
-def test_dict_without_a_known_zone_and_a_time_that_was_stored_before_stays_as_the_codec_loads_it(value: Any) -> None:
+def test_dict_without_a_known_zone_and_a_time_stored_earlier_is_loaded_as_by_the_codec(value: Any) -> None:
     state = {"@cls": ["builtins", "dict"], "@s": {"data": {"value": value}}}
     assert zodb_json_codec.encode_zodb_record(state) == ENCODE(state)
 
 
 @pytest.mark.parametrize("value", [NOON.replace(tzinfo=pytz.utc), [time(8, tzinfo=pytz.utc), NOON.replace(tzinfo=UTC)]])
-def test_zone_of_a_value_that_was_stored_before_is_repaired(value: Any) -> None:
+def test_zone_of_a_value_stored_earlier_is_repaired(value: Any) -> None:
     found = value_in(records.loadable(ENCODE(stored(DECODE, value))))
     assert all(each.tzinfo is pytz.utc for each in (found if isinstance(found, list) else [found]))
 
 
-def test_large_float_that_was_stored_before_is_a_float() -> None:
+def test_large_float_stored_earlier_is_a_float() -> None:
     for value in (1e16, 1e76):
         assert type(value_in(records.loadable(ENCODE(stored(DECODE, value))))) is int
     for value in (1.2e77, -1e100, sys.float_info.max):
         assert repr(value_in(records.loadable(ENCODE(stored(DECODE, value))))) == repr(value)
 
 
-#: Bytes that are a value only as an operation of a pickle; whoever uploads a file may put them into another value.
+#: Bytes that are a value only as an operation of a pickle; an uploaded file may contain them in another value.
 NEEDLES = (
     *(b"cpytz\n_UTC\nq\x01)R", b"cdatetime\ntimezone\n", b"cdatetime\ntime\n", b"G\x7f\xf8\x00\x00\x00\x00\x00\x00"),
     *(b"X\x04\x00\x00\x00@cls", b"\xed\xa0\x80", b"C\x0a0123456789" + records.STORED_UTC, b"."),

@@ -1,4 +1,4 @@
-"""The page *What we replace* has everything that the code replaces, each with a reason."""
+"""The page *What we replace* lists everything that the code replaces, each with a reason."""
 
 from itertools import chain
 from scripts.replaced import index_rows
@@ -10,7 +10,7 @@ from scripts.replaced import with_page
 from scripts.replaced import zcml_rows
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_page_is_generated_from_the_code() -> None:
     """After a change: ``.venv/bin/python scripts/replaced.py``."""
     page = PAGE.read_text("utf-8")
     assert with_page(page) == page

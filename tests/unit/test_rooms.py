@@ -1,4 +1,4 @@
-"""What stands where: the picture in the documentation, who alone may do certain things, keys of locks, and that no module reads SQL."""
+"""Architecture: the documented picture, modules with exclusive tasks, keys of locks, and SQL that no module parses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,20 +16,20 @@ import tomllib
 
 SOURCES = Path(plone.pgcatalog.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
-#: What starts servers: for tests and the demo, never in a Zope process of a site.
+#: Modules that start servers: for tests and the demo, never in a Zope process of a site.
 SERVERS = {"testing/embedded.py", "testing/stack.py"}
 
 
 def contract() -> list[set[str]]:
     """Return the layers of import-linter's contract, from the top."""
-    configuration = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    configuration = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
     [layers] = [c["layers"] for c in configuration["tool"]["importlinter"]["contracts"] if c["name"] == "layers"]
     return [set(layer.split(" | ")) for layer in layers]
 
 
 def picture() -> list[set[str]]:
     """Return the layers of the picture in architecture.md."""
-    text = (CHECKOUT / "docs/explanation/architecture.md").read_text()
+    text = (CHECKOUT / "docs/explanation/architecture.md").read_text("utf-8")
     block = text.split("```text\n")[1].split("```")[0]
     lines = [re.match(r"  (\w+(?:, \w+)*)", line) for line in block.splitlines()[1:]]
     return [set(line[1].split(", ")) for line in lines if line]
@@ -48,7 +48,7 @@ def calls_of(name: str) -> set[str]:
     """Return the modules that call *name*, such as ``threading.Thread``."""
     found = set()
     for path in SOURCES.rglob("*.py"):
-        source = path.read_text()
+        source = path.read_text("utf-8")
         nodes = ast.walk(ast.parse(source)) if name.rpartition(".")[2] in source else ()
         if any(ast.unparse(node.func) == name for node in nodes if isinstance(node, ast.Call)):
             found.add(path.relative_to(SOURCES).as_posix())
@@ -58,13 +58,17 @@ def calls_of(name: str) -> set[str]:
 @pytest.mark.parametrize(
     ("call", "module"), [("threading.Thread", "database/background.py"), ("psycopg.connect", "database/connections.py")]
 )
-def test_one_module_does_it(call: str, module: str) -> None:
+def test_exclusive_task_is_done_by_one_module(call: str, module: str) -> None:
     assert calls_of(call) - SERVERS == {module}
 
 
 def test_private_names_of_the_storage_are_in_one_room() -> None:
     private = re.compile(r"\b(?:storage|_normal_storage|_main)\._\w+|\._normal_storage\b")
-    found = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if private.search(path.read_text())}
+    found = {
+        path.relative_to(SOURCES).as_posix()
+        for path in SOURCES.rglob("*.py")
+        if private.search(path.read_text("utf-8"))
+    }
     assert {Path(name).parts[0] for name in found - SERVERS} == {"storage"}
 
 
@@ -85,7 +89,7 @@ def test_keys_are_integers_of_postgresql() -> None:
 
 
 def test_every_key_is_in_one_module() -> None:
-    """No statement has a key of its own, and no module another number that looks like one."""
+    """No statement has a key of its own, and no module another number that looks like a key."""
     for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.sql")]:
         if path != SOURCE / "sql" / "locks.py":
             text = path.read_text("utf-8")
@@ -95,7 +99,7 @@ def test_every_key_is_in_one_module() -> None:
 
 PACKAGE = Path(__file__).parents[2] / "src" / "plone" / "pgcatalog"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
-#: What the modules with regular expressions apply them to.
+#: Module -> the texts to which it applies regular expressions.
 REGULAR_EXPRESSIONS = {
     "cli/look.py": "periods",
     "classic/suggestions.py": "search texts",
@@ -152,12 +156,12 @@ READING = {
     "sub",
     "upper",
 }
-#: What only SQL says, where somebody looks for it in a text.
+#: Strings that occur only in SQL, searched for in a text.
 WORDS = re.compile(r"%s|::|\b(?:AND|ASC|BETWEEN|DESC|FROM|LIMIT|OFFSET|OR|ORDER BY|SELECT|USING|WHERE)\b")
 
 
 def is_sql(node: ast.expr) -> bool:
-    """Return whether *node* is SQL, or a part that was cut out of SQL."""
+    """Return whether *node* is SQL, or a substring of SQL."""
     if isinstance(node, ast.Subscript):
         return is_sql(node.value)
     if isinstance(node, ast.Call):
@@ -209,5 +213,5 @@ def test_regular_expressions_are_for_other_texts() -> None:
         '" LIMIT " in text',
     ],
 )
-def test_the_law_finds_what_was_once_done(source: str) -> None:
+def test_check_finds_former_violations(source: str) -> None:
     assert list(reads_sql(source))

@@ -5,7 +5,7 @@ from plone.pgcatalog.database.layout import in_row_order
 from plone.pgcatalog.indexes.base import Column
 
 
-def test_what_is_asked_most_and_what_is_short_comes_first() -> None:
+def test_frequently_read_and_short_columns_come_first() -> None:
     columns = [
         Column("body", "tsvector", is_last=True),
         Column("body_words", "integer", is_last=True),
@@ -23,6 +23,6 @@ def test_what_is_asked_most_and_what_is_short_comes_first() -> None:
     assert names[:2] == [name for name in ASKED_MOST if name in names]
 
 
-def test_a_catalog_without_texts() -> None:
+def test_catalog_without_texts_has_an_order() -> None:
     columns = [Column("subject", "text[]"), Column("is_folderish", "boolean")]
     assert in_row_order(columns) == columns[::-1]

@@ -1,4 +1,4 @@
-"""The rows of a catalog in the process's cache: which version is right for which state, and how many there are."""
+"""The rows of a catalog in the process's cache: the right version for each state, and their number."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.results.cache import result_cache
@@ -31,7 +31,7 @@ def row(version: str = "1.1", stamp: Stamp | None = FORMER) -> Row:
     return Row("/plone/page", b'{"Title": "Page"}', version, stamp)
 
 
-def test_what_was_put_is_there_for_all_who_have_the_same_source(store: RowStore) -> None:
+def test_stored_row_is_shared_by_all_users_of_a_source(store: RowStore) -> None:
     page = row()
     store.put([(7, page, 20)])
     assert RowStore("history 1").get(7) is page
@@ -39,13 +39,13 @@ def test_what_was_put_is_there_for_all_who_have_the_same_source(store: RowStore)
     assert RowStore(None).get(7) is None
 
 
-def test_a_history_that_nobody_knows_keeps_nothing() -> None:
+def test_unknown_history_caches_nothing() -> None:
     RowStore(None).put([(7, row(), 20)])
     assert len(result_cache()) == 0
     assert RowStore(None).count == 0
 
 
-def test_a_row_is_confirmed_in_its_version_only(store: RowStore) -> None:
+def test_row_is_confirmed_in_its_version_only(store: RowStore) -> None:
     page = row()
     store.put([(7, page, 20)])
     assert store.confirm(7, "2.1", LATTER) is None
@@ -71,14 +71,14 @@ def test_a_transaction_with_changes_confirms_without_a_state(store: RowStore) ->
     assert page.stamp == FORMER
 
 
-def test_a_path_alone_is_no_whole_row(store: RowStore) -> None:
+def test_path_alone_is_no_complete_row(store: RowStore) -> None:
     store.put([(7, Row("/plone/page", placed=FORMER), 0), (8, row(), 20)])
     assert store.confirm(7, "", FORMER) is None
     assert store.get_whole([7, 8, 9]).keys() == {8}
     assert store.count == 1
 
 
-def test_whole_rows_are_counted_whatever_becomes_of_them(store: RowStore) -> None:
+def test_complete_rows_are_counted_through_all_changes(store: RowStore) -> None:
     store.put([(7, Row("/plone/page", placed=FORMER), 0)])
     store.put([(7, row(), 20), (8, row(), 20)])
     store.put([(8, row("1.2", LATTER), 20)])
@@ -90,8 +90,8 @@ def test_whole_rows_are_counted_whatever_becomes_of_them(store: RowStore) -> Non
     assert store.count == len(result_cache()) < 100
 
 
-def test_rows_take_the_memory_that_is_counted(store: RowStore) -> None:
-    """Of 25 values a page shows six; the others stay the text they came as."""
+def test_memory_of_rows_is_the_counted_one(store: RowStore) -> None:
+    """Of 25 values a page shows six; the others stay the text in which they were received."""
     tracemalloc.start()
     try:
         for number in range(1000):
@@ -108,23 +108,23 @@ def test_rows_take_the_memory_that_is_counted(store: RowStore) -> None:
 
 
 def loop(store: RowStore, rids: range) -> None:
-    """Look at the rows *rids* as a loop does, and read those that are not there."""
+    """Read the rows *rids* as a loop does, and store the missing ones."""
     for rid in rids:
         if store.confirm(rid, "1.1", FORMER) is None:
             store.put([(rid, row(), 1000)], yields=True)
 
 
-def test_a_loop_pushes_out_nothing_that_is_used(store: RowStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_displaces_no_row_in_use(store: RowStore, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = result_cache()
     monkeypatch.setattr(cache, "limit", 150_000)
     for _ in range(4):
         loop(store, range(100))
         assert [rid for rid in range(100) if store.get(rid)] == list(range(store.count))
         assert 0.9 * cache.limit < cache.size <= cache.limit
-    # A page that is shown has room.
+    # A page that is shown is stored.
     store.put([(99, row(), 1000)])
     assert store.get(99) is not None
-    # What nobody uses, such as rows of a former source, makes room in the second turn.
+    # Unused rows, such as those of a former source, are removed in the second turn.
     for _ in range(3):
         loop(RowStore("history 2"), range(60))
     assert RowStore("history 2").count == 60

@@ -1,4 +1,4 @@
-"""Lists that catalogs keep by number: which numbers a condition asks for."""
+"""Lists that catalogs store by number: the numbers in a condition."""
 
 from plone.pgcatalog.database import sets as sets_module
 from plone.pgcatalog.database.sets import KnownSets
@@ -17,7 +17,7 @@ import pytest
 TAGS = Column("tags", "text[]", can_be_interned=True)
 OTHER = Column("other", "text[]", can_be_interned=True)
 INTERNED = {"tags": TAGS.interned()}
-#: One list more than a process keeps.
+#: One list more than a process caches.
 NEWEST = MANY_LISTS + 1
 LISTS = [["a"], ["a", "b"], ["b", "c"], ["c"], ["d", "e", "f"]]
 
@@ -29,7 +29,7 @@ def known(lists: list[list[str]], name: str = "tags") -> KnownSets:
 
 
 def numbers(condition: Condition) -> set[int]:
-    """Return the numbers that *condition* asks for."""
+    """Return the numbers in *condition*."""
     if condition is NOTHING:
         return set()
     assert isinstance(condition, p.Predicate)
@@ -48,30 +48,30 @@ def numbers(condition: Condition) -> set[int]:
         (p.ElementBetween(TAGS, [(">", "c")]), lambda each: any(v > "c" for v in each)),
     ],
 )
-def test_a_condition_asks_for_the_numbers_of_the_lists_it_is_true_of(part: Condition, law: Any) -> None:
+def test_condition_has_the_numbers_of_the_lists_that_fulfil_it(part: Condition, law: Any) -> None:
     expected = {set_number("tags", each) for each in LISTS if law(each)}
     assert numbers(as_interned(part, INTERNED, [known(LISTS)])) == expected
-    # Those in the database, and those to come.
+    # Stored numbers, and pending ones.
     assert numbers(as_interned(part, INTERNED, [known(LISTS[:2]), known(LISTS[2:])])) == expected
 
 
-def test_what_is_not_interned_is_asked_as_it_is() -> None:
+def test_condition_of_a_column_without_numbers_is_unchanged() -> None:
     sets = [known(LISTS)]
     for part in (p.overlaps(OTHER, ["a"]), p.equals(Column("type", "text"), "a"), Condition("TRUE")):
         assert as_interned(part, INTERNED, sets) is part
-    # Nor is what has been changed already.
+    # A converted condition is not converted again.
     once = as_interned(p.overlaps(TAGS, ["a"]), INTERNED, sets)
     assert as_interned(once, INTERNED, sets) is once
     assert as_interned(p.has_value(TAGS), INTERNED, sets).sql == '"tags" IS NOT NULL'
 
 
-def test_an_excluded_list_that_there_is_not_excludes_nothing() -> None:
+def test_excluded_list_that_does_not_exist_excludes_nothing() -> None:
     excluded = ~p.overlaps(TAGS, ["z"])
     assert excluded.changed(lambda part: as_interned(part, INTERNED, [known(LISTS)])).sql == "TRUE"
 
 
-def test_of_a_column_with_many_lists_nothing_is_kept() -> None:
-    """20,000 users with folders of their own: PostgreSQL looks for their lists."""
+def test_column_with_many_lists_is_not_cached() -> None:
+    """20,000 users with folders of their own: PostgreSQL looks up their lists."""
     lists = [["Manager", f"user:{i:05}"] for i in range(MANY_LISTS + 1)]
     sets = known(lists)
     sets.learn([(1, "other", ["a"])], newest=sets.newest + 1)
@@ -87,11 +87,11 @@ def test_of_a_column_with_many_lists_nothing_is_kept() -> None:
 
 
 def many_lists() -> KnownSets:
-    """Return what a process knows of a column with more lists than it keeps."""
+    """Return the cache of a column with more lists than the limit."""
     return known([["Manager", f"user:{i:05}"] for i in range(NEWEST)])
 
 
-def test_of_a_column_with_many_lists_those_of_an_element_are_kept_once_asked_for() -> None:
+def test_lists_of_a_requested_element_are_cached_in_a_column_with_many() -> None:
     sets = many_lists()
     anonymous = p.overlaps(TAGS, ["Anonymous"])
     assert sets.unread_elements(anonymous) == ["Anonymous"]
@@ -99,7 +99,7 @@ def test_of_a_column_with_many_lists_those_of_an_element_are_kept_once_asked_for
     assert sets.unread_elements(anonymous) == []
     asked = as_interned(anonymous, INTERNED, [sets])
     assert (asked.sql, asked.params) == ('"tags" = ANY(%s::bigint[])', ([3],))
-    # A list that comes later is read if it has the element.
+    # A later list is read if it has the element.
     read = sets.unread()
     assert read.params[2] == ["Anonymous"]
     sets.learn([(9, "tags", ["Anonymous", "Editor"]), (8, "tags", ["Editor"])], NEWEST + 2, read)
@@ -113,7 +113,7 @@ def test_of_a_column_with_many_lists_those_of_an_element_are_kept_once_asked_for
     assert "SELECT number" in as_interned(p.contains(TAGS, []), INTERNED, [sets]).sql
 
 
-def test_an_element_of_very_many_lists_is_looked_for_and_not_asked_for_again() -> None:
+def test_element_of_very_many_lists_is_looked_up_and_not_requested_again() -> None:
     sets = many_lists()
     manager = p.overlaps(TAGS, ["Manager"])
     sets.learn_elements("tags", [("Manager", list(range(NEWEST)))], NEWEST)
@@ -121,8 +121,8 @@ def test_an_element_of_very_many_lists_is_looked_for_and_not_asked_for_again() -
     assert "SELECT number" in as_interned(manager, INTERNED, [sets]).sql
 
 
-def test_what_was_read_beside_a_newer_list_is_not_kept() -> None:
-    """Another thread has met a list that the statement did not see."""
+def test_lists_read_during_an_update_are_not_cached() -> None:
+    """Another thread has cached a list that the statement did not see."""
     sets = many_lists()
     sets.learn_elements("tags", [("Anonymous", [3])], NEWEST - 1)
     assert sets.unread_elements(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
@@ -132,8 +132,8 @@ def test_what_was_read_beside_a_newer_list_is_not_kept() -> None:
     assert sets.unread_elements(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
 
 
-def test_elements_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many users as one likes take no more memory."""
+def test_elements_are_dropped_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory is bounded for any number of users."""
     monkeypatch.setattr(sets_module, "MOST_NUMBERS", 20)
     sets = many_lists()
     for number in range(1000):
@@ -144,7 +144,7 @@ def test_elements_are_forgotten_when_they_are_too_many(monkeypatch: pytest.Monke
 
 
 def test_the_number_of_a_list_never_changes() -> None:
-    """Rows hold it, in databases of which nobody knows."""
+    """Rows store it, in unknown databases."""
     assert set_number("allowed_roles", ["Anonymous", "Manager"]) == 9047464530590566051
     assert set_number("allowed_roles", ["Anonymous", "Manager"]) != set_number("tags", ["Anonymous", "Manager"])
     assert set_number("tags", ["a,b"]) != set_number("tags", ["a", "b"])

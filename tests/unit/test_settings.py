@@ -1,4 +1,4 @@
-"""Which setting counts: the environment's, else that of the site, else the default, if it is no wrong one."""
+"""Precedence of settings: the environment's, else that of the site, else the default; invalid ones are ignored."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +15,11 @@ import pytest
 
 
 def tool(**values: Any) -> Any:
-    """Return what stands for a catalog tool with the settings *values* of its site."""
+    """Return a stub of a catalog tool with the settings *values* of its site."""
     return SimpleNamespace(**{settings.ATTRIBUTE: values})
 
 
-#: name -> what a site may have
+#: name -> a value of a site
 VALUES: dict[str, Any] = {
     "slow_query_ms": 250.0,
     "slow_query_mask": ("Creator",),
@@ -49,7 +49,7 @@ VALUES: dict[str, Any] = {
     "synonyms": "car, automobile",
     "stop_words": "en: the",
 }
-#: name -> what the environment may say, and what that means
+#: name -> (value in the environment, its meaning)
 OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}
 
 
@@ -65,21 +65,21 @@ def test_every_setting_of_a_site_has_a_value_here() -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_without_a_site_and_in_a_site_that_says_nothing_the_default_counts(name: str) -> None:
+def test_default_applies_without_a_site_or_a_setting(name: str) -> None:
     setting = settings.SETTINGS[name]
-    # An older site has been saved without settings that came later.
+    # An older site has been saved without later settings.
     for nobody in (None, SimpleNamespace(), tool(), tool(languages=("en",))):
         assert setting(nobody) == setting.default
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_site_counts_more_than_the_default(name: str) -> None:
+def test_setting_of_the_site_precedes_the_default(name: str) -> None:
     value = VALUES[name]
     assert settings.SETTINGS[name](tool(**{name: value})) == value
 
 
 @pytest.mark.parametrize("name", OF_THE_PROCESS)
-def test_the_environment_counts_more_than_the_site(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_precedes_the_site(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, meant = OF_THE_PROCESS[name]
     setting, catalog = settings.SETTINGS[name], tool(**{name: VALUES[name]})
     monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
@@ -90,7 +90,7 @@ def test_the_environment_counts_more_than_the_site(name: str, monkeypatch: pytes
 
 
 def test_settings_are_those_of_the_tool_itself() -> None:
-    """What is around a tool may have an attribute of that name, too, and Acquisition would find it."""
+    """A container of a tool may have an attribute of that name, too, and Acquisition would find it."""
     from Acquisition import Implicit
 
     class Folder(Implicit):
@@ -104,8 +104,8 @@ def test_settings_are_those_of_the_tool_itself() -> None:
 # -- the site's search
 
 
-def test_a_site_without_tuning_is_not_looked_for() -> None:
-    """To find it objects may have to be loaded."""
+def test_site_is_not_searched_for_without_tuning() -> None:
+    """Finding it may load objects."""
     assert site.site_tuning(site_settings(tool()), lambda: pytest.fail("looked for")) is None
     assert site.site_tuning(site_settings(None), lambda: pytest.fail("looked for")) is None
 
@@ -118,14 +118,14 @@ def test_tuning_belongs_to_a_site() -> None:
     assert found.site == "/plone"
 
 
-def test_weights_are_the_sites_or_those_that_leave_the_order_alone() -> None:
+def test_weights_are_those_of_the_site_or_neutral() -> None:
     neutral, heavy = site.search_weights(tool()), site.search_weights(tool(weight_title=9.0))
     assert neutral == site.search_weights(None)
     assert heavy != neutral
 
 
 @pytest.mark.parametrize(("on", "found"), [(True, True), (False, False)])
-def test_stemming_is_that_of_the_sites_languages(on: bool, found: bool) -> None:
+def test_stemming_is_in_the_languages_of_the_site(on: bool, found: bool) -> None:
     assert (site.site_stemming(tool(stemming=on, languages=("de", "en"))) is not None) == found
     assert site.site_stemming(tool(stemming=on, languages=())) is None
 
@@ -139,8 +139,8 @@ COUNTS = ("PGCATALOG_PREFETCH_BATCH",)
 #: Names of databases, folders and hosts, and a key.
 TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_EMBEDDER_KEY", "PGCATALOG_PG_BIN", "PGCATALOG_TEST_DSN"}
 WRONG = ("many", "1,5", "-1", "nan", "inf", "1e400", "1e300", "0x10", "1 2")
-#: Settings are in the registry; a variable is for what is needed before a site exists, or is a process's, and for the one
-#: secret, which a registry would show, and export.  One more is for tests.
+#: Settings are in the registry.  Variables are for settings that are needed before a site exists, or belong to a process,
+#: and for the one secret, which a registry would show and export.  One more is for tests.
 MOST_VARIABLES = 8
 
 
@@ -173,7 +173,7 @@ def test_an_empty_value_is_no_value(
 
 @pytest.mark.parametrize("variable", READERS)
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_value_is_reported_once_and_does_not_count(
+def test_invalid_value_is_reported_once_and_ignored(
     variable: str, text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     default = default_of(variable, monkeypatch)
@@ -196,7 +196,7 @@ def test_a_count_is_a_whole_number(
     assert READERS[variable]() == 12
 
 
-def test_a_setting_of_a_site_that_is_no_size_does_not_count() -> None:
+def test_invalid_size_in_a_site_is_ignored() -> None:
     class Tool:
         _settings = {"result_cache_mb": 64.0}
 

@@ -1,4 +1,4 @@
-"""The shape of a query tells queries apart by what they ask, never by values."""
+"""The shape of a query distinguishes queries by their criteria, never by values."""
 
 from collections import defaultdict
 from DateTime import DateTime
@@ -78,7 +78,7 @@ def shape(query: dict[str, Any], sort: Any = (), limited: bool = False) -> str:
         ({}, ""),
     ],
 )
-def test_shape(query: dict[str, Any], expected: str) -> None:
+def test_shape_has_the_criteria_without_values(query: dict[str, Any], expected: str) -> None:
     assert shape(query) == expected
 
 
@@ -87,7 +87,7 @@ def test_sort_and_limit_are_part_of_the_shape() -> None:
     assert shape({"Creator": "x"}, sort, True) == "Creator =; sort modified desc Creator; limit"
 
 
-def test_a_query_comes_back_as_it_was() -> None:
+def test_recorded_query_can_be_restored() -> None:
     query = {
         "Creator": "jane",
         "Subject": {"query": ("a", b"b"), "operator": "and"},
@@ -106,7 +106,7 @@ def test_a_query_comes_back_as_it_was() -> None:
     assert left_out == []
 
 
-def test_who_asked_is_not_kept() -> None:
+def test_user_is_not_recorded() -> None:
     roles = ["Anonymous", "Member", "user:jane", "user:Staff"]
     text, _ = keep({"allowedRolesAndUsers": roles}, INDEXES, (), None)
     assert recall(json.loads(text))[0] == {"allowedRolesAndUsers": ["Anonymous", "Member"]}
@@ -117,7 +117,7 @@ def test_who_asked_is_not_kept() -> None:
     assert left_out == ["where"]
 
 
-def test_masked_values_are_not_kept() -> None:
+def test_masked_values_are_not_recorded() -> None:
     query = {"SearchableText": "my illness", "Creator": "jane", "where": Text("my illness")}
     text, left_out = keep(query, INDEXES, (), None, {"SearchableText", "Title"})
     assert "illness" not in text
@@ -129,14 +129,14 @@ def test_masked_values_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), ["x" * MAX_BYTES], {"query": lambda: 1}, "x" * 10**6])
-def test_values_that_cannot_be_kept_are_named(value: Any) -> None:
+def test_values_that_cannot_be_recorded_are_named(value: Any) -> None:
     text, left_out = keep({"Creator": value, "path": "/x"}, INDEXES, (), object())
     assert json.loads(text)["query"] == {"path": "/x"}
     assert left_out == ["Creator"]
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", float("nan"), 10**400, "\N{GRINNING FACE}", b"\xff", None, [None]])
-def test_odd_values_come_back(value: Any) -> None:
+def test_odd_values_are_restored(value: Any) -> None:
     text, left_out = keep({"Creator": value}, INDEXES, (), None)
     assert left_out == []
     assert repr(recall(json.loads(text))[0]) == repr({"Creator": value})
@@ -156,7 +156,7 @@ def test_a_quantile_is_in_the_bucket_of_the_true_one(times: list[float], part: f
     assert low <= quantile(counts, part) <= high
 
 
-def test_of_nothing_there_is_no_quantile() -> None:
+def test_empty_histogram_has_no_quantile() -> None:
     assert quantile(histogram([]), 0.5) == 0.0
     assert Figures.of(None) == Figures(0, 0.0, 0.0)
 
@@ -188,7 +188,7 @@ def group(**changed: Any) -> Group:
         ({"server_ms": 10.0, "compile_ms": 200.0}, "compile"),
         ({"server_ms": 10.0, "embed_ms": 200.0}, "embed"),
         ({"server_ms": 10.0, "cold": {"process": 3, "connection": 0}}, "cold"),
-        # What the server needs every time is not slow because it is cold.
+        # Time that the server always needs is not caused by a cold cache.
         ({"server_ms": 80.0, "cold": {"process": 3, "connection": 0}}, "plan"),
     ],
 )
@@ -225,7 +225,7 @@ AGGREGATE = {
 }
 
 
-def test_a_plan_tells_rows_and_keeps_no_values() -> None:
+def test_plan_has_rows_and_no_values() -> None:
     kept = summary({"Plan": AGGREGATE, "Planning Time": 1.0, "Execution Time": 5.0})
     assert "secret" not in str(kept)
     assert PlanFigures.of(kept) == PlanFigures(6.0, 2000, 10, 0)
@@ -239,7 +239,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2 * int(PAUSE)), st.sampled_from("abc
 
 
 @given(EVENTS)
-def test_one_line_a_minute_for_each_thing_and_all_others_are_counted(events: list[tuple[int, str]]) -> None:
+def test_repeated_line_is_logged_once_a_minute_and_others_counted(events: list[tuple[int, str]]) -> None:
     now = 0.0
     throttle = Throttle(clock=lambda: now)
     lines: dict[str, list[tuple[float, int]]] = defaultdict(list)
@@ -253,7 +253,7 @@ def test_one_line_a_minute_for_each_thing_and_all_others_are_counted(events: lis
     for written in lines.values():
         times = [time for time, _ in written]
         assert all(later - earlier >= PAUSE for earlier, later in pairwise(times))
-    # After a pause there is a line again, which tells of all that was left out.
+    # After a pause there is a line again, which counts all omitted ones.
     now += PAUSE
     for thing, written in lines.items():
         last = throttle.left_out(thing)
@@ -262,7 +262,7 @@ def test_one_line_a_minute_for_each_thing_and_all_others_are_counted(events: lis
 
 
 @given(st.lists(st.integers(0, 50), max_size=200))
-def test_no_more_things_are_remembered_than_there_is_room_for(things: list[int]) -> None:
+def test_number_of_remembered_lines_is_bounded(things: list[int]) -> None:
     throttle = Throttle(size=5, clock=lambda: 0.0)
     for thing in things:
         throttle.left_out(thing)
@@ -270,7 +270,7 @@ def test_no_more_things_are_remembered_than_there_is_room_for(things: list[int])
 
 
 @pytest.mark.parametrize(("is_compared", "said"), [(False, ""), (True, "none")])
-def test_no_query_last_week_is_said_only_of_a_log_that_was_there(is_compared: bool, said: str) -> None:
+def test_absence_last_week_is_stated_only_for_an_existing_log(is_compared: bool, said: str) -> None:
     new = group()
     history = History(now={new.key: Figures(9, 1.0, 2.0)}, is_compared=is_compared)
     assert deviation(new, history, 24) == said

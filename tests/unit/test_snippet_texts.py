@@ -1,4 +1,4 @@
-"""The text that a snippet is taken from: the searchable text of Plone's types without what is no prose."""
+"""The source text of snippets: the searchable text of Plone's types without non-prose parts."""
 
 from plone.pgcatalog.discovery.highlight import _text
 from types import SimpleNamespace

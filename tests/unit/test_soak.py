@@ -1,9 +1,9 @@
-"""What the soak's clients expect of a request that Zope repeats on what a failover has left."""
+"""Expectations of the soak's clients when Zope repeats a request after a failover has lost commits."""
 
-from tests.soak.clients import moved
-from tests.soak.clients import renamed
-from tests.soak.ledger import ABSENT
-from tests.soak.ledger import Version
+from checks.soak.clients import moved
+from checks.soak.clients import renamed
+from checks.soak.ledger import ABSENT
+from checks.soak.ledger import Version
 
 import pytest
 
@@ -12,13 +12,13 @@ import pytest
     ("version", "expected"),
     [
         (Version("f2/page", "traffic", "published"), Version("f2/page-r8", "traffic", "published")),
-        # The failover has lost that it was moved, or its title: the form finds it by its UID.
+        # The failover has lost the move or the title: the form finds the object by its UID.
         (Version("f3/page", "traffic"), Version("f3/page-r8", "traffic")),
         (Version("f3/page", "water"), Version("f3/page-r8", "traffic")),
         (ABSENT, ABSENT),
     ],
 )
-def test_a_rename_finds_the_object_wherever_it_is(version: Version, expected: Version) -> None:
+def test_rename_finds_the_object_after_a_lost_move(version: Version, expected: Version) -> None:
     assert renamed("page-r8", "traffic", version) == expected
 
 
@@ -32,5 +32,5 @@ def test_a_rename_finds_the_object_wherever_it_is(version: Version, expected: Ve
         (ABSENT, ABSENT),
     ],
 )
-def test_a_move_finds_what_is_at_its_path_or_below_it(version: Version, expected: Version) -> None:
+def test_move_finds_objects_at_the_path_or_below_it(version: Version, expected: Version) -> None:
     assert moved("f2/folder", "f3/folder", version) == expected

@@ -1,4 +1,4 @@
-"""SQL as values: predicates, conditions and orders, what joins them, and what is known of all rows."""
+"""SQL as values: predicates, conditions and orders, their combination, and facts about all rows."""
 
 from collections.abc import Sequence
 from hypothesis import given
@@ -68,7 +68,7 @@ def test_and_or_and_not_are_rendered_with_their_values_in_order() -> None:
 
 
 @pytest.mark.parametrize("one", [A, Condition("x"), A & TEXT, NOTHING, EVERYTHING])
-def test_nothing_and_everything_are_folded(one: Condition) -> None:
+def test_nothing_and_everything_are_simplified(one: Condition) -> None:
     assert all_of([one, EVERYTHING]) is one
     assert all_of([EVERYTHING, NOTHING, one]) is NOTHING
     assert any_of([NOTHING, one]) is one
@@ -88,13 +88,13 @@ def test_equal_conditions_have_the_same_sql_and_values() -> None:
     assert A != '"type" = %s'
 
 
-def test_conjuncts_are_the_parts_that_all_rows_fulfil() -> None:
+def test_conjuncts_are_the_necessary_parts_of_a_condition() -> None:
     either, opaque = A | TEXT, Condition("x")
     assert list(((A & either) & (opaque & ~TEXT)).conjuncts()) == [A, either, opaque, ~TEXT]
     assert list(either.conjuncts()) == [either]
 
 
-def test_columns_are_unknown_where_something_opaque_does_not_say_them() -> None:
+def test_columns_are_unknown_for_opaque_parts_without_a_declaration() -> None:
     assert ((A & TEXT) | ~A).columns == (TYPE, WORDS)
     assert (A & Condition("x")).columns is None
     assert (~(A | Condition("x"))).columns is None
@@ -102,19 +102,19 @@ def test_columns_are_unknown_where_something_opaque_does_not_say_them() -> None:
     assert EVERYTHING.columns == NOTHING.columns == ()
 
 
-def test_costly_is_what_compares_long_values() -> None:
+def test_comparison_of_long_values_is_costly() -> None:
     for condition in (TEXT, A & TEXT, A | TEXT, ~TEXT, A & ~(A | TEXT), Condition("x", is_costly=True)):
         assert condition.is_costly
     for condition in (A, p.has_value(WORDS), ~A & Condition("words @@ %s", ("x",)), NOTHING, EVERYTHING):
         assert not condition.is_costly
 
 
-def test_orders() -> None:
+def test_order_is_rendered() -> None:
     assert [Order('"a"').sql, Order('"a"', descending=True).sql] == ['"a"', '"a" DESC']
     assert (Order('"day"', column=DAY).type, Order("lower(x)").type) == ("integer", None)
 
 
-def test_what_add_ons_import_is_the_same() -> None:
+def test_names_imported_by_add_ons_are_stable() -> None:
     for one in (Column, Condition, EVERYTHING, NOTHING, all_of, any_of, Fragment):
         assert one in [getattr(base, name) for name in base.__all__]
 
@@ -168,7 +168,7 @@ HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
         ),
     ],
 )
-def test_what_most_rows_have_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:
+def test_frequent_value_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:
     assert hidden(condition & TEXT, shares) == f'({sql}) AND ("words" @@ %s::tsquery)'
     assert hidden(condition, shares) == condition.sql
 
@@ -176,7 +176,7 @@ def test_what_most_rows_have_is_compared_beside_long_values(condition: Any, shar
 # -- rooms
 
 
-def test_whoever_compiles_queries_knows_all_index_types_without_zcml() -> None:
+def test_compiler_has_all_index_types_without_zcml() -> None:
     script = (
         "from plone.pgcatalog.core import configuration\n"
         "from plone.pgcatalog.indexes.registry import translator_class\n"
@@ -206,7 +206,7 @@ CONDITIONS = st.recursive(
 
 
 def holds(condition: Condition, row: dict[str, int | None]) -> Any:
-    """Return what PostgreSQL would say of *row*: True, False or None."""
+    """Return PostgreSQL's result for *row*: True, False or None."""
     text = re.sub(r'"(\w)" IS NOT NULL', r'filled("\1")', condition.sql)
     text = re.sub(r'"(\w)" = %s', r'equal("\1")', text)
     text = text.replace("IS NOT TRUE", "!= T").replace("IS TRUE", "== T")
@@ -221,7 +221,7 @@ def holds(condition: Condition, row: dict[str, int | None]) -> Any:
 
 
 class Truth:
-    """SQL's three values."""
+    """SQL's three truth values."""
 
     def __init__(self, value: bool | None) -> None:
         self.value = value
@@ -244,14 +244,14 @@ class Truth:
 
 
 def without(condition: Condition, complete: set[str]) -> Condition:
-    """Return *condition* without what it says of the columns *complete*."""
+    """Return *condition* without redundant tests of the columns *complete*."""
     return condition.changed(
         lambda part: EVERYTHING if isinstance(part, Predicate) and part.column.name in complete else part
     )
 
 
 @given(CONDITIONS, st.sets(st.sampled_from(NAMES)))
-def test_what_all_rows_have_need_not_be_asked(condition: Condition, complete: set[str]) -> None:
+def test_test_for_a_value_is_omitted_in_complete_columns(condition: Condition, complete: set[str]) -> None:
     needed = without(condition, complete)
     hidden = condition.changed(lambda part: part.hidden() if isinstance(part, Predicate) else part)
     for values in itertools.product(*((0, 1) if name in complete else (None, 0, 1) for name in NAMES)):
@@ -261,7 +261,7 @@ def test_what_all_rows_have_need_not_be_asked(condition: Condition, complete: se
         assert (holds(hidden, row) is True) is expected
 
 
-def test_nothing_is_left_of_what_all_rows_have() -> None:
+def test_condition_that_all_rows_fulfil_is_empty() -> None:
     a, b, _ = FILLED
     equal = Condition('"a" = %s', (1,))
 

@@ -38,7 +38,7 @@ def test_every_language_of_the_list_has_a_stemmer(language: str) -> None:
 
 @pytest.mark.parametrize("language", STEMMERS)
 def test_stemmers_in_c_and_in_python_agree(language: str) -> None:
-    """So stems in tables that were written with the ones are found with the others."""
+    """So stems in existing tables are found with either implementation."""
     files = [LOCALES / code / "LC_MESSAGES" / "plone.po" for code in (language, "en", "de")]
     texts = [path.read_text("utf-8") for path in files if path.exists()]
     words = [word for text in texts for word in sorted(set(re.findall(r"[^\W\d_]{3,}", text.lower())))[:1000]]
@@ -66,7 +66,7 @@ def test_forms_of_a_word_have_one_stem(language: str, forms: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     "word", ["", "a", "is", "e10s", "日本", "x" * 10_000, "user's", "\ufffd\ufffd\ufffd", "ß" * 70]
 )
-def test_odd_words_are_their_stems(word: str) -> None:
+def test_odd_words_are_their_own_stems(word: str) -> None:
     assert all(stem(language, word) == word for language in STEMMERS)
 
 
@@ -92,7 +92,7 @@ def test_texts_have_the_stems_of_their_language() -> None:
     assert stemming("zh", "en").lexeme_of("") is None
 
 
-def test_stems_stand_where_their_words_do() -> None:
+def test_stems_have_the_positions_of_their_words() -> None:
     lexeme_of = stemming("en").lexeme_of("en")
     text, trimmed = lexicon.tsvector_literal(["two", "houses", "one", "house", "houses"], [(0, 2, "A")], lexeme_of)
     assert text == "'two':1A 'houses':2A,5 'one':3 'house':4 '\2en:hous':2A,4,5"
@@ -101,7 +101,7 @@ def test_stems_stand_where_their_words_do() -> None:
 
 
 @pytest.mark.slow
-def test_words_are_never_given_up_for_stems() -> None:
+def test_stems_never_displace_words() -> None:
     source = [f"{a}{b}{c}houses{d}" for a in letters() for b in letters() for c in letters() for d in "abcd"]
     text, trimmed = lexicon.tsvector_literal(source, (), stemming("en").lexeme_of("en"))
     plain, also_trimmed = lexicon.tsvector_literal(source)
@@ -139,12 +139,12 @@ def test_plain_words_of_a_query_find_other_forms(text: str, tsquery: str) -> Non
     assert clause.tsquery == tsquery
 
 
-def test_a_quoted_word_is_ranked_by_itself_alone() -> None:
+def test_quoted_word_is_ranked_by_itself_alone() -> None:
     clause = compile_text(plone_lexicon(), '"houses" house', T, related=stemming("en").related)
     assert [(term.word, bool(term.related)) for term in clause.rank] == [("houses", False), ("house", True)]
 
 
-def test_wildcards_inside_a_word_are_taken_to_the_letter() -> None:
+def test_wildcards_inside_a_word_are_literal() -> None:
     clause = compile_text(plone_lexicon(), "h?uses", T, related=stemming("en").related)
     assert clause.condition == compile_text(plone_lexicon(), "h?uses", T).condition
 
@@ -158,7 +158,7 @@ def parts(text: str, **fields: object) -> list[tuple[int, int, str]]:
     return find_parts(SimpleNamespace(**fields), source, lambda texts: lexicon.words(own, texts))
 
 
-def test_parts_of_plones_searchable_text() -> None:
+def test_parts_of_plones_searchable_text_are_recognised() -> None:
     found = parts(
         "my-page My Page About pages Body of my page tag one two",
         Title=lambda: "My Page",
@@ -168,7 +168,7 @@ def test_parts_of_plones_searchable_text() -> None:
     assert found == [(0, 2, "A"), (4, 6, "B"), (10, 13, "C")]
 
 
-def test_parts_in_another_order_or_missing() -> None:
+def test_parts_in_another_order_or_missing_are_recognised() -> None:
     assert parts("body about my page", Title="My page", Description="About") == [(2, 4, "A"), (1, 2, "B")]
     assert parts("nothing of it", Title="My page", Description="", Subject=None) == []
     assert parts("", Title="My page") == []
@@ -181,5 +181,5 @@ def test_parts_do_not_overlap() -> None:
     ]  # fmt: skip
 
 
-def test_a_text_that_repeats_itself_is_looked_through_in_time() -> None:
+def test_repetitive_text_is_split_in_time() -> None:
     assert parts("a " * 200_000, Title="a " * 400 + "b") == []

@@ -1,4 +1,4 @@
-"""The private names of zodb-pgjsonb: which there are, and what a process says that starts without one of them."""
+"""The private names of zodb-pgjsonb: their list, and the messages of a process that starts without one of them."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ import zodb_json_codec
 import zodb_pgjsonb.storage
 
 
-#: Of others than zodb-pgjsonb: ZODB's, psycopg's and this module's.
+#: Of other packages: ZODB's, psycopg's and this module's.
 OTHERS = {"_connectionMap", "_normal_storage", "_needs_to_join", "_savepoint_storage", "_modified"}
 
 
 class Database:
-    """A database with one connection, whose storage has all names but *lacking*."""
+    """A database with one connection, whose storage has all names except *lacking*."""
 
     def __init__(self, lacking: str = "") -> None:
         self.instance = SimpleNamespace()
@@ -44,21 +44,21 @@ class Database:
         function(SimpleNamespace(_normal_storage=self.instance))
 
 
-def test_a_storage_with_all_names_will_do() -> None:
+def test_storage_with_all_names_is_accepted() -> None:
     storage.require_known_storage(Database())
 
 
 @pytest.mark.parametrize("name", [name for name in storage.PRIVATE_NAMES if name != "_main"])
-def test_a_missing_name_is_told(name: str) -> None:
+def test_missing_name_is_reported(name: str) -> None:
     with pytest.raises(storage.UnknownStorage) as raised:
         storage.require_known_storage(Database(lacking=name))
     assert str(raised.value) == f"zodb-pgjsonb {version('zodb-pgjsonb')} has no {name}, which plone.pgcatalog uses"
 
 
-def test_the_list_has_what_is_used() -> None:
+def test_list_has_the_names_in_use() -> None:
     nodes = [node for module in (storage, snapshots) for node in ast.walk(ast.parse(inspect.getsource(module)))]
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr.startswith("_")}
-    # What every persistent object has is no secret of the storage.
+    # Names of every persistent object are not private to the storage.
     used = {name for name in used if not name.startswith("_p_")}
     ours = {
         node.attr
@@ -71,7 +71,7 @@ def test_the_list_has_what_is_used() -> None:
     assert not methods
 
 
-def test_the_installed_one_is_known() -> None:
+def test_installed_version_is_known() -> None:
     assert known.unknown_version() == ""
     assert hasattr(SharedLoadCache, "poll_advance")
     assert hasattr(PGJsonbStorage, "_ensure_admin_conn")
@@ -84,14 +84,14 @@ def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def compared() -> Iterator[None]:
-    """The sources of methods are compared anew in the test, and after it."""
+    """The sources of methods are compared again in the test, and after it."""
     known.unknown_methods.cache_clear()
     yield
     known.unknown_methods.cache_clear()
 
 
 @pytest.mark.usefixtures("compared")
-def test_methods_that_the_tests_were_run_with_are_silent() -> None:
+def test_methods_tested_with_are_accepted_silently() -> None:
     assert version("zodb-pgjsonb") == known.RUN
     assert known.unknown_methods() == ()
     assert known.unknown_code() == ""
@@ -109,13 +109,13 @@ def test_each_method_of_another_source_is_named_in_one_line(monkeypatch: pytest.
 
 
 def test_each_replaced_method_has_a_digest() -> None:
-    """The list has the methods that the code sets on the storage, overrides in a subclass, lends or does itself."""
+    """The list has the methods that the code sets on the storage, overrides in a subclass, delegates or replaces."""
     assert {*known.METHODS, *known.CODEC} == {*set_on_the_storage(), *overridden(), *lent(), *DONE_INSTEAD}
 
 
-#: The method that the replaced `poll_invalidations` calls for special cases only.
+#: The method that the replacement of `poll_invalidations` calls for special cases only.
 DONE_INSTEAD = {"instance.PGJsonbStorageInstance._poll"}
-#: Names in the code -> what they stand for.
+#: Names in the code -> the objects they stand for.
 OWNERS = {
     "PGJsonbStorage": PGJsonbStorage,
     "storage": PGJsonbStorage,
@@ -151,11 +151,11 @@ def overridden() -> Iterator[str]:
 
 
 def lent() -> Iterator[str]:
-    """Yield what zodb-pgjsonb finds under its own names while a storage is opened, or packs."""
+    """Yield the names of zodb-pgjsonb that are replaced while a storage is opened, or packs."""
     for node in ast.walk(ast.parse(inspect.getsource(reader))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "replaced":
             name = ast.literal_eval(node.args[0])
-            # What a class does when it is called is its __init__.
+            # A call of a class runs its __init__.
             yield f"storage.{name}" + ".__init__" * inspect.isclass(getattr(zodb_pgjsonb.storage, name))
     for name in vars(storage._StorageOfPack(PGJsonbStorage, None)):
         if callable(getattr(PGJsonbStorage, name, None)):
@@ -163,7 +163,7 @@ def lent() -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("compared")
-def test_codec_of_other_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codec_with_other_results_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zodb_json_codec, "encode_zodb_record", lambda record: b"other")
     assert known.unknown_code().endswith(": zodb_json_codec.encode_zodb_record")
 

@@ -1,14 +1,14 @@
-"""The figures in the documentation are those of the stored runs, and these kept every promise."""
+"""The figures in the documentation are those of the stored runs, which fulfilled every promise."""
 
 from benchmarks.report import generated
 from benchmarks.report import load
 from benchmarks.report import PLOT
 from benchmarks.report import SITES_PLOT
+from checks.soak import overview
+from checks.soak import report
+from checks.topology import patroni
+from checks.topology import standby
 from pathlib import Path
-from scripts.topology import patroni
-from scripts.topology import standby
-from tests.soak import overview
-from tests.soak import report
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
@@ -19,7 +19,7 @@ import pytest
 
 
 HOW_TO = ROOT / "docs" / "how-to"
-TOPOLOGY = ROOT / "scripts" / "topology" / "results"
+TOPOLOGY = ROOT / "checks" / "topology" / "results"
 
 
 def stored(path: Path) -> Any:
@@ -42,25 +42,25 @@ STATEMENTS = stored(TOPOLOGY / "standby.json")["statements that the primary gets
     ],
     ids=lambda value: value.name if isinstance(value, Path) else value[:30],
 )
-def test_a_page_says_what_is_stored(page: Path, mark: str, made: str) -> None:
+def test_page_has_the_stored_figures(page: Path, mark: str, made: str) -> None:
     assert between(page, mark) == made
 
 
-def test_the_plots_are_there() -> None:
+def test_plots_exist() -> None:
     assert PLOT.is_file()
     assert SITES_PLOT.is_file()
 
 
 @pytest.mark.parametrize("name", SOAKS)
-def test_the_stored_soaks_kept_every_promise(name: str) -> None:
+def test_stored_soaks_fulfilled_every_promise(name: str) -> None:
     assert SOAKS[name]["broken"] == report.broken(SOAKS[name]) == []
 
 
-def test_the_primary_is_asked_nothing_by_a_reader() -> None:
+def test_reader_sends_the_primary_nothing_in_stored_soaks() -> None:
     assert {numbers["reader"] for numbers in STATEMENTS.values()} == {0}
 
 
-def test_no_failover_of_patroni_has_shown_or_lost_what_it_may_not() -> None:
+def test_patronis_failovers_lost_and_showed_only_permitted_commits() -> None:
     for standby_is, found in PATRONI["runs"].items():
         assert found["broken"] == []
         assert found["stale"] == 0 < found["compared"]

@@ -1,4 +1,4 @@
-"""What holds for the tests themselves: who may import whom, what may be looked at, and which command runs what."""
+"""Rules for the tests themselves: imports, access to private names, and the commands that run them."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -13,24 +13,25 @@ import re
 
 
 TESTS = ROOT / "tests"
+CHECKS = ROOT / "checks"
 MAKEFILE = text(ROOT / "Makefile")
-MODULES = sorted(TESTS.rglob("*.py"))
+MODULES = sorted((*TESTS.rglob("*.py"), *CHECKS.rglob("*.py")))
 TEST_MODULES = [path for path in MODULES if path.name.startswith("test_")]
 #: Documented import paths that stay, and nothing else.
 OLD_PATHS = {"search"}
 ROOMS = sorted({path.parent.name for path in SOURCE.glob("*/__init__.py")} - OLD_PATHS)
-#: Rooms that tests reach over HTTP only, and what they ask for.
+#: Rooms that tests access over HTTP only, and the text that they use.
 OVER_HTTP = {"restapi": "@search"}
-#: Where something has to be slow for the test.
+#: Waits that make something slow for the test.
 SLOW = {"test_copying.py": ["time.sleep(0.01)"], "test_embedders.py": ["end.wait(0.02)"]}
-#: Names of modules that keep something for later, whose state is nobody else's business.
+#: Modules with caches, whose state is private.
 CACHES = (
     *("answer", "cache", "counting", "generations", "memory", "pool", "prepared", "reader", "rows", "selectivity"),
 )
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the dotted names that a module imports, also inside functions; those of a package's modules in full."""
+    """Yield the dotted names that a module imports, even inside functions; those of a package's modules in full."""
     for node in ast.walk(ast.parse(text(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -41,7 +42,7 @@ def imported(path: Path) -> Iterator[str]:
 
 def is_test_module(name: str) -> bool:
     return (
-        bool(re.match(r"tests\.(\w+\.)*test_\w+$", name))
+        bool(re.match(r"(tests|checks)\.(\w+\.)*test_\w+$", name))
         and ROOT.joinpath(*name.split(".")).with_suffix(".py").exists()
     )
 
@@ -58,9 +59,9 @@ def private_names(path: Path) -> set[str]:
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
-@pytest.mark.parametrize("folder", ["tests", "benchmarks"])
+@pytest.mark.parametrize("folder", ["tests", "checks", "benchmarks"])
 def test_nothing_imports_from_a_test_module(folder: str) -> None:
-    """What several modules need is in a helper module, which has a name and a purpose."""
+    """Code shared by several modules is in a helper module, which has a name and a purpose."""
     found = {
         path.relative_to(ROOT).as_posix(): names
         for path in sorted((ROOT / folder).rglob("*.py"))
@@ -69,7 +70,7 @@ def test_nothing_imports_from_a_test_module(folder: str) -> None:
     assert found == {}
 
 
-def test_no_test_looks_inside_a_cache() -> None:
+def test_tests_read_no_cache_directly() -> None:
     """A law is about answers and costs; where it needs more, the cache has a public reader."""
     private = {name for path in SOURCE.rglob("*.py") if path.stem in CACHES for name in private_names(path)}
     found = [
@@ -83,14 +84,14 @@ def test_no_test_looks_inside_a_cache() -> None:
 
 
 def arguments(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield what is given to *call*."""
+    """Yield the arguments of *call*."""
     yield from call.args
     yield from (keyword.value for keyword in call.keywords)
 
 
 @pytest.mark.parametrize("path", TEST_MODULES, ids=lambda path: path.stem)
 def test_no_test_waits_a_fixed_time(path: Path) -> None:
-    """It looks again and again, as ``waiting.until`` does: what takes a moment here takes long on a busy machine."""
+    """A test polls, as ``waiting.until`` does: durations differ on a busy machine."""
     tree = ast.parse(text(path))
     loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.While)]
     polled = {call for loop in loops for call in ast.walk(loop)}
@@ -104,32 +105,32 @@ def test_no_test_waits_a_fixed_time(path: Path) -> None:
     assert found == SLOW.get(path.name, [])
 
 
-# -- which command runs what
+# -- commands
 
 
 def recipe(chore: str) -> str:
-    """Return what the Makefile runs for *chore*."""
+    """Return the commands that the Makefile runs for *chore*."""
     found = re.search(rf"^{chore}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
     assert found is not None
     return " ".join(found[1].split())
 
 
 def test_each_test_is_run_by_exactly_one_of_two_commands() -> None:
-    """They differ in what they do with the mark, and in nothing else; together they know all folders.
+    """They differ only in their treatment of the mark; together they have all folders.
 
-    But Volto's, which has a command of its own: it needs node, and gigabytes.
+    Except those of Volto, which have a command of their own: they need node, and gigabytes.
     """
     fast, slow = recipe("test"), recipe("test-slow")
     assert '$(PYTEST) -m "not slow"' in fast
     assert fast.replace('-m "not slow"', "-m slow") == slow
     assert re.search(r"^PYTEST := .* \$\(TESTS\)$", MAKEFILE, re.MULTILINE)
     [tests] = re.findall(r"^TESTS \?= .*$", MAKEFILE, re.MULTILINE)
-    folders = {path.relative_to(TESTS).parts[0] for path in TEST_MODULES}
-    assert set(re.findall(r"tests/(\w+)", tests)) == folders - {"volto"}
-    assert "tests/volto" in recipe("test-volto")
+    folders = {"/".join(path.relative_to(ROOT).parts[:2]) for path in TEST_MODULES}
+    assert set(re.findall(r"tests/\w+", tests)) == folders - {"checks/volto"}
+    assert "checks/volto" in recipe("test-volto")
 
 
-def test_arguments_that_two_chores_read_have_no_default_which_one_of_them_refuses() -> None:
+def test_arguments_shared_by_chores_have_no_default_that_one_refuses() -> None:
     for name, default in re.findall(r"^(\w+_ARGS) \?=(.*)$", MAKEFILE, re.MULTILINE):
         assert MAKEFILE.count(f"$({name})") == 1 or not default.strip(), name
 
@@ -151,7 +152,7 @@ def has_fast_tests(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_each_room_has_tests_that_do_not_take_long(room: str) -> None:
-    """Who changes a room sees with ``make test`` whether its purpose still holds."""
+def test_each_room_has_fast_tests(room: str) -> None:
+    """A change of a room is checked quickly by ``make test``."""
     named = re.compile(rf"plone\.pgcatalog\.{room}\b|" + re.escape(OVER_HTTP.get(room, f"plone.pgcatalog.{room}")))
     assert any(named.search(text(path)) for path in TEST_MODULES if has_fast_tests(path))

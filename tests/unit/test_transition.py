@@ -1,4 +1,4 @@
-"""What becomes of a catalog's relation with a commit: each state of catalog and changes has one transition."""
+"""The transition of a catalog's relation at a commit, for each state of catalog and changes."""
 
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
@@ -22,7 +22,7 @@ NARROW = CatalogState("pgcatalog_1_3", 3, frozenset({"path_value"}), 7)
 
 
 def pending(has_indexes: bool = True, **values: Any) -> CatalogPending:
-    """Return what a catalog with indexes, or none, has pending: *values*."""
+    """Return a stub of a catalog's pending changes *values*, with or without indexes."""
     tool = SimpleNamespace(_indexes={"Title": object()} if has_indexes else {})
     made = CatalogPending(tool, 1)
     for name, value in values.items():
@@ -38,7 +38,7 @@ def test_a_catalog_without_a_relation_gets_its_first(changes: CatalogPending, ve
     assert transition_of(changes, LAYOUT, None) == NewRelation(version, 2)
 
 
-def test_the_first_relation_has_a_generation_without_changes_too() -> None:
+def test_first_relation_has_a_generation_even_without_changes() -> None:
     assert transition_of(pending(is_whole=True), LAYOUT, None) == NewRelation(1, 1)
 
 
@@ -46,7 +46,7 @@ def test_a_cleared_catalog_gets_the_next_relation() -> None:
     assert transition_of(pending(cleared=True), LAYOUT, NARROW) == NewRelation(4, 7, former="pgcatalog_1_3")
 
 
-def test_a_finished_rebuild_goes_before_everything_else() -> None:
+def test_finished_rebuild_precedes_everything_else() -> None:
     changes = pending(cleared=True, layout_changed=True, replacement=lambda cursor, state: state)
     assert transition_of(changes, LAYOUT, NARROW) == Replacement(NARROW)
 

@@ -1,4 +1,4 @@
-"""Words of a lexicon, tsvector text, and the SQL of search texts; what they find is tested elsewhere."""
+"""Words of a lexicon, tsvector text, and the SQL of search texts; their hits are tested elsewhere."""
 
 from collections.abc import Sequence
 from hypothesis import example
@@ -56,16 +56,16 @@ def test_words_are_those_of_the_lexicon() -> None:
         assert lexicon.words(make(), texts) == [word for word in real if word]
 
 
-def test_words_from_bytes() -> None:
+def test_words_from_bytes_are_decoded() -> None:
     assert lexicon.words(Lexicon(UnicodeSplitter(), UnicodeCaseNormalizer()), ["Größe"]) == ["größe"]
 
 
-def test_unstorable_characters_part_words() -> None:
+def test_unstorable_characters_separate_words() -> None:
     assert lexicon.words(plone_lexicon(), ["a\0b \ud800c\udfff"]) == ["a", "b", "c"]
     assert lexicon.query_words(plone_lexicon(), "a\0b \ud800c") == ["a", "b", "c"]
 
 
-def test_query_words_keep_wildcards() -> None:
+def test_query_words_have_their_wildcards() -> None:
     assert lexicon.query_words(plone_lexicon(), "Über* f?o 日") == ["uber*", "f?o", "日*"]
     assert lexicon.term_words(plone_lexicon(), ["uber*", "日*"]) == ["uber", "日"]
     assert lexicon.term_words(plone_lexicon(), ["**"]) == []
@@ -113,7 +113,7 @@ def test_long_words_are_cut_between_characters() -> None:
     assert trimmed == "1 words longer than 2046 bytes were cut"
 
 
-def test_of_a_very_long_text_the_first_words_are_kept() -> None:
+def test_first_words_of_a_very_long_text_are_stored() -> None:
     words = [f"{i:020}" for i in range(100_000)]
     text, trimmed = lexicon.tsvector_literal(words)
     kept = len(lexicon.tsvector_words(text))
@@ -156,12 +156,12 @@ def ranked_by(text: str, own: Any = None) -> list[str]:
     return [term.tsquery for term in compile_text(own or plone_lexicon(), text, T).rank]
 
 
-def test_rank_is_without_negation() -> None:
+def test_rank_ignores_negations() -> None:
     assert ranked_by("quick -fox") == ["'quick'"]
     assert ranked_by("(quick AND NOT fox) OR f?x") == ["'quick'", "'f':*"]
 
 
-def test_ranked_by_each_word_once() -> None:
+def test_each_word_is_ranked_once() -> None:
     assert ranked_by('quick "the quick fox" OR fox OR qui*') == ["'quick'", "'the'", "'fox'", "'qui':*"]
 
 
@@ -184,7 +184,7 @@ def test_a_query_of_very_many_words_is_ranked_by_the_first_ones() -> None:
     ],
     ids=["AND", "OR", "prefixes", "phrase", "NOT"],
 )
-def test_a_text_has_so_many_words_and_no_more(text: str) -> None:
+def test_number_of_words_in_a_text_is_limited(text: str) -> None:
     assert parse(plone_lexicon(), text) is not None
     for more in (
         f"{text} AND more",
@@ -198,7 +198,7 @@ def test_a_text_has_so_many_words_and_no_more(text: str) -> None:
 
 
 def lexemes(text: str) -> list[int]:
-    """Return how many lexemes each tsquery has that *text* is compiled to."""
+    """Return the number of lexemes in each tsquery to which *text* is compiled."""
     condition = compile_text(plone_lexicon(), text, T, None, Stemming.of(("en", "de")).related).condition
     return [param.count("'") // 2 for param in condition.params]
 
@@ -206,7 +206,7 @@ def lexemes(text: str) -> list[int]:
 @pytest.mark.parametrize(
     "text", ["{0} OR {1}", "{0} {1}", "{0} OR ({1})", "x -{2}", "x AND NOT ({0} OR f?x)", "(x* {1}) OR ({2})"]
 )
-def test_no_tsquery_has_more_lexemes_than_gin_can_do(text: str) -> None:
+def test_lexemes_of_a_tsquery_are_limited_for_gin(text: str) -> None:
     """GIN needs time that grows with the square of the lexemes of a tsquery, before it reads anything."""
     words = WORDS[: MAX_WORDS // 3]
     found = lexemes(text.format(" OR ".join(words), " ".join(words), " -".join(words)))
@@ -214,7 +214,7 @@ def test_no_tsquery_has_more_lexemes_than_gin_can_do(text: str) -> None:
     assert len(found) < sum(found) / MAX_LEXEMES * 1.5 + 5
 
 
-def test_the_same_word_is_looked_up_once() -> None:
+def test_repeated_word_is_looked_up_once() -> None:
     assert compile_text(plone_lexicon(), "fox OR fox* OR Fox OR fox*", T).tsquery == "('fox' | 'fox':*)"
     assert compile_text(plone_lexicon(), "fox Fox -cat -cat", T).tsquery == "('fox' & !'cat')"
 
@@ -236,13 +236,13 @@ WILD = 'EXISTS (SELECT FROM unnest(tsvector_to_array("t")) AS lexeme WHERE lexem
         ("quick -f?x", f"({FOUND}) AND ((({FOUND}) AND ({WILD})) IS NOT TRUE)", ("'quick'", "'f':*", "f_x")),
     ],
 )
-def test_wildcards_inside_a_word(text: str, sql: str, params: Sequence[str]) -> None:
+def test_wildcards_inside_a_word_are_patterns(text: str, sql: str, params: Sequence[str]) -> None:
     clause = compile_text(plone_lexicon(), text, T)
     assert (clause.condition.sql, clause.condition.params) == (sql, params)
 
 
 class Verbatim:
-    """Splits at white space only, so that anything can be in a word."""
+    """Splits at white space only, so that a word can contain any other character."""
 
     def process(self, texts: Sequence[str]) -> list[str]:
         return [word for text in texts for word in text.split()]
@@ -252,8 +252,8 @@ class Verbatim:
     ("text", "tsquery"),
     [("it's", "'it''s'"), ("a\\b", "'a\\\\b'"), ("a:*|!&<->", "'a:':*"), ("*foo", "'foo'"), ("?foo*", "'foo':*")],
 )
-def test_any_characters(text: str, tsquery: str) -> None:
-    """Also: wildcards at the beginning, with which ZCTextIndex raises, are ignored."""
+def test_any_characters_can_be_searched_for(text: str, tsquery: str) -> None:
+    """Wildcards at the beginning, with which ZCTextIndex raises, are ignored."""
     assert ranked_by(text, Lexicon(Verbatim())) == [tsquery]
 
 
@@ -263,7 +263,7 @@ def test_like_pattern_is_escaped() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "-", "***", "?", "()", "((", '""', "the", "the AND a", "NOT the"])
-def test_finds_nothing(text: str) -> None:
+def test_impossible_query_finds_nothing(text: str) -> None:
     clause = compile_text(plaintext_lexicon(), text, T)
     assert clause.condition is NOTHING
     assert clause.rank == ()
@@ -276,7 +276,7 @@ def test_finds_nothing(text: str) -> None:
         *(('-"foo"', '"foo"'), ("--foo -", "foo"), ("and OR", '"and" "OR"'), ("", "")),
     ],
 )
-def test_plain_words(text: str, plain: str) -> None:
+def test_plain_words_are_compiled(text: str, plain: str) -> None:
     assert plain_words(text) == plain
 
 

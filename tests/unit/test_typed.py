@@ -1,4 +1,4 @@
-"""Texts of visitors: what they exclude, in Plone's search page and in the syntax of ZCTextIndex."""
+"""Texts of visitors: their exclusions, in Plone's search page and in the syntax of ZCTextIndex."""
 
 from plone.base.utils import munge_search_term
 from plone.pgcatalog.fulltext.tsquery import parse
@@ -48,13 +48,13 @@ def test_text_of_excluded_words_alone_finds_nothing(text: str) -> None:
         ("a* b?c", "a* b?c"),
     ],
 )
-def test_operators_of_zctextindex_stay(typed: str, text: str) -> None:
+def test_operators_of_zctextindex_are_unchanged(typed: str, text: str) -> None:
     assert with_exclusions(typed) == text
     tree = parse(plone_lexicon(), text)
     assert tree is not None
 
 
-def test_asterisk_of_volto_makes_no_beginning_of_an_excluded_word() -> None:
+def test_asterisk_of_volto_makes_no_prefix_of_an_excluded_word() -> None:
     assert with_exclusions("schools NOT art*", is_completed=True) == "schools -art"
     assert with_exclusions("schools -art*", is_completed=True) == "schools -art"
     assert with_exclusions("art* -schools x*", is_completed=True) == "art* -schools x*"
@@ -69,9 +69,9 @@ def test_full_width_sign_is_no_operator(sign: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, ["a"], {"query": "a NOT b"}])
-def test_other_values_than_texts_stay(value: object) -> None:
+def test_values_other_than_texts_are_unchanged(value: object) -> None:
     assert with_exclusions(value) is value
 
 
-def test_wanted_text_has_no_excluded_word() -> None:
+def test_positive_text_has_no_excluded_word() -> None:
     assert wanted_text('a NOT b -c "d e" NOT "f g" x') == 'a "d e" x'

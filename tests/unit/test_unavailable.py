@@ -1,4 +1,4 @@
-"""Which error is an outage, which one takes too long or asks for too much, and which is neither."""
+"""Classification of errors: outage, timeout, exceeded limit, or none of these."""
 
 from collections.abc import Iterator
 from plone.pgcatalog.database.errors import SearchTimeout
@@ -38,7 +38,7 @@ OUTAGES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
 TIMEOUTS = {"57014"}
 #: Disk space, memory, files.
 SHORTAGES = {"53000", "53100", "53200", "53400", "58000", "58030", "58P01", "58P02", "58P03"}
-#: All errors of a server that psycopg calls operational, as far as it has names for them.
+#: All errors of a server that psycopg classifies as operational and has names for.
 OPERATIONAL = sorted(
     error.sqlstate
     for error in vars(psycopg.errors).values()
@@ -47,7 +47,7 @@ OPERATIONAL = sorted(
 
 
 @pytest.mark.parametrize("sqlstate", OPERATIONAL)
-def test_only_a_connection_that_is_lost_or_refused_is_an_outage(sqlstate: str) -> None:
+def test_only_a_lost_or_refused_connection_is_an_outage(sqlstate: str) -> None:
     is_outage = sqlstate in OUTAGES or sqlstate.startswith("08")
     told = TEXT if is_outage else TIMED_OUT if sqlstate in TIMEOUTS else NO_ROOM if sqlstate in SHORTAGES else None
     answer = answer_to(psycopg.errors.lookup(sqlstate)("of PostgreSQL"))
@@ -56,8 +56,8 @@ def test_only_a_connection_that_is_lost_or_refused_is_an_outage(sqlstate: str) -
 
 
 @pytest.mark.parametrize("sqlstate", sorted(SHORTAGES))
-def test_a_server_without_room_is_none_that_is_away(sqlstate: str) -> None:
-    """A reader would repeat the request, and say in the end that there is no database."""
+def test_server_without_room_is_no_outage(sqlstate: str) -> None:
+    """A reader would repeat the request, and finally report that there is no database."""
     error = psycopg.errors.lookup(sqlstate)
     with pytest.raises(error) as raised, transient_reads():
         raise error("of PostgreSQL")
@@ -65,11 +65,11 @@ def test_a_server_without_room_is_none_that_is_away(sqlstate: str) -> None:
 
 
 def test_a_lost_connection_is_a_conflict() -> None:
-    """Plone renders a page without a portlet that raises anything else."""
+    """Plone renders a page without a portlet that raises any other error."""
     assert issubclass(ServiceUnavailable, ConflictError)
 
 
-def test_all_kinds_of_errors_were_met() -> None:
+def test_all_kinds_of_errors_are_covered() -> None:
     assert {*OUTAGES, *TIMEOUTS, *SHORTAGES, "08006", "54001", "54011", "55P03"} <= set(OPERATIONAL)
 
 
@@ -83,7 +83,7 @@ def test_all_kinds_of_errors_were_met() -> None:
         (LimitExceeded("more than 3 words"), "400", "more than 3 words"),
     ],
 )
-def test_answers(error: Exception, status: str, text: str) -> None:
+def test_errors_have_their_answers(error: Exception, status: str, text: str) -> None:
     answer = answer_to(error)
     assert answer is not None
     assert (answer.status[:3], answer.text) == (status, text)
@@ -91,7 +91,7 @@ def test_answers(error: Exception, status: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("error", [QueryError("no such index"), ValueError("x"), psycopg.DataError("x")])
-def test_other_errors_are_none_of_ours(error: Exception) -> None:
+def test_other_errors_are_not_answered(error: Exception) -> None:
     assert answer_to(error) is None
 
 
@@ -121,7 +121,7 @@ def test_the_answer_is_in_the_language_of_the_request(environ: dict[str, Any], b
         (POSKeyError(b"\0" * 8), False),
     ],
 )
-def test_of_an_outage_one_line_is_logged_and_of_other_errors_all(error: Exception, is_outage: bool) -> None:
+def test_outage_logs_one_line_and_other_errors_log_all(error: Exception, is_outage: bool) -> None:
     try:
         raise error
     except type(error):
@@ -133,7 +133,7 @@ def test_of_an_outage_one_line_is_logged_and_of_other_errors_all(error: Exceptio
     assert type(error).__name__ in told
 
 
-def test_pack_that_met_others_is_one_line_for_administrators_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_conflicting_pack_is_one_line_for_administrators_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     answer = answer_to(PackConflict("nothing was packed"))
     assert answer is not None
     assert (answer.status[:3], answer.text) == ("503", NOT_PACKED)
@@ -151,7 +151,7 @@ def test_pack_that_met_others_is_one_line_for_administrators_and_in_the_log(capl
 
 @pytest.fixture
 def german() -> Iterator[None]:
-    """The German translation, as Zope registers it."""
+    """The German translation, as registered by Zope."""
     domain = TranslationDomain(messages.DOMAIN)
     domain.addCatalog(GettextMessageCatalog("de", messages.DOMAIN, str(next(messages.LOCALES.glob("de/*/*.mo")))))
     provideUtility(domain, ITranslationDomain, messages.DOMAIN)
@@ -159,7 +159,7 @@ def german() -> Iterator[None]:
     getGlobalSiteManager().unregisterUtility(domain, ITranslationDomain, messages.DOMAIN)
 
 
-def test_the_filter_lets_other_errors_pass() -> None:
+def test_filter_lets_other_errors_pass() -> None:
     def application(environ: Any, start_response: Any) -> Any:
         raise psycopg.errors.LockNotAvailable("no lock")
 

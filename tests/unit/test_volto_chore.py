@@ -1,4 +1,4 @@
-"""The chores for Volto: what they say where node is missing, and the version that the guide names."""
+"""The chores for Volto: their messages without node, and the version named in the guide."""
 
 from pathlib import Path
 from scripts import volto
@@ -26,7 +26,7 @@ def program(path: Path, does: str) -> None:
         ({"node": "v22.1.0", "npm": ""}, None),
     ],
 )
-def test_what_is_missing_is_named(
+def test_missing_program_is_named(
     programs: dict[str, str], reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, says in programs.items():
@@ -36,8 +36,8 @@ def test_what_is_missing_is_named(
     assert found is None if reason is None else found is not None and found.startswith(reason)
 
 
-def test_a_build_is_the_same_whatever_ports_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Razzle writes these of the environment into the build, and make exports PORT, which is Plone's."""
+def test_build_does_not_depend_on_the_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Razzle writes the environment's ports into the build, and make exports PORT, which is Plone's."""
     programs, front_end = tmp_path / "bin", tmp_path / "frontend"
     programs.mkdir()
     front_end.mkdir()

@@ -1,4 +1,4 @@
-"""What our control panels refuse is read by Volto: every message, in English and German, whatever somebody has typed."""
+"""Volto can read the errors of our control panels: every message, in English and German, with any typed text."""
 
 from plone.pgcatalog.controlpanel.configlets import readable_errors
 from plone.pgcatalog.fulltext.tuning import problems
@@ -14,7 +14,7 @@ import pytest
 import re
 
 
-#: What breaks Python's quotes, JSON or HTML.
+#: Strings that break Python's quotes, JSON or HTML.
 HOSTILE = (
     "climate's",
     '"quoted"',
@@ -45,7 +45,7 @@ def test_every_message_is_read_as_it_was_written(typed: str) -> None:
     assert read_by_volto(readable_errors(errors)) == errors
 
 
-def test_each_way_of_volto_that_reads_it_reads_the_same() -> None:
+def test_each_parser_of_volto_that_succeeds_returns_the_same() -> None:
     errors = [{"message": typed, "field": "pins", "error": "ValidationError"} for typed in HOSTILE]
     found = list(parsed(text_of(readable_errors(errors))))
     assert found
@@ -54,7 +54,7 @@ def test_each_way_of_volto_that_reads_it_reads_the_same() -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_python_s_notation_of_the_list_is_not_enough(name: str) -> None:
-    """The law above has a reason: a line that cannot be read is quoted in the message."""
+    """The reason for the law above: an invalid line is quoted in the message."""
     errors = [{"message": english(problem), "field": name} for problem in problems(name, "climate's")]
     assert errors
     assert read_by_volto(str(errors)) != errors

@@ -1,4 +1,4 @@
-"""The words of a text are those of Plone's own lexicon, taken in less time."""
+"""The words of a text are those of Plone's own lexicon, computed in less time."""
 
 from plone.pgcatalog.fulltext.lexicon import words
 from Products.CMFPlone.UnicodeSplitter import splitter
@@ -45,7 +45,7 @@ def test_a_long_text_in_an_alphabet_is_split_at_once(monkeypatch: pytest.MonkeyP
     assert asked == ["日本人"]
 
 
-def test_the_words_of_a_long_text_are_made_once_and_nobody_changes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_of_a_long_text_are_computed_once_and_immutable(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     normalizer = splitter.I18NNormalizer.process
 
@@ -62,7 +62,7 @@ def test_the_words_of_a_long_text_are_made_once_and_nobody_changes_them(monkeypa
     assert [count for count in made if count > 1] == [10_000]
 
 
-def test_a_lexicon_with_elements_of_its_own_is_asked_each_time() -> None:
+def test_lexicon_with_other_elements_is_called_each_time() -> None:
     class Stop:
         def process(self, texts: list[Any]) -> list[Any]:
             return [text for text in texts if text != "the"]

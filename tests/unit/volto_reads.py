@@ -1,4 +1,4 @@
-"""How Volto reads the error of a control panel: as HTML, and then as JSON in one of three ways."""
+"""Volto's parsing of a control panel's error: as HTML, and then as JSON in one of three ways."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -8,7 +8,7 @@ import json
 
 
 class Text(HTMLParser):
-    """The text of a document, as a browser's DOMParser tells it."""
+    """The text of a document, as returned by a browser's DOMParser."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -21,7 +21,7 @@ class Text(HTMLParser):
 
 
 def parsed(text: str) -> Iterator[Any]:
-    """Yield what Volto's tryParseJSON makes of *text* in each of its three ways, as far as one can."""
+    """Yield the results of Volto's tryParseJSON for *text*, one for each of its three ways that succeeds."""
     for attempt in (text, text.replace("'", '"'), text.replace('"', '\\"').replace("'", '"')):
         try:
             yield json.loads(attempt)
@@ -35,5 +35,5 @@ def text_of(html: str) -> str:
 
 
 def read_by_volto(message: str) -> Any:
-    """Return the errors that Volto's control panel reads in the *message* of an answer, None for what it cannot read."""
+    """Return the errors that Volto's control panel reads in the *message* of an answer, None for an unreadable one."""
     return next(parsed(text_of(message)), None)

@@ -23,8 +23,8 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
-from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from psycopg import sql
@@ -90,7 +90,7 @@ class Registered:
 def registered(execute: Execute, zoid: int, relation: str) -> list[Registered]:
     """Return the advised indexes of the catalog with tool oid *zoid*, and their state on *relation*."""
     values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": locks.ADVISED_INDEX}
-    return [Registered(*row) for row in execute(log_sql("registered"), values)]
+    return [Registered(*row) for row in execute(read_statement("advice", "registered"), values)]
 
 
 @dataclass(frozen=True, slots=True)

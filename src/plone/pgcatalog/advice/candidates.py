@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
-from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql import predicate
@@ -19,6 +18,7 @@ from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import And
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import Or
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.predicate import Predicate
 from psycopg import sql
 from typing import Any
@@ -67,7 +67,9 @@ def column_statistics(execute: Execute, relation: str) -> dict[str, ColumnStatis
     """Return name -> statistics of the columns of *relation*, read with *execute*."""
     return {
         name: ColumnStatistics(name, type, distinct, nulls, dict(zip(values, fractions, strict=False)))
-        for name, type, distinct, nulls, values, fractions in execute(log_sql("columns"), {"relation": quote(relation)})
+        for name, type, distinct, nulls, values, fractions in execute(
+            read_statement("advice", "columns"), {"relation": quote(relation)}
+        )
     }
 
 
@@ -76,7 +78,7 @@ def index_statistics(execute: Execute, relation: str) -> list[IndexStatistics]:
     return [
         IndexStatistics(name, definition, method, tuple(keys), tuple(included), *rest)
         for name, definition, method, keys, included, *rest in execute(
-            log_sql("inventory"), {"relation": quote(relation)}
+            read_statement("advice", "inventory"), {"relation": quote(relation)}
         )
     ]
 

@@ -10,8 +10,8 @@ from plone.pgcatalog.advice.candidates import ColumnStatistics
 from plone.pgcatalog.advice.candidates import IndexStatistics
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.files import read_statement
 from psycopg import Connection
 from typing import Any
 
@@ -59,7 +59,7 @@ class Trial:
         *read* are the names of the columns that the statements read, None for any.  Raises psycopg.Error.
         """
         execute = self.connection.execute
-        [(original,)] = execute(log_sql("qualified"), {"relation": quote(self.relation)}).fetchall()
+        [(original,)] = execute(read_statement("advice", "qualified"), {"relation": quote(self.relation)}).fetchall()
         execute(f"CREATE TEMP TABLE {quote(self.relation)} (LIKE {original} INCLUDING STORAGE) ON COMMIT DROP")
         execute(f"ALTER TABLE {self.table} SET (toast_tuple_target = 256)")
         # Texts are large, and are copied only if a query reads them.

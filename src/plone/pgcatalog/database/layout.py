@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from functools import cached_property
-from importlib.resources import files
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex
+from plone.pgcatalog.sql.files import read_sql
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import EFFECTIVE
 from plone.pgcatalog.sql.values import NO_END
 from plone.pgcatalog.sql.values import ROLES
@@ -34,15 +34,14 @@ COVERING = {
 }
 
 
-@cache
 def load_sql(name: str) -> str:
     """Return the text of ``database/sql/<name>.sql``."""
-    return (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
+    return read_sql("database", name)
 
 
 def load_statement(name: str) -> str:
-    """Return the statement of ``database/sql/<name>.sql``, which has no comments, in one line, to shorten messages."""
-    return " ".join(load_sql(name).split())
+    """Return the statement of ``database/sql/<name>.sql`` in one line, without its comment lines."""
+    return read_statement("database", name)
 
 
 @dataclass(frozen=True)

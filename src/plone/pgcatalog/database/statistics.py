@@ -16,6 +16,7 @@ from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.layout import is_unfilled
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.expression import Statement
 from psycopg import Connection
@@ -165,7 +166,7 @@ def nowhere(relations: list[str]) -> sql.Composable:
 SECONDS = 600.0
 #: For all catalogs: the share of the rows with a value in each column; for a column with few different values also these
 #: values, and the share of the rows with each.
-FREQUENCIES = Statement(load_sql("frequencies"))
+FREQUENCIES = Statement(load_statement("frequencies"))
 
 #: Column -> share of the rows with a value; column -> value -> share of the rows with it.
 Shares = tuple[dict[str, float], dict[str, dict[str, float]]]

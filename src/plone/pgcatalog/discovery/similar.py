@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.context import SearchContext
@@ -29,6 +28,7 @@ from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import equals
 from plone.pgcatalog.sql.values import whole
@@ -44,7 +44,7 @@ COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 #: The weight of a word is (1 + ln tf) idf², with tf its occurrences in the text: its contribution to the product of two
 #: tf-idf vectors, if it is in the other text once.  Scores of longer texts are reduced.  Words in only one document, and
 #: stems, are left out.  Until words have been counted, the idf of all words is 1.
-SIMILAR = load_sql("similar")
+SIMILAR = read_statement("discovery", "similar")
 
 
 def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Fetch[Any]:

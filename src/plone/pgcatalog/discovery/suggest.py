@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from functools import partial
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.highlight import source_column
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
@@ -38,6 +37,7 @@ from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import whole
 from typing import Any
 
@@ -68,7 +68,7 @@ FREQUENT, SAMPLE = 20, 200
 #: - A frequent word is in some of the first rows, so the list of all its rows is not needed.
 #: - Other words are looked up in two steps: the MATERIALIZED part is planned for all its rows, by the GIN index, but only
 #:   read until one is visible.
-SEEN = load_sql("word_seen")
+SEEN = read_statement("discovery", "word_seen")
 #: There is an SQL index by first letter, in this order.
 LIKE = """
 SELECT word, documents FROM pgcatalog_words
@@ -80,19 +80,14 @@ BEGINNING = """
 WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents, 0 FROM candidate WHERE {seen} LIMIT {limit}
 """
 #: The same, followed by words that nearly begin with the prefix, if there are fewer than *few* words.
-BEGINNING_OR_NEAR = """
-WITH begun (word, documents, nearness) AS MATERIALIZED ({beginning}),
-candidate AS MATERIALIZED ({candidates})
-SELECT * FROM begun UNION ALL
-(SELECT word, documents, 1 FROM candidate WHERE word NOT IN (SELECT word FROM begun) AND ({seen}) LIMIT {limit})
-"""
+BEGINNING_OR_NEAR = read_statement("discovery", "words_beginning")
 NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few}"
 #: ``ascii(word) > 2`` excludes stems.  The SQL index finds words with near beginnings; those with near ends as well come
 #: first.
-NEAR = load_sql("words_near")
+NEAR = read_statement("discovery", "words_near")
 DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
 #: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
-THESE_OR_NEAR = load_sql("words_or_near")
+THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
 _RUN = re.compile(r"\w+")

@@ -16,6 +16,7 @@ from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import storable
 from plone.pgcatalog.storage import fetch_blob
 from plone.pgcatalog.storage import serial_of
@@ -56,21 +57,7 @@ KEEP_BLOB = """
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) VALUES (%s, %s, %s)
 ON CONFLICT (zoid, tid) DO UPDATE SET digest = EXCLUDED.digest
 """
-# Records the blobs of an object's files that have no digest yet.
-KEEP_OTHERS = """
-WITH others AS MATERIALIZED (
-    SELECT blob.zoid, blob.tid
-    FROM object_state object CROSS JOIN unnest(object.refs) AS file_zoid JOIN object_state file ON file.zoid = file_zoid
-    CROSS JOIN unnest(file.refs) AS blob_zoid JOIN object_state blob ON blob.zoid = blob_zoid
-    WHERE object.zoid = %(zoid)s AND (file.class_mod, file.class_name) = ('plone.namedfile.file', 'NamedBlobFile')
-        AND (blob.class_mod, blob.class_name) = ('ZODB.blob', 'Blob')
-        AND NOT EXISTS (SELECT FROM pgcatalog_file_blobs known WHERE (known.zoid, known.tid) = (blob.zoid, blob.tid))
-), nothing AS (
-    INSERT INTO pgcatalog_file_texts (digest, kind, bytes, text, extractor, error)
-    SELECT %(digest)s, '', 0, '', '', '' WHERE EXISTS (TABLE others) ON CONFLICT DO NOTHING
-)
-INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) SELECT zoid, tid, %(digest)s FROM others ON CONFLICT DO NOTHING
-"""
+KEEP_OTHERS = read_statement("files", "keep_others")
 #: The digest of the empty string, recorded for files whose text is not needed.
 NO_BYTES = hashlib.sha256(b"").digest()
 

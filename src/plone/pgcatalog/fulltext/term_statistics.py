@@ -13,6 +13,7 @@ from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.files import read_statement
 from psycopg import Connection
 from psycopg import sql
 from psycopg.rows import tuple_row
@@ -80,7 +81,7 @@ def count_words(connection: Connection[Any], catalog: int) -> bool:
         if not rows:
             return False
         relation, generation = rows[0]
-        columns = _rows(connection, load_sql("words_columns"), [relation])
+        columns = _rows(connection, read_statement("fulltext", "words_columns"), [relation])
         for name, has_length in columns:
             _count_column(connection, catalog, relation, generation, name, has_length)
         names = [name for name, _ in columns]
@@ -113,8 +114,8 @@ def _count_column(
     with connection.transaction():
         # Only a commit that drops the catalog waits for this lock; without the row, the catalog has been dropped already.
         if _rows(connection, "SELECT FROM pgcatalog_state WHERE catalog = %s FOR KEY SHARE", [catalog]):
-            connection.execute(load_sql("words_save"), values)
-            connection.execute(load_sql("words_texts"), values)
+            connection.execute(read_statement("fulltext", "words_save"), values)
+            connection.execute(read_statement("fulltext", "words_texts"), values)
     connection.execute("DROP TABLE pg_temp.pgcatalog_counted")
 
 
@@ -157,7 +158,7 @@ def create_trigram_index(connection: Connection[Any]) -> bool:
         row = cursor.execute(load_sql("trigram_schema")).fetchone()
         if row is None or row[1]:
             return False
-        cursor.execute(sql.SQL(load_sql("trigram_index")).format(schema=sql.Identifier(row[0])))
+        cursor.execute(sql.SQL(read_statement("fulltext", "trigram_index")).format(schema=sql.Identifier(row[0])))
         return True
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -20,6 +19,7 @@ from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.files import read_statement
 from typing import Any
 from typing import TYPE_CHECKING
 
@@ -104,8 +104,10 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
     for pattern, prefix, like in zip(patterns, prefixes, likes, strict=True):
         params += [pattern, *index, prefix, prefix + LAST, like]
     # Each pattern has placeholders of its own, so that the planner sees its values.
-    words = " UNION ALL ".join([load_sql("words_like_one").format(limit=MAX_FOUND + 1)] * len(patterns))
-    sql = load_sql("words_like").format(relation=quote(relation), column=column.quoted, words=words)
+    words = " UNION ALL ".join(
+        [read_statement("fulltext", "words_like_one").format(limit=MAX_FOUND + 1)] * len(patterns)
+    )
+    sql = read_statement("fulltext", "words_like").format(relation=quote(relation), column=column.quoted, words=words)
     return Statement(sql, tuple(params))
 
 
@@ -132,7 +134,9 @@ def find_word_parts(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> Par
     )[:MAX_WORDS]
     if not parts:
         return {}
-    statement = " UNION ALL ".join([load_sql("words_containing").format(limit=MAX_FOUND)] * len(parts))
+    statement = " UNION ALL ".join(
+        [read_statement("fulltext", "words_containing").format(limit=MAX_FOUND)] * len(parts)
+    )
     params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in parts]
     values = tuple(chain.from_iterable(params))
     words_of: dict[str, list[str]] = {}

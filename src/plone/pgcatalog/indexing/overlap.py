@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.database.layout import CatalogState
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.merge import Current
@@ -14,6 +13,7 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.pending import SeenRow
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.files import read_statement
 from psycopg import Cursor
 from psycopg.rows import tuple_row
 from typing import Any
@@ -23,10 +23,10 @@ import orjson
 
 
 #: xmin is the transaction that wrote a row version: it changes with each update.
-STORED_ROWS = load_sql("rows_stored")
+STORED_ROWS = read_statement("indexing", "rows_stored")
 #: Selects a row that was moved below one of some paths after the newest tid in the snapshot: its object was stored
 #: then.
-ARRIVED = load_sql("rows_arrived")
+ARRIVED = read_statement("indexing", "rows_arrived")
 #: SQL expression for the idx of a row.
 IDX = "COALESCE(c.idx, CASE WHEN c.rid = c.zoid THEN o.idx END)"
 NEWEST = "(SELECT max(tid) FROM transaction_log)"

@@ -39,6 +39,7 @@ from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.queue.table import put
 from plone.pgcatalog.request import application
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import adapt
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.storage import forget_objects
@@ -66,12 +67,7 @@ logger = logging.getLogger(__name__)
 #: Loggers of ZODB's connections and of their storage instances.
 CONNECTION_LOGS = ("ZODB.Connection", "zodb_pgjsonb.instance")
 #: An array is a change of an idx, ``[{key: new value}, [removed keys]]``: others may have changed other keys.
-UPDATE_IDX = """
-CASE WHEN jsonb_typeof(EXCLUDED.idx) = 'array'
-    THEN (COALESCE(object_state.idx, '{}') - ARRAY(SELECT jsonb_array_elements_text(EXCLUDED.idx -> 1)))
-        || (EXCLUDED.idx -> 0)
-    ELSE EXCLUDED.idx END
-"""
+UPDATE_IDX = read_statement("indexing", "idx_update")
 
 
 #: An undo changes the rows that the undone transactions changed; its own tid is the newest in the log.

@@ -13,8 +13,6 @@ from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import Layout
-from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import sets_of
@@ -22,6 +20,7 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import as_stored
 from psycopg import Cursor
 from psycopg.errors import LockNotAvailable
@@ -45,7 +44,7 @@ NEXT_VERSION = "UPDATE pgcatalog_state SET version = version + 1 WHERE catalog =
 FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, interned, generation) VALUES (%s, 0, %s, %s, %s, 0)"
 #: Columns of a relation with few different values, according to the statistics of ANALYZE, where a negative number is a
 #: share of the rows.
-FEW_VALUES = load_sql("rebuild_few_values")
+FEW_VALUES = read_statement("indexing", "rebuild_few_values")
 #: A column is interned if it has at most so many different lists, and at most so many per row.
 MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
 TAKE = (
@@ -53,7 +52,7 @@ TAKE = (
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
 )
 #: Adds tasks for the live relation's paths that the walk has not reached: they may have been catalogued by hand.
-UNVISITED = load_statement("rebuild_unvisited")
+UNVISITED = read_statement("indexing", "rebuild_unvisited")
 
 
 class RebuildBusy(RuntimeError):

@@ -16,8 +16,6 @@ from plone.pgcatalog.database.keywords import lists_of_one
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import is_unfilled as is_unfilled_relation
 from plone.pgcatalog.database.layout import Layout
-from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.retirement import forget_rebuild
 from plone.pgcatalog.database.retirement import retire_chunks
 from plone.pgcatalog.database.retirement import retire_relation
@@ -30,6 +28,7 @@ from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.files import read_statement
 from psycopg import Cursor
 from typing import Any
 from typing import TYPE_CHECKING
@@ -51,7 +50,7 @@ MESSAGE = (
 )
 
 #: Advances the generation, and returns which of some lists are not saved.
-ADVANCE = load_statement("state_advance").format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
+ADVANCE = read_statement("indexing", "state_advance").format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
 #: Saves the columns whose keywords are collected, when one of them has too many.
 SAVE_COLLECTED = "UPDATE pgcatalog_state SET collected = %s WHERE catalog = %s"
 #: A rebuild beside the live relation applies the changes at these paths before the swap; '' makes it start over.
@@ -245,10 +244,10 @@ class Transitions:
     def _save(self, state: CatalogState) -> CatalogState:
         values = {name: getattr(state, name) for name in ("version", "relation", "generation")}
         values |= {name: sorted(getattr(state, name)) for name in ("columns", "complete", "interned", "collected")}
-        self.cursor.execute(load_sql("state_save"), {"catalog": self.pending.zoid, **values})
+        self.cursor.execute(read_statement("indexing", "state_save"), {"catalog": self.pending.zoid, **values})
         indexes = schema.index_names(state.relation, self.layout.with_interned(state.interned))
         made = {"catalog": self.pending.zoid, "relation": state.relation, "indexes": indexes}
-        self.cursor.execute(load_sql("state_made"), made)
+        self.cursor.execute(read_statement("indexing", "state_made"), made)
         return state
 
     def drop(self) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 from plone.pgcatalog import settings
 from plone.pgcatalog.database import layout
 from plone.pgcatalog.database import retirement
@@ -21,6 +19,7 @@ from plone.pgcatalog.meaning.calibration import Calibration
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.text import Passage
+from plone.pgcatalog.sql.files import read_sql
 from psycopg import Connection
 from psycopg.errors import DuplicateObject
 from psycopg.errors import Error
@@ -123,10 +122,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@cache
 def load(name: str) -> str:
     """Return the text of ``meaning/sql/<name>.sql``."""
-    return (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
+    return read_sql("meaning", name)
 
 
 def embedder_of(tool: Any) -> Embedder | None:

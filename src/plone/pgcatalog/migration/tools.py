@@ -12,13 +12,13 @@ from contextvars import ContextVar
 from itertools import batched
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.core.catalog import check_index_name
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.indexing.objects import object_at
 from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.sql.files import read_statement
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
@@ -245,5 +245,5 @@ def changed_since(tool: Any, xid: str) -> set[str]:
     state = core.session.read_states().get(core.zoid)
     if state is None:
         return set()
-    query = sql.SQL(load_sql("changed_since")).format(relation=sql.Identifier(state.relation))
+    query = sql.SQL(read_statement("migration", "changed_since")).format(relation=sql.Identifier(state.relation))
     return {path for (path,) in core.session.execute(query.as_string(None), {"xid": xid})}

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
 from datetime import UTC
-from functools import cache
-from importlib.resources import files
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.statistics import LONG_MS
 from plone.pgcatalog.database.statistics import TIMES_MEDIAN
+from plone.pgcatalog.sql.files import read_sql
 from typing import Any
 from typing import TYPE_CHECKING
 
@@ -34,10 +33,9 @@ BOUNDS = (1, 2, 5, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1
 Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
-@cache
 def log_sql(name: str) -> str:
     """Return the text of ``observe/sql/<name>.sql``."""
-    return (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
+    return read_sql("observe", name)
 
 
 def histogram(times: Iterable[float]) -> list[int]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.query.ranked import Stages
 from plone.pgcatalog.sql.expression import Condition
@@ -10,6 +9,7 @@ from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import NOTHING
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.expression import Structure
+from plone.pgcatalog.sql.files import read_statement
 from typing import Any
 
 import hashlib
@@ -45,12 +45,6 @@ def few_of(chunks: int) -> int:
     return min(FEW, max(1, round(chunks * FEW_OF_CHUNKS / 1000)) * 1000)
 
 
-def sql_of(name: str) -> str:
-    """Return the SQL of the file ``<name>.sql`` in one line, without its comments."""
-    lines = (files(__package__) / f"{name}.sql").read_text("utf-8").splitlines()
-    return " ".join(" ".join(line for line in lines if not line.startswith("--")).split())
-
-
 #: Names that no column of a catalog has: record id, start and end of the chunk in the stored text.
 CHUNK_COLUMNS = ('"chunk rid"', '"chunk start"', '"chunk stop"')
 #: The similarity of that chunk to the question.
@@ -61,7 +55,7 @@ IS_NEAR = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN
 #: The setting in which a transaction caches the near rows: 32 characters that identify them, then an array of rids.
 NOTED = "pgcatalog.near"
 
-EXACT, INDEXED = sql_of("nearest_exact"), sql_of("nearest_indexed")
+EXACT, INDEXED = read_statement("query", "nearest_exact"), read_statement("query", "nearest_indexed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +199,7 @@ def without_near(where: Condition) -> Condition:
 SMOOTHING = 60
 #: The highest score by a ranking; only pins have a higher one (``indexes.base.HIGHEST_SCORE``).
 HIGHEST = "1e12"
-FUSED = sql_of("fused")
+FUSED = read_statement("query", "fused")
 #: Names of the columns of fused rows in a join; no column of a catalog has them.
 HIT, SCORE = '"fused hit"', '"fused score"'
 

@@ -21,13 +21,13 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
-from importlib.resources import files
 from math import isqrt
 from plone.pgcatalog.sql.expression import all_of
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import NOTHING
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.files import read_statement
 from typing import Any
 
 
@@ -41,7 +41,7 @@ WALKED = 150
 
 #: With MATERIALIZED, PostgreSQL plans as if it read all hits: it uses the index of the texts, and LIMIT stops it early.
 #: If the walk finds too few hits, all hits are visited.
-NEWEST_HITS = " ".join((files(__package__) / "newest_hits.sql").read_text("utf-8").split())
+NEWEST_HITS = read_statement("query", "newest_hits")
 
 
 def bound(rows: int, full: int) -> int:

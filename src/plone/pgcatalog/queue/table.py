@@ -8,6 +8,7 @@ A job that a later commit puts again during the work remains in the table.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import storable
 from psycopg import Connection
 from typing import Any
@@ -24,49 +25,13 @@ KEPT_FAILURES = 10_000
 #: Maximum length of a stored reason.
 LONGEST_REASON = 500
 
-# Of jobs that are put together, the jobs of the newest objects are due first.
-PUT = """
-WITH put AS (
-    INSERT INTO pgcatalog_queue (kind, catalog, zoid, due)
-    SELECT %(kind)s, %(catalog)s, zoid, now() - number * interval '1 microsecond'
-    FROM unnest(%(zoids)s::bigint[]) WITH ORDINALITY AS objects (zoid, number)
-    ON CONFLICT (kind, catalog, zoid) DO UPDATE
-    SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, due = EXCLUDED.due, attempts = 0, reason = ''
-)
-SELECT pg_notify(%(channel)s, '')
-"""
+PUT = read_statement("queue", "put")
 NOTIFY = "SELECT pg_notify(%s, '')"
-# The row is chosen by a CTE, which runs once.  If it were a table in FROM, the planner might run it for each row of
-# another scan, and it would find another row each time: all jobs would be taken, and only the first be done.
-TAKE = """
-WITH next AS MATERIALIZED (
-    SELECT kind, catalog, zoid FROM pgcatalog_queue
-    WHERE due <= now() AND kind = ANY(%(kinds)s)
-    ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
-)
-UPDATE pgcatalog_queue AS job
-SET attempts = attempts + 1,
-    due = now() + make_interval(secs => (%(back_off)s::int[])[least(attempts + 1, cardinality(%(back_off)s::int[]))])
-FROM next
-WHERE (job.kind, job.catalog, job.zoid) = (next.kind, next.catalog, next.zoid)
-RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text
-"""
+TAKE = read_statement("queue", "take")
 SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by = %(put_by)s::xid8"
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
-FAILED = f"""
-UPDATE pgcatalog_queue
-SET reason = %(reason)s, attempts = attempts - (%(pause)s::float IS NOT NULL)::int,
-    due = CASE WHEN %(for_good)s THEN 'infinity' ELSE coalesce(now() + make_interval(secs => %(pause)s::float), due) END
-WHERE {SAME}
-"""
-# Deletes the oldest failed jobs of a kind beyond KEPT_FAILURES.
-FORGET = """
-DELETE FROM pgcatalog_queue AS job USING (
-    SELECT catalog, zoid FROM pgcatalog_queue
-    WHERE kind = %(kind)s AND due = 'infinity' ORDER BY put_at DESC OFFSET %(kept)s
-) AS old
-WHERE job.kind = %(kind)s AND (job.catalog, job.zoid) = (old.catalog, old.zoid) AND due = 'infinity'
-"""
+FAILED = read_statement("queue", "failed").format(same=SAME)
+FORGET = read_statement("queue", "forget")
 FIGURES = """
 SELECT kind, count(*) FILTER (WHERE due < 'infinity'), count(*) FILTER (WHERE due = 'infinity'),
     min(put_at) FILTER (WHERE due < 'infinity')

@@ -10,7 +10,6 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.i18n import restored
@@ -22,6 +21,7 @@ from plone.pgcatalog.observe.jobs import reason
 from plone.pgcatalog.observe.jobs import STOPPED
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import writable_dsn_of
 from time import monotonic
 from typing import Any
@@ -96,7 +96,7 @@ class Job:
 
 def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, Job]:
     """Return the jobs of the catalog with tool oid *zoid* by name, read with *execute*."""
-    jobs = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": locks.JOB})]
+    jobs = [Job(*row) for row in execute(read_statement("zmi", "jobs"), {"catalog": zoid, "lock": locks.JOB})]
     return {job.name: job for job in jobs}
 
 

@@ -1,4 +1,4 @@
-"""An add-on of others: pages know the shelf on which they stand, and a view lists a shelf."""
+"""A third-party add-on: pages have a shelf, and a view lists the pages of a shelf."""
 
 from Products.Five.browser import BrowserView
 from typing import Any
@@ -12,7 +12,7 @@ def shelf(obj: Any) -> str:
 
 
 class ShelfView(BrowserView):
-    """The titles on the shelf that the request names, one a line."""
+    """The titles on the shelf given in the request, one per line."""
 
     def __call__(self) -> str:
         catalog = plone.api.portal.get_tool("portal_catalog")

@@ -1,3 +1,5 @@
+-- Adds the changes of counts of a relation to its counts; returns the places of counts that became 0.
+-- Values: the relation, twice.
 WITH gone AS (
     DELETE FROM pgcatalog_count_changes WHERE relation = %s
     RETURNING allowed_roles, portal_type, fields, vals, n

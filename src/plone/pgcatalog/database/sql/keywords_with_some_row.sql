@@ -1,3 +1,5 @@
+-- Those of some keywords that a row of a relation has.
+-- Values: the keywords.
 WITH newest AS MATERIALIZED (
     SELECT DISTINCT unnest({column}) AS key
     FROM (SELECT {column} FROM {relation} ORDER BY rid DESC LIMIT {newest}) AS rows

@@ -1,3 +1,5 @@
+-- An object and the objects that it refers to, directly or indirectly.
+-- Values: the oid of the object, oids that are not followed, maximum number of oids.
 WITH RECURSIVE part (zoid) AS (
     SELECT %s::bigint
     UNION

@@ -1,3 +1,5 @@
+-- The installed version of a profile in each setup tool.
+-- Values: the name of the profile.
 SELECT tool.zoid, versions.state -> 'data' -> %s -> '@t' ->> 0 AS version
 FROM object_state tool
 JOIN object_state versions

@@ -1,3 +1,5 @@
+-- The oids of catalog tools that have indexes, but no table.
+-- Values: module and name of their class.
 SELECT zoid FROM object_state o
 WHERE class_mod = %s AND class_name = %s
     AND coalesce(state -> '_indexes', '{}') <> '{}'

@@ -1,4 +1,4 @@
-"""The add-on's own tests.  They know nothing of the catalog that answers."""
+"""The add-on's own tests, which are independent of the catalog in use."""
 
 from plone.app.testing import setRoles
 from plone.app.testing import SITE_OWNER_NAME

@@ -1,0 +1,369 @@
+"""The soak's clients: each writes, searches and navigates over HTTP, and records acknowledged writes."""
+
+from checks.soak.ledger import ABSENT
+from checks.soak.ledger import Page
+from checks.soak.ledger import Version
+from checks.soak.server import AREA
+from checks.soak.server import FOLDERS
+from checks.soak.server import origin
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import astuple
+from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import re
+import requests
+import threading
+import time
+
+
+#: Seconds after which a request counts as unanswered. Zope's pauses before it repeats one six times take up to 63 seconds,
+#: and it waits for a connection seven times.
+TIMEOUT = 120
+#: The error of such a request: a thread of Zope is lost, which no outage excuses.
+SILENT = f"no answer in {TIMEOUT} s"
+#: A client deletes rather than creates when it has so many pages: the site does not grow for ever.
+ENOUGH = 30
+WORDS = ["water", "climate", "energy", "library", "museum", "school", "traffic", "garden"]
+FILE = re.compile(r'File "([^"]+)", line (\d+)')
+
+#: Frequency in about a hundred requests.
+MIX = {
+    "search": 22,
+    "search page": 5,
+    "look up": 18,
+    "navigate": 16,
+    "edit": 16,
+    "create or delete": 9,
+    "workflow": 7,
+    "move": 4,
+    "rename": 2,
+    "move folder": 1,
+}
+#: Number of times a client repeats a write after Zope's last conflict, as its user would; Zope's own number is 3, too.
+REPEATS = 3
+#: Such a write has certainly changed nothing.
+CONFLICT = "500 ConflictError"
+#: Kinds of requests that change something.
+WRITES = {"create", "delete", "edit", "move", "move folder", "rename", "workflow"}
+
+Become = Callable[[Version], Version]
+
+
+@dataclass
+class Answer:
+    """A request and its result: *error* is a class of errors, or empty; *repeated* if the client has repeated it then."""
+
+    kind: str
+    start: float
+    end: float
+    error: str
+    repeated: bool = False
+
+
+def error_class(response: requests.Response) -> str:
+    """Return the error in one line that is the same for equal causes."""
+    if response.status_code < 400:
+        return ""
+    name = response.headers.get("X-Error", "")
+    if not name and "json" in response.headers.get("Content-Type", ""):
+        data = response.json()
+        # plone.restapi's services put it one level deeper.
+        data = data.get("error", data)
+        name = str(data.get("type") or data.get("message") or data)[:80]
+        frames = [match.groups() for line in data.get("traceback", ()) if (match := FILE.search(line))]
+        if frames:
+            file, line = frames[-1]
+            name += f" in {origin([file for file, _ in frames])}, {Path(file).name}:{line}"
+    return f"{response.status_code} {name}".strip()
+
+
+class Gate:
+    """A gate for the clients' actions, one at a time each; while it is closed, all of them rest."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._acting = 0
+        self._is_closed = False
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Act within the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_closed)
+            self._acting += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._acting -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Run the block while no client acts."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: not self._acting)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_closed = False
+                self._changed.notify_all()
+
+
+class Client:
+    """One user in one thread; ``answers`` and ``pages`` record its history."""
+
+    def __init__(self, number: int, urls: Sequence[str], seeded: Sequence[str], seed: int, gate: Gate) -> None:
+        self.number = number
+        self.gate = gate
+        self.urls = urls
+        self.seeded = [path.split("/", 2)[2] for path in seeded]
+        self.rng = Random(f"{seed} {number}")
+        self.session = requests.Session()
+        self.session.auth = ("admin", "admin")
+        self.visitor = requests.Session()
+        self.answers: list[Answer] = []
+        #: every page created by this client, and those it still uses
+        self.pages: list[Page] = []
+        self.live: list[Page] = []
+        self.home: Page | None = None
+        #: search answers that contradict an acknowledged write
+        self.stale: list[str] = []
+        self.problem = ""
+        self._count = 0
+        self._token = ""
+        self._actions: dict[str, Callable[[], None]] = {
+            "search": self.search,
+            "search page": self.search_page,
+            "look up": self.look_up,
+            "navigate": self.navigate,
+            "edit": self.edit,
+            "create or delete": self.create_or_delete,
+            "workflow": self.workflow,
+            "move": self.move,
+            "rename": self.rename,
+            "move folder": self.move_folder,
+        }
+
+    def run(self, ended: threading.Event) -> None:
+        """Act until *ended*; store an error of the client itself in ``problem``."""
+        try:
+            while not ended.is_set():
+                (kind,) = self.rng.choices(list(MIX), list(MIX.values()))
+                with self.gate.open():
+                    self._actions[kind]()
+        except BaseException as error:
+            self.problem = f"client {self.number}: {error!r}"
+            raise
+
+    # -- requests
+
+    def send(self, kind: str, method: str, path: str, visitor: bool = False, **options: Any) -> Any:
+        """Send a request to one of the processes; return the response, None if it failed."""
+        url = f"{self.rng.choice(self.urls)}/{path}"
+        session = self.visitor if visitor else self.session
+        start, response = time.monotonic(), None
+        try:
+            response = session.request(method, url, timeout=TIMEOUT, **options)
+            error = error_class(response)
+        except requests.Timeout:
+            error = SILENT
+        except requests.ConnectionError:
+            error = "closed connection"
+        self.answers.append(Answer(kind, start, time.monotonic(), error))
+        if error:
+            time.sleep(0.2)
+            return None
+        return response
+
+    def api(self, kind: str, method: str, path: str, visitor: bool = False, **options: Any) -> Any:
+        return self.send(kind, method, path, visitor, headers={"Accept": "application/json"}, **options)
+
+    def write(self, pages: Sequence[Page], become: Become, kind: str, method: str, path: str, **options: Any) -> Any:
+        """Send a write that turns each version of *pages* into *become(version)*; once more after a conflict.
+
+        If acknowledged, the pages have these versions.  Otherwise they may have them, and this client leaves them alone.
+        """
+        response = self.api(kind, method, path, **options)
+        for _ in range(REPEATS):
+            if response is not None or not self.answers[-1].error.startswith(CONFLICT):
+                break
+            self.answers[-1].repeated = True
+            response = self.api(kind, method, path, **options)
+        for page in pages:
+            changed = [become(version) for version in page.possible]
+            page.repeated = [become(version) for version in page.past]
+            page.past += page.possible
+            page.written = time.monotonic()
+            page.possible = changed if response is not None else [*page.possible, *changed]
+            if response is None:
+                self.retire(page)
+        return response
+
+    def retire(self, page: Page) -> None:
+        if page in self.live:
+            self.live.remove(page)
+
+    # -- reading
+
+    def search(self) -> None:
+        query = {"SearchableText": self.rng.choice(WORDS), "b_size": 25, "metadata_fields": "modified"}
+        if self.rng.random() < 0.5:
+            query |= {"sort_on": "modified", "sort_order": "descending", "portal_type": "Document"}
+        self.api("search", "GET", "@search", visitor=self.rng.random() < 0.5, params=query)
+
+    def search_page(self) -> None:
+        self.send("search page", "GET", "@@search", visitor=True, params={"SearchableText": self.rng.choice(WORDS)})
+
+    def look_up(self) -> None:
+        """Request an own page from any process: its state must be the acknowledged one."""
+        known = [page for page in self.pages[-ENOUGH:] if page.certain and page.uid]
+        if not known:
+            return
+        page = self.rng.choice(known)
+        path, title, state = astuple(page.version)
+        query = {"UID": page.uid, "metadata_fields": ["review_state", "getPath"]}
+        response = self.api("look up", "GET", "@search", params=query)
+        if response is None:
+            return
+        found = [(i["getPath"].split("/", 2)[2], i["title"], i["review_state"]) for i in response.json()["items"]]
+        if found != ([] if path is None else [(path, title, state)]):
+            self.stale.append(f"{page} found as {found}")
+
+    def navigate(self) -> None:
+        if self.rng.random() < 0.3:
+            self.api("navigate", "GET", f"{AREA}/@navigation", params={"expand.navigation.depth": 2})
+        elif self.live and self.rng.random() < 0.5:
+            self.send("navigate", "GET", str(self.rng.choice(self.live).version.path))
+        else:
+            self.send("navigate", "GET", self.rng.choice([*self.seeded, f"{AREA}/{self.rng.choice(FOLDERS)}"]))
+
+    # -- writing
+
+    def title(self) -> str:
+        self._count += 1
+        return f"{self.rng.choice(WORDS)} w{self.number}x{self._count}"
+
+    def create_or_delete(self) -> None:
+        if self.home is None or self.home not in self.live:
+            self.home = self.create("Folder", self.folder())
+        elif len(self.live) < ENOUGH or self.rng.random() < 0.5:
+            self.create("Document", self.rng.choice([self.folder(), str(self.home.version.path)]))
+        else:
+            page = self.rng.choice(self.leaves())
+            self.write([page], lambda version: ABSENT, "delete", "DELETE", str(page.version.path))
+            self.retire(page)
+
+    def create(self, portal_type: str, container: str) -> Page:
+        title = self.title()
+        name = title.replace(" ", "-")
+        page = Page(None, [ABSENT])
+        self.pages.append(page)
+        self.live.append(page)
+        version = Version(f"{container}/{name}", title)
+        text = " ".join(self.rng.choices(WORDS, k=80))
+        data = {"@type": portal_type, "id": name, "title": title, "text": f"<p>{text}</p>"}
+        response = self.write([page], lambda absent: version, "create", "POST", container, json=data)
+        if response is not None:
+            page.uid = response.json()["UID"]
+        return page
+
+    def edit(self) -> None:
+        if page := self.own():
+            title = self.title()
+            data = {"title": title, "description": f"{title} again"}
+            become = partial(replace, title=title)
+            self.write([page], become, "edit", "PATCH", str(page.version.path), json=data)
+
+    def workflow(self) -> None:
+        if page := self.own():
+            transition, state = {"private": ("publish", "published")}.get(page.version.state, ("retract", "private"))
+            path = f"{page.version.path}/@workflow/{transition}"
+            self.write([page], partial(replace, state=state), "workflow", "POST", path)
+
+    def move(self) -> None:
+        if leaves := self.leaves():
+            self.move_to(self.rng.choice(leaves), "move")
+
+    def move_folder(self) -> None:
+        if self.home in self.live and self.home is not None:
+            self.move_to(self.home, "move folder")
+
+    def move_to(self, page: Page, kind: str) -> None:
+        source, target = str(page.version.path), self.folder()
+        container, _, name = source.rpartition("/")
+        if container != target:
+            become = partial(moved, source, f"{target}/{name}")
+            data = {"source": f"/{source}"}
+            self.write(self.below(source), become, kind, "POST", f"{target}/@move", json=data)
+
+    def rename(self) -> None:
+        """Rename by the form of the folder contents, which requires a token."""
+        leaves = self.leaves()
+        token = self._token or self.token()
+        if not leaves or not token:
+            return
+        page = self.rng.choice(leaves)
+        source = str(page.version.path)
+        container, _, name = source.rpartition("/")
+        new = f"{name.partition('-r')[0]}-r{self._count}"
+        self._count += 1
+        form = {"UID_0": page.uid, "newid_0": new, "newtitle_0": page.version.title, "_authenticator": token}
+        become = partial(renamed, new, page.version.title)
+        before = page.possible
+        response = self.write([page], become, "rename", "POST", f"{container}/@@fc-rename", data=form)
+        if response is not None and response.json()["status"] != "success":
+            # The form turns an error into a warning.
+            self.answers[-1].error = f"rename: {response.json()['msg']}"
+            page.possible = [*before, *page.possible]
+            self.retire(page)
+
+    def token(self) -> str:
+        response = self.send("navigate", "GET", "@@authenticator/authenticator")
+        if response is not None and (match := re.search(r'value="(\w+)"', response.text)):
+            self._token = match.group(1)
+        return self._token
+
+    # -- existing pages
+
+    def folder(self) -> str:
+        return f"{AREA}/{self.rng.choice(FOLDERS)}"
+
+    def own(self) -> Page | None:
+        return self.rng.choice(self.live) if self.live else None
+
+    def leaves(self) -> list[Page]:
+        return [page for page in self.live if page is not self.home]
+
+    def below(self, path: str) -> list[Page]:
+        """Return the pages that are, or may be, at *path* or below it."""
+        return [page for page in self.pages if any(is_below(path, version) for version in page.possible)]
+
+
+def is_below(path: str, version: Version) -> bool:
+    return f"{version.path}/".startswith(f"{path}/")
+
+
+def renamed(name: str, title: str, version: Version) -> Version:
+    """Return the result of *version* after a form that names the object by its UID: it is renamed wherever it is."""
+    if version.path is None:
+        return version
+    container = version.path.rpartition("/")[0]
+    return replace(version, path=f"{container}/{name}", title=title)
+
+
+def moved(source: str, target: str, version: Version) -> Version:
+    """Return the result of *version* when *source* becomes *target*."""
+    return (
+        replace(version, path=f"{target}{str(version.path)[len(source) :]}") if is_below(source, version) else version
+    )

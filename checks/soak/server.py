@@ -1,0 +1,210 @@
+"""The Zope side of the soak, each part in a process of its own: create the site, serve it, check it at the end.
+
+Started by the soak as ``python -m checks.soak.server`` with one argument, a JSON object; the last printed line is the answer,
+as JSON.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from demo.server import log_to
+from demo.server import PACKAGE_ZCML
+from demo.server import SITE_ZCML
+from pathlib import Path
+from typing import Any
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+
+
+logger = logging.getLogger("soak")
+
+AREA = "soak"
+FOLDERS = tuple(f"f{number}" for number in range(8))
+#: Additional folders, read and written by the probes only.
+PROBED = tuple(f"p{number}" for number in range(8))
+POOL_TIMEOUT = 5
+#: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
+RETRIES = 6
+#: Besides the threads' ZODB connections: slots for replacing a broken one.
+SPARE_SLOTS = 2
+#: Besides its pool: the storage's own connection, and a short one that applies or drops tables.
+STORAGE_CONNECTIONS = 2
+
+# Small caches are full soon: growth after that is a leak.
+ZOPE_CONF = """\
+%import zodb_pgjsonb
+%define INSTANCE {instance}
+instancehome $INSTANCE
+debug-mode off
+max-conflict-retries {retries}
+<environment>
+  CHAMELEON_CACHE {cache}
+  zope_i18n_compile_mo_files false
+</environment>
+<zodb_db main>
+  pool-size {threads}
+  cache-size 5000
+  <pgjsonb>
+    dsn {dsn} application_name={name}
+    pool-max-size {slots}
+    pool-timeout {timeout}
+    cache-shared-mb 32
+    cache-per-connection-mb 8
+    cache-warm-pct 0
+    blob-temp-dir $INSTANCE/var/blobs
+  </pgjsonb>
+  mount-point /
+</zodb_db>
+"""
+
+
+def bound(threads: int) -> int:
+    """Return the maximal number of PostgreSQL connections of a Zope process with *threads*."""
+    return threads + SPARE_SLOTS + STORAGE_CONNECTIONS
+
+
+def configure(folder: Path, dsn: str, name: str, threads: int) -> Path:
+    """Write the configuration of the Zope process *name*; return the path of zope.conf."""
+    instance = folder / name
+    for part in ("etc", "var/log", "var/blobs", "../cache"):
+        (instance / part).mkdir(parents=True, exist_ok=True)
+    (instance / "etc" / "site.zcml").write_text(SITE_ZCML.format(package=PACKAGE_ZCML))
+    conf = instance / "etc" / "zope.conf"
+    slots = threads + SPARE_SLOTS
+    values = {"threads": threads, "slots": slots, "dsn": dsn, "name": name, "timeout": POOL_TIMEOUT, "retries": RETRIES}
+    conf.write_text(ZOPE_CONF.format(instance=instance, cache=folder / "cache", **values))
+    return conf
+
+
+def start(folder: Path, dsn: str, name: str, threads: int = 1) -> Any:
+    """Start Zope in this process; return the application root, opened."""
+    conf = configure(folder, dsn, name, threads)
+    log_to(folder / name / "var" / "log" / "event.log")
+    from Zope2.Startup.run import configure_wsgi
+
+    starter = configure_wsgi(str(conf))
+    starter.setupPublisher()
+    starter.startZope()
+    from zope.event import notify
+    from zope.processlifetime import ProcessStarting
+
+    notify(ProcessStarting())
+    import Zope2
+
+    return Zope2.app()
+
+
+# -- make
+
+
+def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
+    """Create the demo's site with *objects* in it, and the area in which the clients write."""
+    root = start(folder, dsn, "make")
+    from demo.run import Session
+    from plone.dexterity.utils import createContentInContainer
+    from rich.console import Console
+
+    import transaction
+
+    @contextlib.contextmanager
+    def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
+        yield lambda: None
+
+    @contextlib.contextmanager
+    def timed(title: str) -> Iterator[None]:
+        yield
+
+    session = Session(root, Console(stderr=True), progress, timed)
+    session.prepare(objects)
+    area = createContentInContainer(session.site, "Folder", checkConstraints=False, id=AREA, title="Soak")
+    for name in (*FOLDERS, *PROBED):
+        createContentInContainer(area, "Folder", checkConstraints=False, id=name, title=name)
+    transaction.commit()
+    paths = [b.getPath() for b in session.site.portal_catalog.unrestrictedSearchResults(portal_type="Document")]
+    session.close()
+    return {"objects": objects, "pages": paths}
+
+
+# -- serve
+
+
+def origin(frames: list[str]) -> str:
+    """Return the package that raised an exception, given the file names of its traceback, outermost first."""
+    for frame in reversed(frames):
+        if frame.endswith("unavailable.py"):
+            continue  # every request passes our filter
+        for part, owner in (("plone/pgcatalog", "catalog"), ("zodb_pgjsonb", "storage")):
+            if part in frame:
+                return owner
+    return "elsewhere"
+
+
+def named_errors(application: Any) -> Any:
+    """Return a WSGI application that names the exception that left *application*, instead of waitress' own page."""
+
+    def call(environ: Any, start_response: Any) -> Any:
+        try:
+            return application(environ, start_response)
+        except Exception as error:
+            logger.exception("left the publisher: %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+            header = f"{type(error).__name__} in {origin(frames)}"
+            start_response("500 Internal Server Error", [("X-Error", header), ("Content-Type", "text/plain")])
+            return [b"Internal Server Error"]
+
+    return call
+
+
+def serve(folder: Path, dsn: str, name: str, threads: int) -> None:
+    """Serve the site until the other end of stdin closes; print the port first."""
+    start(folder, dsn, name, threads)._p_jar.close()
+    from plone.pgcatalog.unavailable import unavailable_filter
+    from waitress.server import create_server
+    from ZPublisher.httpexceptions import HTTPExceptionHandler
+    from ZPublisher.WSGIPublisher import publish_module
+
+    # As in a wsgi.ini, except for the outermost.
+    application = named_errors(unavailable_filter(HTTPExceptionHandler(publish_module)))
+    server = create_server(application, host="127.0.0.1", port=0, threads=threads)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    threading.Thread(target=lambda: (sys.stdin.read(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
+    print(json.dumps({"port": server.effective_port}), flush=True)
+    server.run()
+
+
+# -- check
+
+
+def check(folder: Path, dsn: str, ledger: str) -> dict[str, Any]:
+    """Compare the catalog with the content, and both with the *ledger*, the file of acknowledged writes."""
+    root = start(folder, dsn, "check")
+    from checks.soak import ledger as acknowledged
+    from demo import site as sites
+    from plone.pgcatalog.indexing.verify import Verifier
+
+    app = sites.published(root)
+    try:
+        site = sites.find_site(app)
+        sites.become(app, "admin")
+        verifier = Verifier(site.portal_catalog)
+        differences = [str(difference) for difference in verifier.differences()]
+        pages = acknowledged.load(Path(ledger))
+        found = acknowledged.compare(site, AREA, pages)
+        return {"verified": verifier.checked, "differences": differences, **found}
+    finally:
+        sites.leave(app)
+
+
+TASKS: dict[str, Any] = {"make": make, "serve": serve, "check": check}
+
+if __name__ == "__main__":
+    arguments = json.loads(sys.argv[1])
+    answer = TASKS[arguments.pop("task")](Path(arguments.pop("folder")), **arguments)
+    if answer is not None:
+        print(json.dumps(answer), flush=True)

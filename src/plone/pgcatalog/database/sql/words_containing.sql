@@ -1,5 +1,0 @@
-(
-    SELECT %s::text AS part, word FROM pgcatalog_words
-    WHERE catalog = %s AND text_column = %s AND ascii(word) > 2 AND word LIKE %s AND word <> %s
-    ORDER BY documents DESC, word LIMIT {limit}
-)

@@ -1,0 +1,10 @@
+-- Those of some words that the user may see ({seen}), and the similar words of the others ({near}).
+-- Values besides those of {seen} and {near}: the words, catalog, text column.
+WITH these AS MATERIALIZED (
+    SELECT word, documents, {seen} AS is_seen FROM (
+        SELECT asked.word, coalesce(w.documents, 0) FROM unnest(%s::text[]) AS asked (word)
+        LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
+    ) AS candidate (word, documents)
+), candidate AS MATERIALIZED (SELECT word, max(documents) AS documents FROM ({near}) AS near GROUP BY word)
+SELECT word, documents FROM these WHERE is_seen
+UNION ALL SELECT word, documents FROM candidate WHERE {seen}
