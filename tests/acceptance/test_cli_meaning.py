@@ -121,7 +121,7 @@ def test_all_pages_are_embedded_and_a_refused_one_is_retried(conf: str, dsn: str
     assert text == [
         f"embedder {embedder.url}, model test-{{kind}}",
         f"{count} pages queued",
-        f"{table['name']}: test, 4 dimensions, {count} chunks, answers",
+        f"{table['name']}: test, 4 dimensions, {count} chunks, in use",
         f"{count + 1} waiting, 0 failed",
     ]
     work_once(conf)

@@ -139,5 +139,5 @@ def test_other_text_is_no_query(text: str) -> None:
 
 @pytest.mark.parametrize("query", [{"sort_on": 5}, {"sort_on": ["a", 1]}, {"sort_on": "a", "sort_order": 5}])
 def test_invalid_sort_is_refused(query: dict[str, Any]) -> None:
-    with pytest.raises(ReplayError, match="is a string, or a list of strings"):
+    with pytest.raises(ReplayError, match="must be a string or a list of strings"):
         sort_of(query)

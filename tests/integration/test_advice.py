@@ -99,7 +99,7 @@ def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
         f'CREATE INDEX CONCURRENTLY "{IndexTarget.of(catalog).index(suggestion.candidate.name)}"'
     )
     assert suggestion.bytes > 0
-    assert "bytes for each row" in suggestion.write_cost
+    assert "bytes for each written row" in suggestion.write_cost
     # Nothing has been changed.
     assert indexes(dsn, IndexTarget.of(catalog).relation) == before
     assert find_candidate(catalog, suggestion.candidate.name) == (

@@ -270,7 +270,7 @@ class TestErrors:
         with server(data_dir) as postgres:
             version_file = postgres.data_dir / "PG_VERSION"
         version_file.write_text("9\n")
-        with pytest.raises(EmbeddedPostgresError, match="made by PostgreSQL 9"):
+        with pytest.raises(EmbeddedPostgresError, match="created by PostgreSQL 9"):
             server(data_dir).start()
 
     def test_failed_start_shows_the_servers_log(self):

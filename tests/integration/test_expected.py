@@ -207,7 +207,7 @@ def test_lost_advised_index_is_named_and_restored(open_connection: Any, shared_f
     ):
         open_connection.execute(insert, [zoid, name, "USING btree (path)", columns, message])
     line = f"CREATE INDEX CONCURRENTLY {relation}_adv_lost ON {relation} USING btree (path)"
-    assert said(open_connection) == [f"/plone: {relation}_adv_lost is missing or disabled; {line}"]
+    assert said(open_connection) == [f"/plone: {relation}_adv_lost is missing or disabled; run {line}"]
     bring_back(open_connection, line, relation)
     assert said(open_connection) == []
 
@@ -240,9 +240,9 @@ def test_lost_statistics_are_named(open_connection: Any, shared_filled: Any, mon
 
 #: Statement -> the part reported as missing; {} is the relation.
 SEEN = {
-    "DROP INDEX {}_seen_by_type": "_seen_by_type is missing or disabled; CREATE INDEX CONCURRENTLY",
+    "DROP INDEX {}_seen_by_type": "_seen_by_type is missing or disabled; run CREATE INDEX CONCURRENTLY",
     "DROP TABLE pgcatalog_history": "missing or disabled in the database: pgcatalog_history",
-    "ALTER TABLE pgcatalog_queue DROP COLUMN due": "pgcatalog_queue.due is missing; DROP TABLE pgcatalog_queue CASCADE",
+    "ALTER TABLE pgcatalog_queue DROP COLUMN due": "pgcatalog_queue.due is missing; run DROP TABLE pgcatalog_queue CASCADE",
     "DROP TABLE pgcatalog_state": "missing or disabled in the database: pgcatalog_state",
 }
 

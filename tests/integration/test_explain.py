@@ -162,9 +162,9 @@ def test_command_explains_each_query_that_a_search_accepts(filled: Any, query: d
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({"nope": 1}, "^there is no index 'nope'; there are: "),
-        ({"portal_type": "x", "nope": 1, "Nope": 2}, "^there is no index 'Nope', 'nope'; there are: "),
-        ({"portal_type": "x", "portal_type_nope": "min"}, "^there is no index 'portal_type_nope'; there are: "),
+        ({"nope": 1}, "^there is no index 'nope'; the indexes are: "),
+        ({"portal_type": "x", "nope": 1, "Nope": 2}, "^there is no index 'Nope', 'nope'; the indexes are: "),
+        ({"portal_type": "x", "portal_type_nope": "min"}, "^there is no index 'portal_type_nope'; the indexes are: "),
         ({"portal_type": "x", "sort_on": "nope"}, "refuses the query: .*nope"),
         ({"portal_type": "x", "sort_on": ["getId", "nope"]}, "refuses the query: .*nope"),
         ({"portal_type": "x", "sort_on": "SearchableText"}, "refuses the query: .*SearchableText"),

@@ -204,10 +204,10 @@ def test_lost_parts_of_the_chunks_are_named_and_restored(place: Any) -> None:
         for statement, (part, line) in by_statement.items():
             connection.execute(statement)
             [sentence] = attention(connection)
-            assert sentence == f"/plone: {part} is missing or disabled; {line}"
+            assert sentence == f"/plone: {part} is missing or disabled; run {line}"
             connection.execute(line)
             # Without the table, the pages need vectors.
-            assert [s for s in attention(connection) if "pages have no vectors" not in s] == []
+            assert [s for s in attention(connection) if "pages have neither vectors" not in s] == []
             connection.rollback()
 
 
@@ -219,7 +219,7 @@ def test_lost_hnsw_index_is_named_and_restored(place: Any) -> None:
     with psycopg.connect(dsn, autocommit=True, row_factory=psycopg.rows.dict_row) as connection:
         connection.execute(f"DROP INDEX {name}_hnsw")
         [sentence] = attention(connection)
-        assert sentence == f"/plone: {name}_hnsw is missing or disabled; pgcatalog meaning ZOPE_CONF --backfill"
+        assert sentence == f"/plone: {name}_hnsw is missing or disabled; run pgcatalog meaning ZOPE_CONF --backfill"
         with connect(dsn, "test") as other:
             put_all(other, portal.portal_catalog._core.zoid)  # as the statement does
         transaction.abort()

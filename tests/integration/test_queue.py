@@ -149,7 +149,7 @@ def test_postponed_job_is_logged_with_reason_and_time(
     with caplog.at_level("INFO", "plone.pgcatalog.queue.worker"):
         assert run(dsn) == 1
     [record] = caplog.records
-    assert record.getMessage() == "test of object 0x7 is tried again after 60 seconds: ConflictError: somebody else"
+    assert record.getMessage() == "test of object 0x7 is retried after 60 seconds: ConflictError: somebody else"
 
 
 @pytest.mark.parametrize("reason", ["", "no room for it"])

@@ -119,7 +119,7 @@ def test_without_pgvector_words_answer_and_vectors_come_with_it(dumped: Any, pos
         connection.execute(REFUSE)
     assert "halfvec" in restore(postgres, dump, dsn)
     [lost] = attention(dsn)
-    assert "3 pages have no vectors" in lost
+    assert "3 pages have neither vectors" in lost
     assert "pgcatalog meaning" in lost
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         place = portal, Worker(db, dsn), dsn

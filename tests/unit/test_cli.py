@@ -121,7 +121,7 @@ OF_A_CATALOG = ("rebuild", "verify", "advise", "uninstall")
         *((name, "away", [], "the database of") for name in (*OF_A_CATALOG, "install")),
         ("explain", "file", ["{}"], "is filestorage, and not zodb-pgjsonb"),
         ("explain", "away", ["a query"], "is not a query"),
-        ("explain", "away", ['{"sort_on": 5}'], "sort_on is a string"),
+        ("explain", "away", ['{"sort_on": 5}'], "sort_on must be a string"),
         ("compare", "file", ["--scratch", AWAY], "the scratch database"),
         ("compare", "file", ["--limit", "0"], "0 is not in the range"),
         ("copy", "file", ["nowhere.conf"], "does not exist"),
