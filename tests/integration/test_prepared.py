@@ -38,7 +38,7 @@ def connection(shared_site: Site) -> Any:
 
 
 #: Prepared statements of the server; test_pooler has the tests for a pooler.
-on_the_server = pytest.mark.direct("a pooler gives prepared statements names of its own, and keeps them")
+on_the_server = pytest.mark.direct("a pooler renames prepared statements, and caches them")
 
 
 def run(connection: Any, query: str, *params: Any) -> Any:
