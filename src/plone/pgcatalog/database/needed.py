@@ -19,8 +19,7 @@ import json
 
 
 NO_CHUNKS = sql.SQL("(SELECT NULL::bigint AS zoid WHERE false)")
-PUBLIC = sql.SQL("rows.{roles} @> ARRAY['Anonymous']::text[]")
-PUBLIC_BY_NUMBER = sql.SQL(
+PUBLIC = sql.SQL(
     "rows.{roles} IN (SELECT number FROM pgcatalog_sets WHERE name = {name} AND vals @> ARRAY['Anonymous']::text[])"
 )
 
@@ -74,7 +73,7 @@ class NeededJobs:
         self.has_upkeep = False
         self._tables: list[dict[str, Any]] = []
         for row in rows:
-            self.relation, self._columns, self._interned, settings, tables, *flags = values_of(row)
+            self.relation, self._columns, settings, tables, *flags = values_of(row)
             self.settings = settings if isinstance(settings, dict) else {}
             self._tables = tables
             self.has_texts, self.has_upkeep = flags
@@ -133,5 +132,4 @@ class NeededJobs:
             return sql.SQL("true")
         if ROLES.name not in self._columns:
             return sql.SQL("false")
-        public = PUBLIC_BY_NUMBER if ROLES.name in self._interned else PUBLIC
-        return public.format(roles=sql.Identifier(ROLES.name), name=sql.Literal(ROLES.name))
+        return PUBLIC.format(roles=sql.Identifier(ROLES.name), name=sql.Literal(ROLES.name))

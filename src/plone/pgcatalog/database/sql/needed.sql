@@ -1,6 +1,6 @@
 -- Data that decides which jobs a catalog needs: its relation and columns, its site's settings, its tables of chunks (the
 -- newest first), whether texts of files are in use, and whether a job for the tables of chunks is queued.
-SELECT s.relation, s.columns, s.interned, o.state -> '_settings' AS settings,
+SELECT s.relation, s.columns, o.state -> '_settings' AS settings,
     (SELECT coalesce(jsonb_agg(jsonb_build_object('name', c.relname, 'about', obj_description(c.oid, 'pg_class'))
             ORDER BY substring(c.relname FROM '[0-9]+$')::int DESC), '[]')
         FROM pg_class c
