@@ -139,7 +139,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_change (
 CREATE INDEX IF NOT EXISTS pgcatalog_rebuild_change_path ON pgcatalog_rebuild_change (catalog, path);
 
 
--- ---- Records of searches
+-- ---- Records of searches, and advice
 
 -- Slow searches; written by a thread of its own, outside of the searching transactions.
 CREATE TABLE IF NOT EXISTS pgcatalog_slow_queries (
