@@ -89,7 +89,7 @@ def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:
     values = {
         "relation": sql.Identifier(relation),
         "name": sql.Literal(f'"{relation}"'),
-        "pattern": sql.Literal(f"^{catalog}_chunks_[0-9]+$"),
+        "prefix": sql.Literal(f"{catalog}_chunks_"),
     }
     cursor.execute(sql.SQL(load_sql("chunks_trigger")).format(**values))
 

@@ -289,6 +289,22 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_digest ON pgcatalog_file_blobs (digest);
 
+-- The tables of text chunks with vectors, pgcatalog_<hex oid>_chunks_<number>: one per embedder, in use or being filled.  A
+-- table without a row here waits to be dropped.
+CREATE TABLE IF NOT EXISTS pgcatalog_vectors (
+    relation        TEXT PRIMARY KEY,      -- the table of chunks
+    catalog         BIGINT NOT NULL,       -- zoid of the catalog tool
+    number          INTEGER NOT NULL,      -- the one at the end of the name
+    url             TEXT NOT NULL,         -- of the embedder
+    model           TEXT NOT NULL,         -- requested from the embedder
+    question_prefix TEXT NOT NULL,         -- put in front of a question
+    passage_prefix  TEXT NOT NULL,         -- put in front of a chunk
+    answers_as      TEXT NOT NULL,         -- the model in the embedder's responses
+    is_complete     BOOLEAN NOT NULL,      -- all texts that existed when the table was created have their chunks
+    of_private      BOOLEAN NOT NULL,      -- includes texts that Anonymous may not see
+    calibration     JSONB                  -- of the model to the site; NULL until there are chunks
+);
+
 
 -- ---- After missing tables were recreated: foreign keys and rows, after a partial restore of a dump
 
