@@ -197,7 +197,7 @@ class Files:
             (f"a search, p95 during {count} uploads", p95(during) * 1e3, "ms"),
             (f"{count} uploads", took, "s"),
             ("conflicts", sum(conflicts.values()), ""),
-            ("uploads refused: each try met a conflict, and the user is told", refused, ""),
+            ("uploads refused with a message, after a conflict in each attempt", refused, ""),
             ("uploads acknowledged, and not found once in the end", len(missing), ""),
         ):
             self.measures[f"{case}: {name}"] = value(number, unit)

@@ -1,6 +1,6 @@
-"""Find the words that the page on language in CONTRIBUTING.md rules out, in the project's own sentences (``make lint``).
+"""Finds words that the section *Language* of CONTRIBUTING.md rules out (``make lint``).
 
-Its sentences are the docstrings and comments of Python files, and the text of documents without code in backticks.
+It reads the docstrings and comments of Python files, and the text of Markdown files without code.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ import tokenize
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("src", "benchmarks", "demo", "scripts", "checks", "tests")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs", "news")
-#: Generated from results or from upstream: not written by us.
+#: Built pages, and a page with names of ZODB's tests.
 EXCLUDED = ("docs/_build", "docs/reference/zodb-suites.md")
 
-#: pattern -> what to write instead
+#: Pattern -> words to use instead, or the rule.
 PATTERNS = {
     r"\b(?:return|yield|raise|give|read|tell|say|do)s? what\b": "a noun: Return the rows, not what was found",
     r"(?:^|[.:;!?]\s{1,2})What (?![^.:;]*\?)": "a noun as the subject",
@@ -34,7 +34,7 @@ PATTERNS = {
     r"\b(?:keep|keeps|kept|keeping)\b": "store, cache, stay",
     r"\b(?:give|gives|gave|given|giving)s? up\b": "release, stop",
     r"\bsettl(?:e|es|ed|ing)\b": "resolve",
-    r"\b(?:go|goes|went|going|gone|come|comes|came|coming) along\b": "is sent with",
+    r"\b(?:go|goes|went|going|gone|come|comes|came|coming) along\b": "be sent with",
     r"\b(?:bring|brings|brought|bringing)\b": "return, fetch",
 }
 COMPILED = [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), remedy) for pattern, remedy in PATTERNS.items()]
@@ -42,7 +42,7 @@ CODE = re.compile(r"```.*?```|~~~.*?~~~|``[^`]*``|`[^`\n]*`|\]\([^)]*\)|<!--.*?-
 
 
 def without_code(text: str) -> str:
-    """Return *text* with its code, links and comments replaced by blanks; lines keep their numbers."""
+    """Return *text* with its code, links and comments replaced by blanks; the number of lines stays the same."""
     return CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
@@ -61,7 +61,7 @@ def sentences_of_source(source: str) -> Iterator[tuple[int, str]]:
 
 
 def findings(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, words, remedy) for each pattern that *path*, a file with Python code or a document, contains."""
+    """Yield (line, words, remedy) for each match in *path*, a Python or Markdown file."""
     text = path.read_text("utf-8")
     parts = sentences_of_source(text) if path.suffix == ".py" else [(1, text)]
     for first, part in parts:
@@ -82,7 +82,7 @@ def files(names: tuple[str, ...]) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print the findings in the files of the command line, by default all; return 1 if there are some."""
+    """Print the findings in the files and folders of the command line, by default all; return 1 if there are any, else 0."""
     names = tuple(sys.argv[1:]) or SOURCES + DOCUMENTS
     count = 0
     for path in files(names):

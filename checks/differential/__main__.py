@@ -54,7 +54,7 @@ Made by this command; changes by hand are lost:
 ```
 
 The same content in a real ZCatalog and in ours: random queries, and random write sequences with queries before and after
-their end, in the same and in a second connection. What is *explained* is a deviation on purpose, by the names in
+their end, in the same and in a second connection. *Explained* differences are deliberate deviations, with their names in
 [Deviations](../explanation/deviations.md).
 
 {queries} queries, {sequences} write sequences, {unexplained} unexplained differences, {minutes} minutes of process time.

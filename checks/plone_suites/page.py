@@ -58,7 +58,7 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
     ]
     lines += _section(
         "Tests bound to ZCatalog",
-        "They pass with ZCatalog and fail with us: most ask for its own classes, some for what is a deliberate deviation.",
+        "They pass with ZCatalog and fail with us: most depend on its own classes, some contradict a deliberate deviation.",
         {test: why for suite in comparisons for test, why in suite.bound.items()},
     )
     lines += _section(

@@ -137,7 +137,7 @@ def broken(report: dict[str, Any]) -> list[str]:
 
 def text(report: dict[str, Any]) -> str:
     """Return the tables and the verdict, as Markdown."""
-    verdict = [f"- BROKEN: {line}" for line in report["broken"]] or ["Every promise was kept."]
+    verdict = [f"- BROKEN: {line}" for line in report["broken"]] or ["All promises were fulfilled."]
     return "\n".join([*tables(report), "", *verdict])
 
 

@@ -69,15 +69,6 @@ def different(dsn: str) -> dict[str, int]:
         return {relation: counts.differences(cursor, relation) for (relation,) in relations}
 
 
-def make_older(dsn: str) -> None:
-    """Convert the catalogs in the database to their form from before counts were stored."""
-    with psycopg.connect(dsn) as connection:
-        cursor = connection.cursor()
-        for (relation,) in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall():
-            cursor.execute(f'DROP FUNCTION IF EXISTS "{relation}_count" CASCADE')
-            counts.forget(cursor, [relation])
-
-
 def left(dsn: str) -> set[str]:
     """Return the relations that have stored counts, or a function that maintains them."""
     with psycopg.connect(dsn) as connection:

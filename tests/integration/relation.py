@@ -39,14 +39,14 @@ def filled(catalog: Any, *statements: str) -> str:
         for statement in statements:
             other.execute(statement.format(relation))
         other.execute(f'VACUUM ANALYZE "{relation}"')
-        other.execute("UPDATE pgcatalog_state SET generation = generation + 1")
+        other.execute("UPDATE pgcatalog_state SET generation = generation + 1, complete = '{}', collected = '{}'")
     return relation
 
 
 ROWS = """
 INSERT INTO "{relation}" (rid, path, idx, path_value, parent_path, depth, portal_type, review_state, creator,
         get_id, uid, created, modified, effective, subject, allowed_roles, object_provides, sortable_title, title,
-        searchable_text, is_folderish, effective_range_since, effective_range_until)
+        searchable_text, searchable_text_words, is_folderish, effective_range_since, effective_range_until)
     SELECT i + 1000000, p,
         jsonb_build_object('Title', 'Title ' || i, 'Description', 'About word' || i % 1000, 'getId', 'd' || i,
             'portal_type', t, 'UID', md5(i::text)),
@@ -54,7 +54,7 @@ INSERT INTO "{relation}" (rid, path, idx, path_value, parent_path, depth, portal
         'd' || i, md5(i::text), at, at, at, ARRAY['tag' || i % 100, 'tag' || 100 + i % 7],
         pg_temp.number_of('allowed_roles', CASE WHEN i % 10 = 0 THEN ARRAY['Manager'] ELSE ARRAY['Anonymous'] END),
         pg_temp.number_of('object_provides', ARRAY['x.IContent']), 'title ' || i / 3,
-        'title', ('''word' || i % 1000 || ''':1 ''common'':2')::tsvector, false, -1440, 2147483647
+        'title', ('''word' || i % 1000 || ''':1 ''common'':2')::tsvector, 2, false, -1440, 2147483647
     FROM generate_series(1, %s) i, LATERAL (
         SELECT '/plone/f' || i % 200 || '/d' || i, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
             timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, t, at)

@@ -90,7 +90,7 @@ def test_a_page_has_its_recorded_place(filled: Any) -> None:
 
 @pytest.mark.parametrize("page", [None, "7", [7], ["30", "7"], [30, 7.5], {"size": 7}])
 def test_record_without_a_page_has_the_page_of_its_query(filled: Any, page: Any) -> None:
-    """Records of older versions have only the text of the statement, which is never executed."""
+    """A record is data: the page in the text of the statement is never read."""
     recorded = example({"portal_type": "Document"}, limit=5, statement="SELECT 1 LIMIT 7 OFFSET 30", page=page)
     assert explain_example(filled.portal_catalog._core, recorded).statement.endswith("LIMIT 5")
 

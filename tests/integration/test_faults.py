@@ -236,7 +236,7 @@ def test_a_transaction_that_idles_too_long_is_repeated(kept: Any, dsn: str) -> N
     goes_on(kept)
 
 
-@pytest.mark.direct("a pooler keeps a client between two transactions whose session has ended")
+@pytest.mark.direct("a pooler leaves a client connected if its session ends between two transactions")
 def test_a_connection_that_idles_between_requests_is_replaced(db: Any, dsn: str) -> None:
     manager = transaction.TransactionManager()
     with sites.application(db, manager) as app:

@@ -9,7 +9,6 @@ from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.setuphandlers import upgrade_counts
 from Products.CMFCore.indexing import processQueue
 from random import Random
 from tests.integration import site as sites
@@ -19,7 +18,6 @@ from tests.integration.kept import check
 from tests.integration.kept import counted
 from tests.integration.kept import different
 from tests.integration.kept import left
-from tests.integration.kept import make_older
 from tests.integration.kept import NAMES
 from tests.integration.kept import save
 from tests.integration.kept import TABLES
@@ -279,18 +277,6 @@ def test_data_restored_into_tables_with_triggers_are_counted_once(
     assert set(different(other).values()) == {0}
     with sites.opened(other) as db, sites.inside(db) as portal:
         check(portal)
-
-
-def test_upgrade_step_creates_stored_counts(portal: Any, dsn: str) -> None:
-    [relation] = different(dsn)
-    make_older(dsn)
-    create(portal.public, "Document", "saved", subject=("Rot",))
-    save(portal)
-    check(portal, are_kept=False)
-    upgrade_counts(portal.portal_setup)
-    save(portal)
-    check(portal)
-    assert left(dsn) == {relation}
 
 
 def test_users_who_see_most_or_little_have_right_counts(portal: Any) -> None:

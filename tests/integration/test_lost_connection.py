@@ -180,7 +180,7 @@ def test_request_connection_cannot_write(database: str) -> None:
         pool.get_request_connection(dsn=database).execute("CREATE TABLE t ()")
 
 
-@pytest.mark.direct("a pooler keeps a client between two transactions whose session has ended")
+@pytest.mark.direct("a pooler leaves a client connected if its session ends between two transactions")
 def test_connection_ended_by_the_server_is_replaced(database: str) -> None:
     first = pool.get_request_connection(dsn=database)
     pid = first.info.backend_pid

@@ -47,7 +47,7 @@ def place_of(portal: Any) -> Any:
 
 
 def chunks_of(dsn: str) -> str:
-    [(name,)] = sql(dsn, "SELECT relname FROM pg_class WHERE relname ~ '_chunks_[0-9]+$' AND relkind = 'r'")
+    [(name,)] = sql(dsn, "SELECT relation FROM pgcatalog_vectors")
     return str(name)
 
 
@@ -55,16 +55,24 @@ def chunks_of(dsn: str) -> str:
 LOSSES = {
     "nothing": "SELECT 1",
     "all tables": f"DROP TABLE {{}}, CHUNKS, {', '.join(TABLES)} CASCADE",
-    "all tables but those of chunks": f"DROP TABLE {{}}, {', '.join(TABLES)} CASCADE",
+    "all tables but those of chunks": f"DROP TABLE {{}}, {', '.join(set(TABLES) - {'pgcatalog_vectors'})} CASCADE",
     "tables of texts": "DROP TABLE pgcatalog_file_texts, pgcatalog_file_blobs",
     "rows of texts": "TRUNCATE pgcatalog_file_texts CASCADE",
     "which file has which text": "TRUNCATE pgcatalog_file_blobs",
     "chunks": "DROP TABLE CHUNKS",
+    "settings of chunks": "DROP TABLE pgcatalog_vectors",
     "most chunks": "DELETE FROM CHUNKS WHERE zoid <> (SELECT min(zoid) FROM CHUNKS)",
     "lists and chunks": "TRUNCATE pgcatalog_sets; DROP TABLE CHUNKS",
 }
 #: Losses that leave the rows as they are.
-OF_WORK = ("tables of texts", "rows of texts", "which file has which text", "chunks", "most chunks")
+OF_WORK = (
+    "tables of texts",
+    "rows of texts",
+    "which file has which text",
+    "chunks",
+    "settings of chunks",
+    "most chunks",
+)
 
 
 def install_anew(db: Any) -> None:

@@ -25,8 +25,8 @@ import transaction
 #: Inserted directly: texts of 112 words, frequent and rare ones.
 ROWS = """
 INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, review_state, get_id, uid, created, modified,
-        effective, allowed_roles, object_provides, sortable_title, searchable_text, effective_range_since,
-        effective_range_until)
+        effective, allowed_roles, object_provides, sortable_title, searchable_text, searchable_text_words,
+        effective_range_since, effective_range_until)
     SELECT i + 1000000, p, p, '/plone/f' || i % 200, 3, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
         (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text), at, at, at,
         pg_temp.number_of('allowed_roles', ARRAY['Anonymous', 'Manager']), pg_temp.number_of('object_provides',
@@ -35,7 +35,7 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
             FROM generate_series(1, 112) AS n)::tsvector
             || CASE WHEN i % 3 = 0 THEN 'third:113' ELSE '' END::tsvector
             || CASE WHEN i % 20 = 0 THEN 'twentieth:114' ELSE '' END::tsvector,
-        -1440, 2147483647
+        112, -1440, 2147483647
     FROM generate_series(1, 6000) i, LATERAL (
         SELECT '/plone/f' || i % 200 || '/d' || i, timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, at)
 """

@@ -38,7 +38,7 @@ def connection(shared_site: Site) -> Any:
 
 
 #: Prepared statements of the server; test_pooler has the tests for a pooler.
-on_the_server = pytest.mark.direct("a pooler gives prepared statements names of its own, and keeps them")
+on_the_server = pytest.mark.direct("a pooler renames prepared statements, and caches them")
 
 
 def run(connection: Any, query: str, *params: Any) -> Any:
@@ -250,10 +250,10 @@ def test_the_first_searches_of_a_process_are_planned_for_each_value(dsn: str) ->
 
 
 TEXTS = """
-INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text)
+INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text, searchable_text_words)
 SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n, pg_temp.number_of('allowed_roles', '{{Anonymous}}'), (
     SELECT string_agg(concat('w', word * n % 997, ':', word), ' ') FROM generate_series(1, 800) AS word
-)::tsvector
+)::tsvector, 800
 FROM generate_series(1000001, 1000400) AS n
 """
 
@@ -337,19 +337,19 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
 
 
 HIDDEN = """
-INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text)
+INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text, searchable_text_words)
 SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
     pg_temp.number_of('allowed_roles', CASE WHEN n % 100 = 0 THEN '{{Anonymous,Manager}}'::text[] ELSE '{{Manager}}' END),
-    'every:1 other:2'
+    'every:1 other:2', 2
 FROM generate_series(1000001, 1003000) AS n
 """
 
 
 TYPED = """
-INSERT INTO "{0}" (rid, zoid, path, portal_type, allowed_roles, searchable_text)
+INSERT INTO "{0}" (rid, zoid, path, portal_type, allowed_roles, searchable_text, searchable_text_words)
 SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
     CASE WHEN n % 150 = 0 THEN 'Event' ELSE 'Document' END,
-    pg_temp.number_of('allowed_roles', '{{Anonymous}}'), 'every:1 other:2'
+    pg_temp.number_of('allowed_roles', '{{Anonymous}}'), 'every:1 other:2', 2
 FROM generate_series(1000001, 1003000) AS n
 """
 

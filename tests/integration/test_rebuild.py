@@ -63,6 +63,20 @@ def test_sql_indexes_are_those_of_the_old_relation(filled: Any, db: Any, dsn: st
     assert definitions() == before
 
 
+def test_table_settings_are_those_of_the_old_relation(filled: Any, db: Any, dsn: str) -> None:
+    def settings() -> list[set[str]]:
+        query = "SELECT reloptions FROM pg_class WHERE oid = %s OR oid = (SELECT reltoastrelid FROM pg_class WHERE oid = %s)"
+        relation = "(SELECT relation FROM pgcatalog_state)::regclass"
+        return [set(options) for (options,) in sql(dsn, f"{query.replace('%s', relation)} ORDER BY relkind")]
+
+    before = settings()
+    table, toast = before
+    assert "autovacuum_vacuum_scale_factor=0.02" in table
+    assert "autovacuum_vacuum_scale_factor=0.05" in toast
+    rebuild(db)
+    assert settings() == before
+
+
 @pytest.mark.parametrize(
     "statement",
     [

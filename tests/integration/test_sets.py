@@ -4,7 +4,6 @@ from collections.abc import Callable
 from plone.pgcatalog.database import sets
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.results.cache import result_cache
-from tests.integration import kept
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.oracle import answer
@@ -17,7 +16,6 @@ from tests.integration.rebuilding import rebuild
 from tests.integration.rebuilding import sql
 from tests.integration.relation import filled as relation_filled
 from tests.integration.traffic import traced
-from tests.integration.waiting import background_ended
 from typing import Any
 
 import pytest
@@ -93,31 +91,14 @@ def intern_all(portal: Any, dsn: str) -> None:
     assert interned(dsn) >= {"allowed_roles", "object_provides", "subject"}
 
 
-def make_older(dsn: str) -> None:
-    """Store the lists themselves in the relation, as before there were numbers."""
-    kept.make_older(dsn)
-    view = sql(dsn, "SELECT relation || '_rows' FROM pgcatalog_state")[0][0]
-    sql(dsn, f'DROP VIEW "{view}"')
-    for name in interned(dsn):
-        sql(dsn, 'ALTER TABLE {} ADD lists text[] COLLATE "C"')
-        sql(dsn, f"UPDATE {{}} SET lists = (SELECT vals FROM pgcatalog_sets WHERE number = {name})")
-        sql(dsn, f"ALTER TABLE {{}} DROP {name}")
-        sql(dsn, f"ALTER TABLE {{}} RENAME lists TO {name}")
-        sql(dsn, f"CREATE INDEX ON {{}} USING gin ({name})")
-    sql(dsn, "TRUNCATE pgcatalog_sets; UPDATE pgcatalog_state SET interned = '{{}}', generation = generation + 1")
-
-
 # -- answers
 
 
 @pytest.mark.usefixtures("many", "few_lists_are_enough")
-@pytest.mark.parametrize("form", ["new", "rebuilt", "older"])
+@pytest.mark.parametrize("form", ["new", "rebuilt"])
 def test_answers_are_zcatalogs(portal: Any, dsn: str, form: str) -> None:
     if form == "rebuilt":
         intern_all(portal, dsn)
-    if form == "older":
-        make_older(dsn)
-        transaction.begin()
     catalog = portal.portal_catalog
     oracle = make_oracle(portal)
     assert answers(catalog) == answers(oracle)
@@ -260,39 +241,6 @@ def test_rebuild_drops_the_lists_of_a_column_that_stores_them_itself_again(
     assert answers(portal.portal_catalog) == answers(make_oracle(portal))
 
 
-@pytest.mark.usefixtures("few_lists_are_enough")
-def test_an_older_relation_is_searched_and_written_until_a_rebuild(portal: Any, dsn: str) -> None:
-    make_older(dsn)
-    transaction.begin()
-    page = create(portal, "Document", "later", subject=("red",))
-    transaction.commit()
-    assert interned(dsn) == set()
-    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
-    assert differences(portal) == []
-    intern_all(portal, dsn)
-    page.subject = ("violet",)
-    page.reindexObject()
-    transaction.commit()
-    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
-    assert differences(portal) == []
-
-
-def test_the_upgrade_has_the_catalog_rebuilt_in_the_background(portal: Any, dsn: str) -> None:
-    make_older(dsn)
-    transaction.begin()
-    setup = portal.portal_setup
-    for _ in range(2):  # the second one has nothing to do
-        setup.setLastVersionForProfile("plone.pgcatalog:default", "1004")
-        setup.upgradeProfile("plone.pgcatalog:default", dest="1005")
-        transaction.commit()
-        assert background_ended()
-    assert len(sql(dsn, "SELECT finished FROM pgcatalog_jobs WHERE finished IS NOT NULL AND NOT failed")) == 1
-    assert interned(dsn) == {"allowed_roles", "object_provides"}
-    transaction.begin()
-    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
-    assert differences(portal) == []
-
-
 # -- cost
 
 
@@ -341,9 +289,9 @@ def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeyp
 
 MANY_ROWS = """
 INSERT INTO "{0}" (rid, zoid, path, portal_type, review_state, allowed_roles, object_provides, effective_range_since,
-    effective_range_until, searchable_text)
+    effective_range_until, searchable_text, searchable_text_words)
 SELECT 1000000 + n, NULL, '/plone/n' || n, CASE n % 5 WHEN 0 THEN 'Event' ELSE 'Document' END, 'published', allowed_roles,
-    object_provides, 0, 2147483647, (SELECT string_agg(concat('w', i * n % 997, ':', i), ' ') FROM generate_series(1, 60) i)::tsvector
+    object_provides, 0, 2147483647, (SELECT string_agg(concat('w', i * n % 997, ':', i), ' ') FROM generate_series(1, 60) i)::tsvector, 60
 FROM generate_series(1, 20000) n, (SELECT * FROM "{0}" WHERE path = '/plone/tagged0') page
 """
 COUNTS: list[Callable[[Any], dict[str, Any]]] = [

@@ -286,23 +286,6 @@ def test_settings_need_a_post_with_a_token(portal: Any, db: Any, method: str) ->
 # -- profiles
 
 
-def test_upgrade_step_adds_the_settings_to_an_older_installation(portal: Any) -> None:
-    setup = portal.portal_setup
-    registry = getUtility(IRegistry)
-    defaults = {name: registry[f"{PREFIX}.{name}"] for schema in SCHEMAS for name in getFieldNames(schema)}
-    panels = {action.id for action in portal.portal_controlpanel.listActions() if action.id.startswith("pgcatalog")}
-    for name in defaults:
-        del registry.records[f"{PREFIX}.{name}"]
-    for panel in panels:
-        portal.portal_controlpanel.unregisterConfiglet(panel)
-    setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
-    assert portal.portal_catalog.unrestrictedSearchResults(SearchableText="x").actual_result_count == 0
-    setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1013",)
-    assert {name: registry[f"{PREFIX}.{name}"] for name in defaults} == defaults
-    assert panels <= {action.id for action in portal.portal_controlpanel.listActions()}
-
-
 def test_reapplied_profile_leaves_the_settings(portal: Any) -> None:
     store(OTHER)
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")

@@ -175,8 +175,8 @@ def test_most_expensive_groups_come_first(filled: Any, dsn: str) -> None:
             for ms in times:
                 connection.execute(
                     "INSERT INTO pgcatalog_slow_queries (catalog, path, operation, shape, query, left_out, total_ms,"
-                    " compile_ms, execute_ms, decode_ms, result_rows, statement)"
-                    " VALUES (%s, '/', 'page', %s, '{}', '{}', %s, 0, 0, 0, 1, '')",
+                    " embed_ms, compile_ms, execute_ms, decode_ms, result_rows, statement, page, cold, process_started)"
+                    " VALUES (%s, '/', 'page', %s, '{}', '{}', %s, 0, 0, 0, 0, 1, '', '', '', now())",
                     (zoid, shape, ms),
                 )
     transaction.begin()

@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.restapi.solr_parameters import DEFAULT
 from plone.pgcatalog.restapi.solr_parameters import RECORD
 from plone.registry.interfaces import IRegistry
@@ -349,11 +348,6 @@ def test_a_site_without_settings_has_the_tabs_of_the_front_end(site_with: SiteWi
         with fresh.inside():
             del getUtility(IRegistry).records[RECORD]
         assert groups(solr(fresh, q="pin"))["Events"] == 1
-        with fresh.inside() as portal:
-            portal_setup = portal.portal_setup
-            portal_setup.setLastVersionForProfile("plone.pgcatalog:default", "1007")
-            portal_setup.upgradeProfile("plone.pgcatalog:default")
-            assert getUtility(IRegistry)[f"{PREFIX}.solr"] == DEFAULT
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tests.integration.content import create
 from tests.integration.content import tune
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.relation import damage
 from tests.integration.web import Web
 from typing import Any
 
@@ -79,6 +80,19 @@ def test_each_word_has_the_number_of_its_documents(
     documents, average = texts_of(dsn, catalog, column)
     assert documents == len(texts)
     assert average == pytest.approx(sum(map(len, texts)) / len(texts))
+
+
+def test_catalog_without_texts_is_searched(portal: Any, catalog: Any, dsn: str) -> None:
+    """The average number of words of no document is 0."""
+    damage(dsn, "UPDATE {} SET searchable_text = NULL, searchable_text_words = NULL")
+    assert count(dsn, catalog)
+    assert texts_of(dsn, catalog) == (0, 0.0)
+    transaction.begin()
+    assert len(catalog.unrestrictedSearchResults(SearchableText="river")) == 0
+    fill(portal)
+    transaction.begin()
+    found = {brain.getId for brain in catalog.unrestrictedSearchResults(SearchableText="river")}
+    assert found == {"page-0", "page-1"}
 
 
 def test_the_planner_knows_how_many_words_were_counted(portal: Any, catalog: Any, dsn: str) -> None:

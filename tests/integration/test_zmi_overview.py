@@ -172,9 +172,9 @@ def test_the_line_about_the_health_is_the_same_everywhere(site: Site) -> None:
 def test_line_has_the_number_of_unusually_slow_queries(site: Site) -> None:
     """As on the tab: slow for this site are those over 100 ms, or ten times the median of their shape."""
     row = (
-        "INSERT INTO pgcatalog_slow_queries (catalog, path, operation, shape, query, left_out, total_ms, compile_ms,"
-        " execute_ms, decode_ms, result_rows, statement, process_started)"
-        " SELECT catalog, '/plone/portal_catalog', 'page', 'x', '{}', '{}', ms, 0, ms, 0, 1, 'SELECT', now()"
+        "INSERT INTO pgcatalog_slow_queries (catalog, path, operation, shape, query, left_out, total_ms, embed_ms, compile_ms,"
+        " execute_ms, decode_ms, result_rows, statement, page, cold, process_started)"
+        " SELECT catalog, '/plone/portal_catalog', 'page', 'x', '{}', '{}', ms, 0, 0, ms, 0, 1, 'SELECT', '', '', now()"
         " FROM pgcatalog_state, unnest(%s::float8[]) AS ms"
     )
     usual = (

@@ -1,4 +1,4 @@
-"""The calibration of a model, and its storage in the comment of a table."""
+"""The calibration of a model, and its storage as JSON."""
 
 from benchmarks.labelled import unanswered
 from math import hypot
@@ -78,6 +78,6 @@ def test_calibration_survives_json() -> None:
         {"vectors": ["AAAAAA=="], "threshold": None, "chunks": 1},
     ],
 )
-def test_changed_json_raises_the_error_of_foreign_comments(value: object) -> None:
+def test_damaged_json_is_refused(value: object) -> None:
     with pytest.raises((ValueError, LookupError, TypeError)):
         Calibration.from_json(value, 2)  # type: ignore[arg-type]

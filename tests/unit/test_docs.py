@@ -6,6 +6,7 @@ from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.compat.zcatalog import NOT_ASKED
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.database.expected import TABLES
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -103,6 +104,11 @@ def test_every_table_is_in_the_reference() -> None:
         assert f"\n## {heading}\n" in page
         section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
         assert [c for c in columns if f"| `{c}` |" not in section] == []
+
+
+def test_every_shared_table_is_in_the_picture() -> None:
+    picture = text(DOCS / "reference" / "tables.md").partition("```text\n")[2].partition("```")[0]
+    assert [name for name in TABLES if not re.search(rf"\b{name}\b", picture)] == []
 
 
 def test_every_index_type_is_in_the_reference() -> None:

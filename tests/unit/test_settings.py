@@ -67,7 +67,7 @@ def test_every_setting_of_a_site_has_a_value_here() -> None:
 @pytest.mark.parametrize("name", VALUES)
 def test_default_applies_without_a_site_or_a_setting(name: str) -> None:
     setting = settings.SETTINGS[name]
-    # An older site has been saved without later settings.
+    # A site has no value for a setting of a later version until the upgrade step of that version has run.
     for nobody in (None, SimpleNamespace(), tool(), tool(languages=("en",))):
         assert setting(nobody) == setting.default
 

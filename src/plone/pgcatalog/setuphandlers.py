@@ -5,31 +5,21 @@ from plone.base.interfaces import INonInstallable
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.registry_records import copy_settings
 from plone.pgcatalog.core import cataloguer
-from plone.pgcatalog.database.schema import renew_settings
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.indexes.registry import settings_of
-from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.transition import expect_filling
 from plone.pgcatalog.migration import tools
 from plone.pgcatalog.storage import is_supported
-from plone.pgcatalog.zmi import jobs
-from plone.pgcatalog.zmi.advanced import rebuild
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
 from Products.ZCatalog.Catalog import CatalogError
-from psycopg.errors import LockNotAvailable
 from typing import Any
 from xml.dom import minidom
 from zope.component.hooks import setSite
 from zope.interface import implementer
 
-import logging
-import transaction
-
-
-logger = logging.getLogger(__name__)
 
 ID = "portal_catalog"
 TOOLSET_STEP = "toolset"
@@ -99,48 +89,6 @@ def install(setup_tool: Any) -> None:
         expect_filling(new)
     else:
         tools.fill(new, paths)
-
-
-def upgrade_settings(setup_tool: Any) -> None:
-    """Copy the settings of the site to the catalog, including settings that an older version did not copy."""
-    copy_settings(site_of(setup_tool))
-
-
-def upgrade_rows(setup_tool: Any) -> None:
-    """Have the catalog rebuilt beside the live one after the upgrade's commit, if its rows have no interned lists."""
-    tool = site_of(setup_tool)[ID]
-    state = tool._core.view().read_state()
-    if state is None or state.interned:
-        return
-
-    def begin(is_committed: bool) -> None:
-        if is_committed:
-            try:
-                jobs.start(tool, "rebuild", rebuild)
-            except jobs.JobError as error:
-                logger.warning("the rebuild of the catalog did not start; start it in the tab Advanced: %s", error)
-
-    transaction.get().addAfterCommitHook(begin)
-
-
-def upgrade_table_settings(setup_tool: Any) -> None:
-    """Set the current storage settings on the catalog's table; at once, not with the transaction."""
-    tool = site_of(setup_tool)[ID]
-    state = tool._core.view().read_state()
-    if state is None:
-        return
-    try:
-        with rebuild_connection(tool) as connection, connection.transaction(), connection.cursor() as cursor:
-            renew_settings(cursor, state.relation)
-    except LockNotAvailable as error:
-        logger.warning("the settings for autovacuum of %s are unchanged until a rebuild: %s", state.relation, error)
-
-
-def upgrade_counts(setup_tool: Any) -> None:
-    """Have the upgrade's commit add missing parts to the catalog's table, such as counts, and record the table's parts."""
-    core = site_of(setup_tool)[ID]._core
-    if core.view().read_state() is not None:
-        core.change().layout_changed = True
 
 
 def uninstall(setup_tool: Any) -> None:

@@ -215,7 +215,7 @@ def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
 
 
 def readable(connection: Connection[Any], relation: str) -> str:
-    """Return the view of *relation* that shows interned lists; *relation* itself if it is older than such views."""
+    """Return the view of *relation* that shows interned lists; *relation* itself if the view is missing."""
     view = view_name(relation)
     [row] = connection.execute("SELECT to_regclass(quote_ident(%s)) IS NOT NULL AS found", [view]).fetchall()
     return view if row["found"] else relation

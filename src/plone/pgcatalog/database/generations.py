@@ -35,8 +35,7 @@ States = Mapping[int, CatalogState]
 COLUMNS = (
     "catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
-    f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET},"
-    f" CASE WHEN complete_at = generation THEN collected ELSE '{{}}' END, {COUNTED.format(relation='pgcatalog_state.relation')}"
+    f" complete, interned, {NEWEST_SET}, collected, {COUNTED.format(relation='pgcatalog_state.relation')}"
 )
 OF_CATALOGS = "FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 

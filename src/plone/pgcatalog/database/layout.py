@@ -101,7 +101,7 @@ class CatalogState:
 
     - *tid*: the transaction that wrote the row
     - *rows*: the planner's estimate; -1 if there is none yet
-    - *complete*: columns known to have a value in every row
+    - *complete*: columns with a value in every row
     - *interned*: columns that hold numbers of lists
     - *newest_set*: ``added`` of the newest list (see ``sets``)
     - *collected*: columns whose keywords are all stored as lists (see ``keywords``)

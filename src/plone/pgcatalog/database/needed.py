@@ -9,18 +9,14 @@ from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import NamedStatement
-from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql.values import ROLES
 from psycopg import sql
 from typing import Any
 
-import json
-
 
 NO_CHUNKS = sql.SQL("(SELECT NULL::bigint AS zoid WHERE false)")
-PUBLIC = sql.SQL("rows.{roles} @> ARRAY['Anonymous']::text[]")
-PUBLIC_BY_NUMBER = sql.SQL(
+PUBLIC = sql.SQL(
     "rows.{roles} IN (SELECT number FROM pgcatalog_sets WHERE name = {name} AND vals @> ARRAY['Anonymous']::text[])"
 )
 
@@ -47,7 +43,7 @@ def values_of(row: Any) -> tuple[Any, ...]:
 
 def settings_statement(catalog: int) -> NamedStatement:
     """Return the statement for the *rows* of ``NeededJobs``, for the catalog with tool oid *catalog*."""
-    return load_sql("needed"), {"catalog": catalog, "chunks": f"^{chunks_prefix(catalog)}[0-9]+$"}
+    return load_sql("needed"), {"catalog": catalog}
 
 
 def files_in(rows: list[Any], reads: Callable[[str], bool] = is_read) -> list[int]:
@@ -74,7 +70,7 @@ class NeededJobs:
         self.has_upkeep = False
         self._tables: list[dict[str, Any]] = []
         for row in rows:
-            self.relation, self._columns, self._interned, settings, tables, *flags = values_of(row)
+            self.relation, self._columns, settings, tables, *flags = values_of(row)
             self.settings = settings if isinstance(settings, dict) else {}
             self._tables = tables
             self.has_texts, self.has_upkeep = flags
@@ -85,16 +81,10 @@ class NeededJobs:
         return str(self.settings.get("embedder_url") or "").strip()
 
     def table(self) -> dict[str, Any] | None:
-        """Return name and completeness of the newest table of chunks for the site's embedder; None if there is none."""
-        wanted = [str(self.settings.get(f"embedder_{name}") or "") for name in ("model", "passage_prefix")]
-        for table in self._tables:
-            try:
-                about = json.loads(table["about"])
-                if [about["model"], about["passage_prefix"]] == [wanted[0].strip(), wanted[1]]:
-                    return {"name": table["name"], "is_complete": bool(about["is_complete"])}
-            except (ValueError, LookupError, TypeError):
-                continue  # a comment that is not ours
-        return None
+        """Return ``name`` and ``is_complete`` of the newest table of chunks for the site's embedder; None if there is none."""
+        model, prefix = (str(self.settings.get(f"embedder_{name}") or "") for name in ("model", "passage_prefix"))
+        fitting = (t for t in self._tables if (t["model"], t["passage_prefix"]) == (model.strip(), prefix))
+        return next(fitting, None)
 
     def files(self, reads: Callable[[str], bool] = is_read) -> list[int]:
         """Return the zoids of the objects with a file without text whose content type satisfies *reads*."""
@@ -133,5 +123,4 @@ class NeededJobs:
             return sql.SQL("true")
         if ROLES.name not in self._columns:
             return sql.SQL("false")
-        public = PUBLIC_BY_NUMBER if ROLES.name in self._interned else PUBLIC
-        return public.format(roles=sql.Identifier(ROLES.name), name=sql.Literal(ROLES.name))
+        return PUBLIC.format(roles=sql.Identifier(ROLES.name), name=sql.Literal(ROLES.name))

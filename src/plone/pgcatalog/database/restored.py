@@ -134,12 +134,14 @@ GENERIC_SETUP = "{http://namespaces.zope.org/genericsetup}"
 TOOLS = "SELECT zoid FROM object_state WHERE class_mod = %s AND class_name = %s ORDER BY zoid"
 #: The version of our profile in each site's setup tool, which stores the versions in an object of their own.
 VERSIONS = load_statement("profile_versions")
+#: The upgrade steps of our profile.
+UPGRADES = files("plone.pgcatalog") / "upgrades.zcml"
 
 
 @cache
 def steps() -> list[tuple[int, str]]:
-    """Return (version it leads to, title) for each upgrade step of upgrades.zcml, in their order."""
-    root = ElementTree.fromstring((files("plone.pgcatalog") / "upgrades.zcml").read_text("utf-8"))
+    """Return (version it leads to, title) for each upgrade step of UPGRADES, in their order."""
+    root = ElementTree.fromstring(UPGRADES.read_text("utf-8"))
     return [
         (int(group.get("destination", "")), step.get("title", ""))
         for group in root

@@ -69,7 +69,7 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
             zoid_fk=sql.Identifier(f"{relation}_zoid_fk"),
         )
     )
-    set_parameters(cursor, relation)
+    cursor.execute(sql.SQL(load_sql("relation_settings")).format(relation=sql.Identifier(relation)))
     keep_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
     create_view(cursor, relation, layout)
@@ -89,23 +89,9 @@ def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:
     values = {
         "relation": sql.Identifier(relation),
         "name": sql.Literal(f'"{relation}"'),
-        "pattern": sql.Literal(f"^{catalog}_chunks_[0-9]+$"),
+        "prefix": sql.Literal(f"{catalog}_chunks_"),
     }
     cursor.execute(sql.SQL(load_sql("chunks_trigger")).format(**values))
-
-
-def renew_settings(cursor: Cursor[Any], relation: str) -> None:
-    """Apply the current table settings to *relation*, which an older version of the package may have created.
-
-    Readers and writers do not wait for this; it waits for VACUUM and index builds.  Raises psycopg.errors.LockNotAvailable
-    after LOCK_TIMEOUT.
-    """
-    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    set_parameters(cursor, relation)
-
-
-def set_parameters(cursor: Cursor[Any], relation: str) -> None:
-    cursor.execute(sql.SQL(load_sql("relation_settings")).format(relation=sql.Identifier(relation)))
 
 
 def create_view(cursor: Cursor[Any], relation: str, layout: Layout) -> None:

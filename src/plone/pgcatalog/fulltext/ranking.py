@@ -171,7 +171,7 @@ def _score(text: RankedText, shapes: Sequence[Shape], weights: Weights) -> Fragm
     columns = [column for part in parts for column in part.columns]
     score = " + ".join(part.score.sql for part in parts)
     vector = UNPACKED.format(text.vector) if len(columns) > 1 else text.vector
-    unpacked = f"SELECT {vector} AS v, coalesce({text.words}, length({text.vector})) AS n"
+    unpacked = f"SELECT {vector} AS v, {text.words} AS n"
     sql = (
         f"(SELECT {score} FROM (SELECT {', '.join(c.sql for c in columns)},"
         f" {K1 * (1 - B):g} + {K1 * B:g} * n / {average.sql} AS k FROM ({unpacked} OFFSET 0) AS doc OFFSET 0) AS tf)"

@@ -122,10 +122,8 @@ def _count_column(
 def _count_portions(connection: Connection[Any], relation: str, name: str, has_length: bool) -> tuple[int, float]:
     """Count into the table pgcatalog_counted; return the numbers of documents and of words in them."""
     table, column = sql.Identifier(relation), sql.Identifier(name)
-    length = sql.SQL("length({})").format(column)
-    if has_length:
-        # Rows older than that column: the number of their distinct words.
-        length = sql.SQL("coalesce({}, {})").format(sql.Identifier(f"{name}_words"), length)
+    # Without a second column: the number of distinct words.
+    length = sql.Identifier(f"{name}_words") if has_length else sql.SQL("length({})").format(column)
     measure = sql.SQL(MEASURE).format(column=column, length=length, relation=table)
     documents, words, last = 0, 0.0, -1
     while True:

@@ -10,7 +10,6 @@ added.
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import chain
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import quoted
@@ -22,8 +21,6 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.files import read_statement
 from typing import Any
 from typing import TYPE_CHECKING
-
-import psycopg
 
 
 if TYPE_CHECKING:
@@ -79,14 +76,11 @@ def _words_like(catalog: "Catalog", translator: ZCTextIndexTranslator, patterns:
     the catalog, or its words have never been counted.
     """
     view = catalog.search_view()
-
     state = view.read_state()
     rows = []
-    with suppress(psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-        # The tables may have been created by a Zope of an older release, and this one may be read-only.
-        if view.is_committed and state is not None and translator.column.name in state.columns:
-            words = _statement(catalog.zoid, state.relation, translator.column, patterns)
-            rows = view.fetch(lambda _: words, operation="words").value()
+    if view.is_committed and state is not None and translator.column.name in state.columns:
+        words = _statement(catalog.zoid, state.relation, translator.column, patterns)
+        rows = view.fetch(lambda _: words, operation="words").value()
     words_of: dict[str, set[str]] = {pattern: set() for pattern in patterns} if (None, None) in rows else {}
     for pattern, word in rows:
         if pattern in words_of:

@@ -68,6 +68,7 @@ OF_CATALOG = (
     "pgcatalog_searches",
     "pgcatalog_indexes",
     "pgcatalog_jobs",
+    "pgcatalog_vectors",
 )
 
 

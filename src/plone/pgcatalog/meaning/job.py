@@ -218,7 +218,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
         relation = relation_of(connection, catalog)
         if embedder is None or relation is None:
             with connection.transaction():
-                table.retire(connection, table.read(connection, catalog))
+                table.retire(connection, [vectors.name for vectors in table.read(connection, catalog)])
             return None
         [vector], name = embedder.embed_passages([PROBE])
         with connection.transaction():
@@ -228,7 +228,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             if not fitting:
                 vectors = table.create(connection, catalog, relation, embedder, len(vector), name)
             elif connection.execute(IS_MAKING_INDEX, (fitting[-1].name,)).fetchone() is not None:
-                # COMMENT and ANALYZE would block this worker until the index is built.
+                # ANALYZE would block this worker until the index is built.
                 raise JobFailed("", False, LOOK_AGAIN)
             else:
                 vectors = fitting[-1]
@@ -246,7 +246,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             raise JobFailed("", False, LOOK_AGAIN)
         with connection.transaction():
             mine = table.note(connection, mine, embedder=embedder, is_complete=True)
-            table.retire(connection, [vectors for vectors in tables if vectors.name != mine.name])
+            table.retire(connection, [vectors.name for vectors in tables if vectors.name != mine.name])
             connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
         connection.execute(SQL("ANALYZE {}").format(mine.table))
         calibrate(connection, mine)

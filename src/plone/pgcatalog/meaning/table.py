@@ -1,7 +1,7 @@
 """The tables with the chunks of a catalog's texts: one for each model, in use or being filled.
 
-The comment of a table records the embedder of its vectors, and whether the table is complete.  The key of a chunk is the oid
-of its object, which survives a rebuild, a clear and a move, so none of these requests new vectors.
+A row of pgcatalog_vectors records the embedder of its vectors, and whether the table is complete.  The key of a chunk is the
+oid of its object, which survives a rebuild, a clear and a move, so none of these requests new vectors.
 """
 
 from collections.abc import Iterable
@@ -20,6 +20,7 @@ from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.text import Passage
 from plone.pgcatalog.sql.files import read_sql
+from plone.pgcatalog.sql.files import read_statement
 from psycopg import Connection
 from psycopg.errors import DuplicateObject
 from psycopg.errors import Error
@@ -27,9 +28,8 @@ from psycopg.errors import UniqueViolation
 from psycopg.sql import Identifier
 from psycopg.sql import Literal
 from psycopg.sql import SQL
+from psycopg.types.json import Jsonb
 from typing import Any
-
-import json
 
 
 #: The least version of pgvector that has the operators of the searches.
@@ -50,6 +50,7 @@ MOVE = SQL("UPDATE {chunks} SET (start, stop) = (%s, %s) WHERE zoid = %s AND chu
 # Locks the row, so that no commit deletes it meanwhile.
 HOLD_ROW = SQL("SELECT 1 FROM {relation} WHERE zoid = %s FOR KEY SHARE")
 KEPT = SQL("SELECT chunk, start, stop, digest, embedding::text FROM {chunks} WHERE zoid = %s ORDER BY chunk")
+FORGET_SETTINGS = "DELETE FROM pgcatalog_vectors WHERE relation = ANY(%s::text[])"
 FORGET_STALE = SQL("DELETE FROM {chunks} AS c WHERE NOT EXISTS (SELECT FROM {relation} AS r WHERE r.zoid = c.zoid)")
 
 
@@ -101,10 +102,17 @@ class Vectors:
 
     @property
     def about(self) -> dict[str, Any]:
-        """The content of the table's comment, a value for JSON."""
+        """The settings of the table in pgcatalog_vectors, by column, as values for JSON."""
         names = ("answers_as", "is_complete", "of_private")
         about = asdict(self.embedder) | {name: getattr(self, name) for name in names}
         return about | {"calibration": None if self.calibration is None else self.calibration.as_json()}
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The settings, with name and number of the table, as parameters of a statement."""
+        about = self.about
+        calibration = None if about["calibration"] is None else Jsonb(about["calibration"])
+        return about | {"name": self.name, "number": self.number, "calibration": calibration}
 
     @property
     def wants_hnsw(self) -> bool:
@@ -162,24 +170,17 @@ def pattern_of(zoid: int) -> dict[str, str]:
 
 def generations(rows: Iterable[Sequence[Any]]) -> list[Vectors]:
     """Return the tables of chunks in *rows* of ``generations.sql``, the oldest first."""
-    return [vectors for row in rows if (vectors := _vectors(*row)) is not None]
+    return [_vectors(*row) for row in rows if row[-2] is not None]
 
 
 def _vectors(
-    number: int, name: str, dimension: int, comment: str | None, chunks: int, has_hnsw: bool, schema: str
-) -> Vectors | None:
-    try:
-        about = json.loads(comment or "")
-        embedder = Embedder(*(str(about[key]) for key in Embedder.__slots__))
-        answers_as, is_complete = str(about["answers_as"]), bool(about["is_complete"])
-        of_private = bool(about.get("of_private", True))
-        calibration = Calibration.from_json(about.get("calibration"), dimension)
-    except (ValueError, LookupError, TypeError):
-        return None  # a table of another owner, a retired one, or a comment that was changed by hand
+    number: int, name: str, dimension: int, chunks: int, has_hnsw: bool, schema: str, *settings: Any
+) -> Vectors:
+    *embedder, answers_as, is_complete, of_private, calibration = settings
     return Vectors(
-        *(number, name, dimension, embedder, answers_as, is_complete, has_hnsw, chunks, schema),
+        *(number, name, dimension, Embedder(*embedder), answers_as, is_complete, has_hnsw, chunks, schema),
         of_private=of_private,
-        calibration=calibration,
+        calibration=Calibration.from_json(calibration, dimension),
     )
 
 
@@ -231,19 +232,20 @@ def create(
 ) -> Vectors:
     """Create a table of chunks for *embedder*, in the transaction of *connection*.
 
-    Retires all other tables but the one that searches use now.  Raises PgvectorMissing.
+    Retires all other tables but the one that searches use now, also tables without settings, as after a partial restore.
+    Raises PgvectorMissing.
     """
     schema = schema_of_pgvector(connection)
     rows = connection.execute(load("generations"), pattern_of(catalog)).fetchall()
-    tables = generations(rows)
-    kept = answering(tables)
-    retire(connection, [vectors for vectors in tables if vectors is not kept])
+    answers = answering(generations(rows))
+    retire(connection, [row[1] for row in rows if answers is None or row[1] != answers.name])
     # Retired tables that are not dropped yet still occupy their numbers.
     number = 1 + max((row[0] for row in rows), default=0)
     name = f"{chunks_prefix(catalog)}{number}"
     vectors = Vectors(number, name, dimension, embedder, answers_as, False, False, -1, schema)
     values = {"chunks": vectors.table, "halfvec": vectors.halfvec, "dimension": Literal(dimension)}
-    connection.execute(SQL(load("create")).format(about=Literal(json.dumps(vectors.about)), **values))
+    connection.execute(SQL(load("create")).format(**values))
+    connection.execute(read_statement("meaning", "save"), vectors.row | {"catalog": catalog})
     connection.execute(load("forget_chunks"))
     keep_chunks_with_rows(connection, relation)
     return vectors
@@ -260,20 +262,19 @@ def keep_chunks_with_rows(connection: Connection[Any], relation: str) -> None:
 
 
 def note(connection: Connection[Any], vectors: Vectors, **changes: Any) -> Vectors:
-    """Return *vectors* with *changes*; write them to the comment of the table if they change anything."""
+    """Return *vectors* with *changes*; save the settings of the table if they change anything."""
     changed = replace(vectors, **changes)
     if changed != vectors:
-        comment = SQL("COMMENT ON TABLE {} IS {}").format(vectors.table, Literal(json.dumps(changed.about)))
-        connection.execute(comment)
+        connection.execute(read_statement("meaning", "change"), changed.row)
     return changed
 
 
-def retire(connection: Connection[Any], tables: Iterable[Vectors]) -> None:
-    """Mark *tables* to be dropped as soon as no snapshot needs them."""
-    for vectors in tables:
-        retirement.retire_relation(connection.cursor(), vectors.name)
-        # Without its comment the table no longer counts as one of the catalog.
-        connection.execute(SQL("COMMENT ON TABLE {} IS NULL").format(vectors.table))
+def retire(connection: Connection[Any], names: Iterable[str]) -> None:
+    """Mark the tables *names* to be dropped as soon as no snapshot needs them, and delete their settings."""
+    names = list(names)
+    for name in names:
+        retirement.retire_relation(connection.cursor(), name)
+    connection.execute(FORGET_SETTINGS, [names])
 
 
 #: digest -> (chunk, start, stop, vector as text)

@@ -40,8 +40,6 @@ from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from rich.filesize import decimal
 from typing import Any
 
-import json
-
 
 #: Kinds of entries of the cache, and their names.
 KINDS = {
@@ -207,7 +205,7 @@ class Figures(BrowserView):
             return None
         work: dict[str, Any] = {"failed": 0, "last_reason": ""} | self.mine["queue"].get("embed", {})
         work["waiting"] = health.unfinished(self.mine, "embed")
-        return work | {"tables": [each | {"model": model_in(each["about"])} for each in self.mine["vectors"]]}
+        return work | {"tables": self.mine["vectors"]}
 
     def oldest(self) -> dict[str, Any] | None:
         """Return the oldest transaction if it is older than OLD seconds."""
@@ -235,15 +233,6 @@ class Figures(BrowserView):
 def statement_of(named: NamedStatement) -> Statement:
     query, params = positional(*named)
     return Statement(query, tuple(params))
-
-
-def model_in(about: str) -> str:
-    """Return the name of the model in *about*, the comment of a table of chunks; "" if it has none."""
-    try:
-        comment = json.loads(about)
-        return str(comment["answers_as"] or comment["model"])
-    except (ValueError, LookupError, TypeError):
-        return ""
 
 
 class OverviewPage(ManagePage):

@@ -1,37 +1,59 @@
--- Applied once per database by the storage's schema gate (sha256 of this text), not at each restart; also by
--- database/restored.py if a part of it is missing.
+-- The tables that all catalogs of a database share.
+--
+-- The storage runs this text once, and again if the text has changed (it compares a SHA-256).  At the start of Zope,
+-- database/restored.py runs it if a part is missing.  So each statement may run on tables that exist.
+--
+-- CREATE TABLE IF NOT EXISTS adds no column to a table that exists.  A later version of the package adds a column by
+-- ALTER TABLE ... ADD COLUMN IF NOT EXISTS behind that table; database/expected.py reads both forms.
 
--- Indexed values and metadata of an object as readable JSON, written in the same upsert as its state.
+
+-- ---- Before missing tables are recreated: delete rows that are wrong without them, after a partial restore of a dump
+
+-- Counts are wrong without their pending changes.
+DO $$ BEGIN
+    IF to_regclass('pgcatalog_count_changes') IS NULL AND to_regclass('pgcatalog_counts') IS NOT NULL
+    THEN DELETE FROM pgcatalog_counts; END IF;
+END $$;
+
+-- A rebuild without its tasks, or without the changes that it has to replay, would end before its relation is complete.
+DO $$ BEGIN
+    IF to_regclass('pgcatalog_rebuild') IS NOT NULL
+        AND (to_regclass('pgcatalog_rebuild_task') IS NULL OR to_regclass('pgcatalog_rebuild_change') IS NULL)
+    THEN DELETE FROM pgcatalog_rebuild; END IF;
+END $$;
+
+
+-- ---- Objects
+
+-- Indexed values and metadata of an object as readable JSON, written in the same upsert as its state.  This is an ALTER
+-- because the storage creates the table object_state.
 ALTER TABLE object_state ADD COLUMN IF NOT EXISTS idx JSONB;
+
+
+-- ---- Catalogs
 
 -- One row per catalog: the relation that holds its rows now, and the number of its changes.
 CREATE TABLE IF NOT EXISTS pgcatalog_state (
-    catalog    BIGINT PRIMARY KEY,     -- zoid of the catalog tool
-    version    INTEGER NOT NULL,       -- of the relation: a clear or a rebuild switches to the next one
+    catalog    BIGINT PRIMARY KEY,             -- zoid of the catalog tool
+    version    INTEGER NOT NULL,               -- of the relation: a clear or a rebuild switches to the next one
     relation   TEXT NOT NULL,
-    columns    TEXT[] NOT NULL,        -- typed columns the relation has
-    generation BIGINT NOT NULL         -- transactional change counter
+    columns    TEXT[] NOT NULL,                -- typed columns of the relation
+    generation BIGINT NOT NULL,                -- transactional change counter
+    -- The transaction that wrote the row last.  Generations are assigned again when a failover or a restored backup has lost
+    -- transactions; ids of transactions are times and are not reused.
+    tid        BIGINT NOT NULL DEFAULT 0,
+    complete   TEXT[] NOT NULL DEFAULT '{}',   -- columns with a value in every row: searches need no IS NOT NULL for them
+    interned   TEXT[] NOT NULL DEFAULT '{}',   -- columns that hold numbers of lists in pgcatalog_sets instead of the lists
+    -- Other columns whose keywords are all in pgcatalog_sets, each as a list with one element.
+    collected  TEXT[] NOT NULL DEFAULT '{}',
+    -- The parts that the relation was created with: name of an SQL index, a constraint or a trigger -> the line that
+    -- recreates it.
+    made       JSONB NOT NULL DEFAULT '{}'
 );
--- The transaction that wrote the row last.  Generations are assigned again when a failover or a restored backup has lost
--- transactions; ids of transactions are times and are not reused.
-ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS tid BIGINT NOT NULL DEFAULT 0;
-UPDATE pgcatalog_state SET tid = (SELECT max(tid) FROM transaction_log)
-WHERE tid = 0 AND EXISTS (SELECT FROM transaction_log);
--- Columns that had a value in every row at the generation complete_at, so that no search needs IS NOT NULL.  At a later
--- generation, a writer without this column has changed rows, such as an older version of the package.
-ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete TEXT[] NOT NULL DEFAULT '{}';
-ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete_at BIGINT NOT NULL DEFAULT -1;
--- Columns that hold numbers of lists in pgcatalog_sets instead of the lists.
-ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
--- Other columns whose keywords were all in pgcatalog_sets, each as a list with one element, at the generation complete_at.
-ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS collected TEXT[] NOT NULL DEFAULT '{}';
--- The parts that the relation was created with: name of an SQL index, a constraint or a trigger -> the line that recreates
--- it.
-ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS made JSONB NOT NULL DEFAULT '{}';
 
--- Lists of keywords that rows of catalogs share.  The number is a hash of name and list.
+-- Lists of keywords that rows of catalogs share.
 CREATE TABLE IF NOT EXISTS pgcatalog_sets (
-    number BIGINT PRIMARY KEY,
+    number BIGINT PRIMARY KEY,                          -- a hash of name and list
     added  BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE,  -- ascends in the order of commits
     name   TEXT COLLATE "C" NOT NULL,                   -- of the column
     vals   TEXT[] COLLATE "C" NOT NULL
@@ -39,13 +61,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_sets (
 CREATE INDEX IF NOT EXISTS pgcatalog_sets_vals ON pgcatalog_sets USING gin (vals) WITH (fastupdate = off);
 CREATE INDEX IF NOT EXISTS pgcatalog_sets_name ON pgcatalog_sets (name, added);
 
--- Without the pending changes of counts, the counts are wrong.
-DO $$ BEGIN
-    IF to_regclass('pgcatalog_count_changes') IS NULL AND to_regclass('pgcatalog_counts') IS NOT NULL
-    THEN DELETE FROM pgcatalog_counts; END IF;
-END $$;
-
--- How many rows of a catalog's table have a value: by roles and type, by type, and in total.
+-- How many rows of a catalog's relation have a value: by roles and type, by type, and in total.
 CREATE TABLE IF NOT EXISTS pgcatalog_counts (
     relation      TEXT COLLATE "C" NOT NULL,
     summed        SMALLINT,                   -- 0: by both; 2: by type; 3: in total; NULL: marks a counted field
@@ -56,7 +72,8 @@ CREATE TABLE IF NOT EXISTS pgcatalog_counts (
     n             INTEGER NOT NULL,
     UNIQUE NULLS NOT DISTINCT (relation, summed, allowed_roles, portal_type, field, value)
 ) WITH (fillfactor = 90);
--- Pending changes by statements; one row has all values of the same roles and type that have changed by n rows.
+
+-- Pending changes of counts: one row has all values of the same roles and type that have changed by n rows.
 CREATE TABLE IF NOT EXISTS pgcatalog_count_changes (
     relation      TEXT COLLATE "C" NOT NULL,
     allowed_roles BIGINT,
@@ -65,6 +82,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_count_changes (
     vals          TEXT[] COLLATE "C" NOT NULL,
     n             INTEGER NOT NULL
 );
+
 -- Data of a dump, restored while triggers count its rows, contains counts as well: these are ignored.
 CREATE OR REPLACE FUNCTION pgcatalog_not_taken() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE OR REPLACE TRIGGER pgcatalog_counted BEFORE INSERT ON pgcatalog_counts FOR EACH ROW
@@ -80,20 +98,16 @@ CREATE TABLE IF NOT EXISTS pgcatalog_retired (
 );
 
 -- History-preserving storages only: the paths that a transaction has (re)catalogued or removed, so that undoing it can
--- catalogue them anew.  The path '' stands for all paths (a clear).
+-- catalogue them anew.
 CREATE TABLE IF NOT EXISTS pgcatalog_changes (
     tid     BIGINT NOT NULL REFERENCES transaction_log (tid) ON DELETE CASCADE,
     catalog BIGINT NOT NULL,
-    path    TEXT COLLATE "C" NOT NULL,
+    path    TEXT COLLATE "C" NOT NULL,  -- '' stands for all paths (a clear)
     PRIMARY KEY (tid, catalog, path)
 );
 
--- A rebuild without its tasks, or without the changes it has to replay, would end before its relation is complete.
-DO $$ BEGIN
-    IF to_regclass('pgcatalog_rebuild') IS NOT NULL
-        AND (to_regclass('pgcatalog_rebuild_task') IS NULL OR to_regclass('pgcatalog_rebuild_change') IS NULL)
-    THEN DELETE FROM pgcatalog_rebuild; END IF;
-END $$;
+
+-- ---- Rebuilds
 
 -- One row per catalog that is being rebuilt beside the live one: the relation that is being filled, and its progress.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
@@ -101,13 +115,13 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
     relation  TEXT NOT NULL,
     version   INTEGER NOT NULL,
     columns   TEXT[] NOT NULL,
+    interned  TEXT[] NOT NULL,         -- as in pgcatalog_state
     signature TEXT NOT NULL,           -- of the columns; other ones need another relation
     phase     TEXT NOT NULL,           -- walk, rest, index, replay
     total     BIGINT NOT NULL,         -- rows of the live relation at the start
     done      BIGINT NOT NULL DEFAULT 0,
     started   TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
 );
-ALTER TABLE pgcatalog_rebuild ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
 
 -- Paths that a rebuild still has to visit.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_task (
@@ -116,36 +130,39 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_task (
     task    TEXT NOT NULL              -- JSON: [path of a container or null, ids in it or paths]
 );
 
--- Paths that commits have catalogued or removed since the rebuild began; '' stands for all paths.
+-- Paths that commits have catalogued or removed since the rebuild began.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_change (
     id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     catalog BIGINT NOT NULL REFERENCES pgcatalog_rebuild (catalog) ON DELETE CASCADE,
-    path    TEXT COLLATE "C" NOT NULL
+    path    TEXT COLLATE "C" NOT NULL  -- '' stands for all paths
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_rebuild_change_path ON pgcatalog_rebuild_change (catalog, path);
 
+
+-- ---- Records of searches, and advice
+
 -- Slow searches; written by a thread of its own, outside of the searching transactions.
 CREATE TABLE IF NOT EXISTS pgcatalog_slow_queries (
-    id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    recorded_at TIMESTAMPTZ NOT NULL DEFAULT now(),
-    catalog     BIGINT NOT NULL,        -- zoid of the catalog tool
-    path        TEXT NOT NULL,          -- of the catalog tool
-    operation   TEXT NOT NULL,          -- kind of request: page, count, rids ...
-    shape       TEXT NOT NULL,          -- the query without its values
-    query       JSONB NOT NULL,         -- query, sort and limit, values as in idx
-    left_out    TEXT[] NOT NULL,        -- indexes whose values were not stored
-    total_ms    DOUBLE PRECISION NOT NULL,
-    compile_ms  DOUBLE PRECISION NOT NULL,
-    execute_ms  DOUBLE PRECISION NOT NULL,
-    decode_ms   DOUBLE PRECISION NOT NULL,
-    result_rows INTEGER NOT NULL,
-    statement   TEXT NOT NULL           -- with placeholders
+    id              BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    recorded_at     TIMESTAMPTZ NOT NULL DEFAULT now(),
+    catalog         BIGINT NOT NULL,            -- zoid of the catalog tool
+    path            TEXT NOT NULL,              -- of the catalog tool
+    operation       TEXT NOT NULL,              -- kind of request: page, count, rids ...
+    shape           TEXT NOT NULL,              -- the query without its values
+    query           JSONB NOT NULL,             -- query, sort and limit, values as in idx
+    left_out        TEXT[] NOT NULL,            -- indexes whose values were not stored
+    total_ms        DOUBLE PRECISION NOT NULL,
+    embed_ms        DOUBLE PRECISION NOT NULL,  -- waiting for the embedder
+    compile_ms      DOUBLE PRECISION NOT NULL,
+    execute_ms      DOUBLE PRECISION NOT NULL,
+    decode_ms       DOUBLE PRECISION NOT NULL,
+    result_rows     INTEGER NOT NULL,
+    statement       TEXT NOT NULL,              -- with placeholders
+    page            TEXT NOT NULL,              -- path of the requested URL; '' outside of requests
+    cold            TEXT NOT NULL,              -- the statement was the first of its 'process' or 'connection'; or ''
+    process_started TIMESTAMPTZ NOT NULL,
+    plan            JSONB                       -- figures of EXPLAIN, for one search per hour, shape and process
 );
-ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS page TEXT NOT NULL DEFAULT '';
-ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS cold TEXT NOT NULL DEFAULT '';
-ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS process_started TIMESTAMPTZ;
-ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS plan JSONB;
-ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS embed_ms DOUBLE PRECISION NOT NULL DEFAULT 0;
 
 -- One row per hour: how many slow queries a shape had, and how large a catalog was.  Stays when single queries are deleted.
 CREATE TABLE IF NOT EXISTS pgcatalog_history (
@@ -159,22 +176,35 @@ CREATE TABLE IF NOT EXISTS pgcatalog_history (
 
 -- SQL indexes that were created on advice; a relation that replaces another one gets them, too.
 CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
-    catalog    BIGINT NOT NULL,         -- zoid of the catalog tool
-    name       TEXT NOT NULL,           -- suffix to the name of the relation
-    definition TEXT NOT NULL,           -- clause behind ON table
-    columns    TEXT[] NOT NULL,         -- required in the relation
+    catalog    BIGINT NOT NULL,           -- zoid of the catalog tool
+    name       TEXT NOT NULL,             -- suffix to the name of the relation
+    definition TEXT NOT NULL,             -- clause behind ON table
+    columns    TEXT[] NOT NULL,           -- required in the relation
     reason     TEXT NOT NULL,
     message    TEXT NOT NULL DEFAULT '',  -- why the last build or drop failed
     created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (catalog, name)
 );
 
+-- The search terms of visitors, by day; written by a thread of its own, outside of the searching transactions.
+CREATE TABLE IF NOT EXISTS pgcatalog_searches (
+    catalog         BIGINT NOT NULL,            -- zoid of the catalog tool
+    day             DATE NOT NULL DEFAULT current_date,
+    words           TEXT COLLATE "C" NOT NULL,
+    searches        BIGINT NOT NULL,
+    without_results BIGINT NOT NULL,            -- of these searches
+    PRIMARY KEY (catalog, day, words)
+);
+
+
+-- ---- Words
+
 -- The number of documents that contain a word, for each text index; counted from time to time, outside of requests and
--- commits.  Stems begin with chr(2), which no word contains, and are not words of a text.
+-- commits.
 CREATE TABLE IF NOT EXISTS pgcatalog_words (
     catalog     BIGINT NOT NULL,            -- zoid of the catalog tool
     text_column TEXT COLLATE "C" NOT NULL,  -- the tsvector of the text index
-    word        TEXT COLLATE "C" NOT NULL,
+    word        TEXT COLLATE "C" NOT NULL,  -- a stem begins with chr(2), which no word of a text contains
     documents   INTEGER NOT NULL,
     PRIMARY KEY (catalog, text_column, word)
 );
@@ -189,10 +219,10 @@ RETURN (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
 WITH (fastupdate = off) WHERE ascii(word) > 2;
-
 -- For the most frequent words with a first letter, without reading all such words.
 CREATE INDEX IF NOT EXISTS pgcatalog_words_beginning
 ON pgcatalog_words (catalog, text_column, left(word, 1), documents DESC, word);
+
 -- The documents in which the words were counted.
 CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     catalog       BIGINT NOT NULL,
@@ -201,13 +231,14 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     average_words DOUBLE PRECISION NOT NULL,  -- of a document
     generation    BIGINT NOT NULL,            -- of the catalog when counting began
     counted_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    relation      TEXT NOT NULL,              -- the counted one
+    counted_from  XID8 NOT NULL,              -- rows written by this or a later transaction may have other words
+    counted_by    XID8 NOT NULL,              -- the transaction that wrote this row
     PRIMARY KEY (catalog, text_column)
 );
--- NULL in rows of older releases.  relation: the counted one; counted_from: rows that were written by this or a later
--- transaction may have other words; counted_by: the transaction that wrote this row.
-ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS relation TEXT;
-ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS counted_from XID8;
-ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS counted_by XID8;
+
+
+-- ---- Work outside of requests
 
 -- Long work begun in the browser or on the command line: its progress or its result.
 CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
@@ -221,16 +252,6 @@ CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
     started  TIMESTAMPTZ NOT NULL DEFAULT now(),
     finished TIMESTAMPTZ,
     PRIMARY KEY (catalog, name)
-);
-
--- The search terms of visitors, by day; written by a thread of its own, outside of the searching transactions.
-CREATE TABLE IF NOT EXISTS pgcatalog_searches (
-    catalog         BIGINT NOT NULL,            -- zoid of the catalog tool
-    day             DATE NOT NULL DEFAULT current_date,
-    words           TEXT COLLATE "C" NOT NULL,
-    searches        BIGINT NOT NULL,
-    without_results BIGINT NOT NULL,            -- of these searches
-    PRIMARY KEY (catalog, day, words)
 );
 
 -- Jobs that workers do after a commit: one row per kind of work and object of a catalog.  A worker claims a job by
@@ -248,7 +269,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_queue (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_queue_due ON pgcatalog_queue (due);
 
--- Texts of files, by the SHA-256 of their bytes; and the digests of blobs.
+-- Texts of files, by the SHA-256 of their bytes.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
     digest       BYTEA PRIMARY KEY,
     kind         TEXT NOT NULL,            -- content type of the file
@@ -258,6 +279,8 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
     error        TEXT NOT NULL,            -- why there is no text
     extracted_at TIMESTAMPTZ NOT NULL DEFAULT now()
 );
+
+-- The digests of blobs.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
     zoid   BIGINT NOT NULL,                -- of the blob
     tid    BIGINT NOT NULL,
@@ -265,6 +288,25 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
     PRIMARY KEY (zoid, tid)
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_digest ON pgcatalog_file_blobs (digest);
+
+-- The tables of text chunks with vectors, pgcatalog_<hex oid>_chunks_<number>: one per embedder, in use or being filled.  A
+-- table without a row here waits to be dropped.
+CREATE TABLE IF NOT EXISTS pgcatalog_vectors (
+    relation        TEXT PRIMARY KEY,      -- the table of chunks
+    catalog         BIGINT NOT NULL,       -- zoid of the catalog tool
+    number          INTEGER NOT NULL,      -- the one at the end of the name
+    url             TEXT NOT NULL,         -- of the embedder
+    model           TEXT NOT NULL,         -- requested from the embedder
+    question_prefix TEXT NOT NULL,         -- put in front of a question
+    passage_prefix  TEXT NOT NULL,         -- put in front of a chunk
+    answers_as      TEXT NOT NULL,         -- the model in the embedder's responses
+    is_complete     BOOLEAN NOT NULL,      -- all texts that existed when the table was created have their chunks
+    of_private      BOOLEAN NOT NULL,      -- includes texts that Anonymous may not see
+    calibration     JSONB                  -- of the model to the site; NULL until there are chunks
+);
+
+
+-- ---- After missing tables were recreated: foreign keys and rows, after a partial restore of a dump
 
 -- When a table is dropped or lost, foreign keys to it are lost, too: rows without a parent are deleted, and the key is
 -- recreated.

@@ -46,9 +46,8 @@ SELECT jsonb_build_object(
                 SELECT 'pgcatalog_chunks', 'trigger', 'pgcatalog meaning ZOPE_CONF --backfill'
                 WHERE NOT EXISTS (SELECT FROM pg_trigger g
                         WHERE g.tgrelid = c.oid AND g.tgname = 'pgcatalog_chunks' AND g.tgenabled <> 'D')
-                    AND EXISTS (SELECT FROM pg_class v
-                        WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
-                            AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$'))
+                    AND EXISTS (SELECT FROM pgcatalog_vectors d
+                        WHERE d.catalog = s.catalog AND to_regclass(quote_ident(d.relation)) IS NOT NULL)
                 UNION ALL
                 -- An index made on advice that is not being built, and whose build has not failed.
                 SELECT s.relation || '_' || r.name, 'advised',
@@ -62,7 +61,8 @@ SELECT jsonb_build_object(
                         AND l.classid = %(advised)s::int::oid
                         AND l.objid::bigint = (hashtext(s.relation || '_' || r.name)::bigint & 4294967295))
                 UNION ALL
-                SELECT lost.name, 'chunks', lost.line FROM pg_class v
+                SELECT lost.name, 'chunks', lost.line
+                FROM pgcatalog_vectors d JOIN pg_class v ON v.oid = to_regclass(quote_ident(d.relation))
                 CROSS JOIN LATERAL (
                     SELECT v.relname || '.' || name AS name, format('DROP TABLE %%I', v.relname) AS line
                     FROM unnest('{zoid,chunk,start,stop,digest,embedding}'::text[]) AS name
@@ -76,8 +76,7 @@ SELECT jsonb_build_object(
                     UNION ALL
                     -- The job for the tables of chunks creates this index once it has found all texts in one table.
                     SELECT v.relname || '_hnsw', 'pgcatalog meaning ZOPE_CONF --backfill'
-                    WHERE v.reltuples >= %(hnsw_from)s
-                        AND obj_description(v.oid, 'pg_class') LIKE '%%"is_complete": true%%'
+                    WHERE v.reltuples >= %(hnsw_from)s AND d.is_complete
                         AND (SELECT atttypmod FROM pg_attribute WHERE attrelid = v.oid AND attname = 'embedding'
                             AND NOT attisdropped) <= %(hnsw_dimensions)s
                         AND NOT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
@@ -86,8 +85,7 @@ SELECT jsonb_build_object(
                         AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.relid = v.oid)
                         AND NOT EXISTS (SELECT FROM pgcatalog_queue u
                             WHERE u.catalog = s.catalog AND u.zoid = s.catalog AND u.due < 'infinity')) AS lost
-                WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
-                    AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$')) m) AS missing,
+                WHERE d.catalog = s.catalog) m) AS missing,
             -- The last work of each name that was begun in the ZMI.
             (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
                 WHERE j.catalog = s.catalog) AS jobs,
@@ -104,14 +102,13 @@ SELECT jsonb_build_object(
                             AND kind = ANY (string_to_array(application_name, ' '))) AS has_worker,
                     coalesce((array_agg(reason ORDER BY put_at DESC) FILTER (WHERE reason <> ''))[1], '') AS last_reason
                 FROM pgcatalog_queue WHERE catalog = s.catalog GROUP BY kind) w) AS queue,
-            -- The tables of chunks, the oldest first; "about" is a comment in JSON that names the model.
+            -- The tables of chunks, the oldest first.
             (SELECT coalesce(jsonb_agg(v ORDER BY v.number), '[]') FROM (
-                SELECT substring(v.relname FROM '[0-9]+$')::int AS number, obj_description(v.oid, 'pg_class') AS about,
-                    pg_total_relation_size(v.oid) AS bytes, greatest(v.reltuples, 0)::bigint AS chunks,
-                    (SELECT atttypmod FROM pg_attribute WHERE attrelid = v.oid AND attname = 'embedding') AS dimension
-                FROM pg_class v
-                WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
-                    AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$')) v) AS vectors,
+                SELECT d.number, coalesce(nullif(d.answers_as, ''), d.model) AS model, d.is_complete,
+                    pg_total_relation_size(c.oid) AS bytes, greatest(c.reltuples, 0)::bigint AS chunks,
+                    (SELECT atttypmod FROM pg_attribute WHERE attrelid = c.oid AND attname = 'embedding') AS dimension
+                FROM pgcatalog_vectors d JOIN pg_class c ON c.oid = to_regclass(quote_ident(d.relation))
+                WHERE d.catalog = s.catalog) v) AS vectors,
             -- The first row of the last 30 days: its hour; rows, bytes of table and indexes, and generation.
             (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
                 WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'

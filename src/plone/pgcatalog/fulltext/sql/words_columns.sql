@@ -1,4 +1,5 @@
--- The tsvector columns of a relation, and whether a second column holds the number of words.
+-- The tsvector columns of a relation, and whether a second column holds the number of words; an index
+-- type of an add-on may have none.
 SELECT a.attname AS name,
        EXISTS (SELECT FROM pg_attribute w
                WHERE w.attrelid = a.attrelid AND w.attname = a.attname || '_words' AND NOT w.attisdropped) AS has_length

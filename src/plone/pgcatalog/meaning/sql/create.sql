@@ -8,5 +8,4 @@ CREATE TABLE {chunks} (
     digest    BYTEA NOT NULL,      -- of the text that the embedder was sent
     embedding {halfvec}({dimension}) STORAGE PLAIN NOT NULL,
     PRIMARY KEY (zoid, chunk)
-);
-COMMENT ON TABLE {chunks} IS {about}
+)
