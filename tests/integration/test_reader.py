@@ -215,6 +215,6 @@ def test_opening_a_storage_changes_nothing(servers: Servers) -> None:
 
 
 def test_only_a_supported_storage_is_opened_read_only(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plone.pgcatalog.storage.known.version", lambda name: "1.20.0")
+    monkeypatch.setattr("plone.pgcatalog.storage.supported.version", lambda name: "1.20.0")
     with pytest.raises(UnknownStorage, match=r"1\.19\."):
         readers.ReadOnlyStorage(servers.standby_dsn)

@@ -21,9 +21,9 @@ from tests.integration.editors import abort
 from tests.integration.editors import differences
 from tests.integration.editors import Editor
 from tests.integration.editors import editor
-from tests.integration.kept import different
-from tests.integration.kept import left
 from tests.integration.rebuilding import rebuilding
+from tests.integration.stored_counts import different
+from tests.integration.stored_counts import left
 from tests.integration.two_sites import ACTIONS
 from tests.integration.two_sites import add_index
 from tests.integration.two_sites import clear

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from plone.pgcatalog import reader
 from plone.pgcatalog import storage
-from plone.pgcatalog.storage import known
 from plone.pgcatalog.storage import snapshots
+from plone.pgcatalog.storage import supported
 from plone.pgcatalog.storage.publisher import unknown_functions
 from scripts.replaced import OF_THE_STORAGE
 from scripts.replaced import patch_rows
@@ -72,29 +72,29 @@ def test_list_has_the_names_in_use() -> None:
 
 
 def test_installed_version_is_known() -> None:
-    assert known.unknown_version() == ""
+    assert supported.unknown_version() == ""
     assert hasattr(SharedLoadCache, "poll_advance")
     assert hasattr(PGJsonbStorage, "_ensure_admin_conn")
 
 
 def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "version", lambda name: "1.20.0")
-    assert known.unknown_version() == "plone.pgcatalog replaces methods of zodb-pgjsonb 1.19.*, not 1.20.0"
+    monkeypatch.setattr(supported, "version", lambda name: "1.20.0")
+    assert supported.unknown_version() == "plone.pgcatalog replaces methods of zodb-pgjsonb 1.19.*, not 1.20.0"
 
 
 @pytest.fixture
 def compared() -> Iterator[None]:
     """The sources of methods are compared again in the test, and after it."""
-    known.unknown_methods.cache_clear()
+    supported.unknown_methods.cache_clear()
     yield
-    known.unknown_methods.cache_clear()
+    supported.unknown_methods.cache_clear()
 
 
 @pytest.mark.usefixtures("compared")
 def test_methods_tested_with_are_accepted_silently() -> None:
-    assert version("zodb-pgjsonb") == known.RUN
-    assert known.unknown_methods() == ()
-    assert known.unknown_code() == ""
+    assert version("zodb-pgjsonb") == supported.RUN
+    assert supported.unknown_methods() == ()
+    assert supported.unknown_code() == ""
 
 
 @pytest.mark.usefixtures("compared")
@@ -103,14 +103,14 @@ def test_each_method_of_another_source_is_named_in_one_line(monkeypatch: pytest.
 
     monkeypatch.setattr(PGJsonbStorageInstance, "load", load)
     monkeypatch.delattr(PGJsonbStorage, "pack")
-    sentence = known.unknown_code()
+    sentence = supported.unknown_code()
     assert sentence.endswith(": instance.PGJsonbStorageInstance.load, storage.PGJsonbStorage.pack")
     assert "\n" not in sentence
 
 
 def test_each_replaced_method_has_a_digest() -> None:
     """The list has the methods that the code sets on the storage, overrides in a subclass, delegates or replaces."""
-    assert {*known.METHODS, *known.CODEC} == {*set_on_the_storage(), *overridden(), *lent(), *DONE_INSTEAD}
+    assert {*supported.METHODS, *supported.CODEC} == {*set_on_the_storage(), *overridden(), *lent(), *DONE_INSTEAD}
 
 
 #: The method that the replacement of `poll_invalidations` calls for special cases only.
@@ -165,7 +165,7 @@ def lent() -> Iterator[str]:
 @pytest.mark.usefixtures("compared")
 def test_codec_with_other_results_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zodb_json_codec, "encode_zodb_record", lambda record: b"other")
-    assert known.unknown_code().endswith(": zodb_json_codec.encode_zodb_record")
+    assert supported.unknown_code().endswith(": zodb_json_codec.encode_zodb_record")
 
 
 def test_installed_publisher_is_known() -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from plone.pgcatalog.database.direct import pack_directly
 from plone.pgcatalog.observe.health import MAX_REPLAY_LAG
 from plone.pgcatalog.storage import UnknownStorage
-from plone.pgcatalog.storage.known import unknown_version
+from plone.pgcatalog.storage.supported import unknown_version
 from typing import Any
 from ZODB.POSException import ReadOnlyError
 from zodb_pgjsonb import storage as upstream

@@ -31,11 +31,11 @@ from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import WHERE
-from plone.pgcatalog.query.kept import Kept
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
+from plone.pgcatalog.query.stored_counts import Kept
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache

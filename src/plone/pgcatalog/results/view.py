@@ -20,8 +20,8 @@ from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query import bind
-from plone.pgcatalog.query import kept
 from plone.pgcatalog.query import statements
+from plone.pgcatalog.query import stored_counts
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
@@ -326,7 +326,7 @@ def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: 
 
     def statement(stored: Stored) -> Statement:
         query = translator.columns(), key, where, stored
-        return kept.key_counts(*query) or statements.key_counts(*query)
+        return stored_counts.key_counts(*query) or statements.key_counts(*query)
 
     return view.fetch(statement, where, operation="keys")
 

@@ -12,12 +12,12 @@ from importlib.metadata import version
 from operator import attrgetter
 from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
-from plone.pgcatalog.storage.known import unknown_code
 from plone.pgcatalog.storage.records import as_loaded
 from plone.pgcatalog.storage.records import keep_values
 from plone.pgcatalog.storage.snapshots import Horizon
 from plone.pgcatalog.storage.snapshots import PollMessages
 from plone.pgcatalog.storage.snapshots import Snapshots
+from plone.pgcatalog.storage.supported import unknown_code
 from psycopg import IsolationLevel
 from psycopg.errors import DeadlockDetected
 from psycopg.errors import SerializationFailure

@@ -14,13 +14,6 @@ from random import Random
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
-from tests.integration.kept import check
-from tests.integration.kept import counted
-from tests.integration.kept import different
-from tests.integration.kept import left
-from tests.integration.kept import NAMES
-from tests.integration.kept import save
-from tests.integration.kept import TABLES
 from tests.integration.pages import second_connection
 from tests.integration.people import acting_as
 from tests.integration.people import FUTURE
@@ -31,6 +24,13 @@ from tests.integration.people import share
 from tests.integration.rebuilding import rebuild
 from tests.integration.rebuilding import sql
 from tests.integration.rebuilding import tables
+from tests.integration.stored_counts import check
+from tests.integration.stored_counts import counted
+from tests.integration.stored_counts import different
+from tests.integration.stored_counts import left
+from tests.integration.stored_counts import NAMES
+from tests.integration.stored_counts import save
+from tests.integration.stored_counts import TABLES
 from tests.integration.traffic import traced
 from typing import Any
 
