@@ -169,7 +169,7 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
     view, translator = catalog._core.view(), catalog._core.translator(INDEX)
     pairs: list[list[float]] = []
     for query in asked:
-        own = catalog.unrestrictedSearchResults({INDEX: query}).query
+        own = catalog.unrestrictedSearchResults({INDEX: query}).compiled
         # The tsquery that finds the rows: other forms of words must be ranked, too.
         related = translator.stemming.related if translator.stemming else None
         clause = compile_text(translator.index.getLexicon(), query, translator.column, related=related)

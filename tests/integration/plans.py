@@ -17,19 +17,19 @@ def select_statement(view: CatalogView, expressions: str, where: Condition) -> A
     return view.statement(lambda stored: bind.select(expressions, bind.condition(where, stored), stored), where)
 
 
-def page_statement(view: CatalogView, query: CompiledQuery, start: int, size: int | None) -> Any:
-    """Return the statement for a page of *query* among the rows visible to *view*."""
-    return view.statement(lambda stored: statements.page(query, stored, start, size), query.where)
+def page_statement(view: CatalogView, compiled: CompiledQuery, start: int, size: int | None) -> Any:
+    """Return the statement for a page of *compiled* among the rows visible to *view*."""
+    return view.statement(lambda stored: statements.page(compiled, stored, start, size), compiled.where)
 
 
-def count_statement(view: CatalogView, query: CompiledQuery) -> Any:
-    """Return the statement that counts the rows of *query* visible to *view*."""
-    return view.statement(lambda stored: statements.count(query, stored), query.where)
+def count_statement(view: CatalogView, compiled: CompiledQuery) -> Any:
+    """Return the statement that counts the rows of *compiled* visible to *view*."""
+    return view.statement(lambda stored: statements.count(compiled, stored), compiled.where)
 
 
-def rids_statement(view: CatalogView, query: CompiledQuery) -> Any:
-    """Return the statement for the rids of all rows of *query* visible to *view*."""
-    return view.statement(lambda stored: statements.ids(query, stored), query.where)
+def rids_statement(view: CatalogView, compiled: CompiledQuery) -> Any:
+    """Return the statement for the rids of all rows of *compiled* visible to *view*."""
+    return view.statement(lambda stored: statements.ids(compiled, stored), compiled.where)
 
 
 def plan_of(session: Session, statement: Any) -> str:

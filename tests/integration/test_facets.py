@@ -421,7 +421,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._core.view()
-    made = FacetStatement(catalog._core.context, asked, catalog._core.configuration.compiled)
+    made = FacetStatement(catalog._core.context, asked, catalog._core.configuration.compiled_queries)
 
     def statement(stored: Stored) -> Statement:
         bound = made.changed(lambda condition: bind.condition(condition, stored))

@@ -70,7 +70,7 @@ def site(shared_site: Site) -> Iterator[Any]:
 def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
     """Return the statements for all rows of *query*: their number, and the best or all of them."""
     catalog = site.portal_catalog
-    compiled = catalog.searchResults(**query).query
+    compiled = catalog.searchResults(**query).compiled
     view = catalog._core.view()
     if compiled.score is None:
         return {"count": count_statement(view, compiled), "rids": rids_statement(view, compiled)}

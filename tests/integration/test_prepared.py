@@ -280,10 +280,10 @@ def test_expensive_comparisons_use_their_own_index(portal: Any, asked: dict[str,
     relation = filled(catalog, TEXTS)
     transaction.begin()
     results = catalog.searchResults(**asked)
-    view, query = catalog._core.view(), results.query
-    statements = [count_statement(view, query)]
-    if query.score is None:  # for a rank all texts with the words are read, whatever the plan
-        statements.append(rids_statement(view, query))
+    view, compiled = catalog._core.view(), results.compiled
+    statements = [count_statement(view, compiled)]
+    if compiled.score is None:  # for a rank all texts with the words are read, whatever the plan
+        statements.append(rids_statement(view, compiled))
     for statement in statements:
         plan = plan_of(view.session, statement)
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
@@ -302,11 +302,11 @@ def test_few_visible_rows_are_found_by_the_index_of_the_roles(portal: Any) -> No
     session = view.session
     assert session.read_states()[catalog._core.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "seen_by"), ("Manager", "searchable_text")):
-        query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).query
-        plan = plan_of(session, count_statement(view, query))
+        compiled = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).compiled
+        plan = plan_of(session, count_statement(view, compiled))
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
     with traced(portal) as traffic:
-        count_statement(view, query)
+        count_statement(view, compiled)
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
     roles = catalog._core.translator("allowedRolesAndUsers").column
@@ -328,7 +328,7 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     transaction.begin()
     results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
     view = catalog._core.view()
-    for statement in (count_statement(view, results.query), page_statement(view, results.query, 0, 10)):
+    for statement in (count_statement(view, results.compiled), page_statement(view, results.compiled, 0, 10)):
         plan = plan_of(view.session, statement)
         used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
         # By the other indexes, candidates for a rank are looked up, and fetched.

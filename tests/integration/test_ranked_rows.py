@@ -134,7 +134,7 @@ def test_page_has_the_count(site: Any) -> None:
 def test_sorted_results_are_not_ranked(site: Any) -> None:
     result_cache().clear()
     results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, sort_on="id")
-    assert results.query.score is None
+    assert results.compiled.score is None
     assert [brain.getId for brain in results] == sorted(newest(PAGES))
 
 
@@ -213,8 +213,8 @@ def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) ->
 def test_only_texts_of_ranked_rows_are_read(site: Any) -> None:
     """The text of no other row is read for a score, however all hits are found."""
     view = site.portal_catalog._core.view()
-    query = site.portal_catalog._catalog.search({"SearchableText": WORD}).query
-    statement, params = page_statement(view, query, 0, 3)
+    compiled = site.portal_catalog._catalog.search({"SearchableText": WORD}).compiled
+    statement, params = page_statement(view, compiled, 0, 3)
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
     scores = [node for node in nodes(explained[0]["Plan"]) if node.get("Subplan Name", "").startswith("SubPlan")]
     assert scores
@@ -234,7 +234,9 @@ def test_page_of_a_large_catalog_visits_no_more_hits_than_a_walk(site: Any, monk
     view = site.portal_catalog._core.view()
     bound = ranked.bound(view.read_state().rows, LIMIT)
     assert LIMIT < bound < PAGES
-    statement, params = page_statement(view, site.portal_catalog._catalog.search({"SearchableText": WORD}).query, 0, 3)
+    statement, params = page_statement(
+        view, site.portal_catalog._catalog.search({"SearchableText": WORD}).compiled, 0, 3
+    )
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
     hits = [n["Actual Rows"] for n in nodes(explained[0]["Plan"]) if n.get("Subplan Name") == "CTE hits"]
     # All hits, those with the word in their titles, and those with it in their descriptions.
@@ -249,8 +251,8 @@ def test_old_hits_are_found_without_a_walk_to_the_first_row(site: Any, monkeypat
     monkeypatch.setattr(ranked, "NEWEST", 1)
     monkeypatch.setattr(ranked, "bound", lambda rows, full: LIMIT)
     view = site.portal_catalog._core.view()
-    query = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).query
-    statement, params = page_statement(view, query, 0, 1)
+    compiled = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).compiled
+    statement, params = page_statement(view, compiled, 0, 1)
     plan = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0][0]["Plan"]
     [found_plan] = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE found"]
     parts = {node["Subplan Name"]: node for node in nodes(found_plan) if "Subplan Name" in node}

@@ -311,6 +311,6 @@ def test_visitors_counts_read_an_index_and_no_row(portal: Any, query: Callable[[
     asked = {**query(catalog), **ANONYMOUS, "effectiveRange": portal.ZopeTime()}
     results = catalog.unrestrictedSearchResults(**asked)
     view = catalog._core.view()
-    plan = plan_of(view.session, count_statement(view, results.query))
+    plan = plan_of(view.session, count_statement(view, results.compiled))
     assert f"Index Only Scan using {relation}_seen_by_" in plan
     assert len(results) >= 4000

@@ -135,7 +135,7 @@ def test_searches_use_the_partial_index(rebuilt: Any, query: dict[str, Any], ind
     view = catalog._core.view()
     results = catalog.unrestrictedSearchResults(**query)
     view.session.messages.run(f"SET LOCAL plan_cache_mode = {plan}")
-    statement = page_statement(view, results.query, 0, 20)
+    statement = page_statement(view, results.compiled, 0, 20)
     assert f"{relation}_{index}" in plan_of(view.session, statement)
 
 
@@ -149,4 +149,4 @@ def test_keywords_are_looked_up_without_the_rows_that_have_none(portal: Any, dsn
     view = catalog._core.view()
     for query in ({"Subject": "tag3"}, {"Subject": {"query": ["tag0", "tag50"], "operator": "and"}}):
         results = catalog.unrestrictedSearchResults(**query)
-        assert f"{relation}_subject" in plan_of(view.session, count_statement(view, results.query))
+        assert f"{relation}_subject" in plan_of(view.session, count_statement(view, results.compiled))

@@ -93,7 +93,7 @@ def same_sql(catalog: Any, **query: Any) -> Iterator[None]:
 
 def statement(catalog: Any, **query: Any) -> Any:
     results = catalog.unrestrictedSearchResults(**query)
-    return page_statement(results.view, results.query, 0, 10)
+    return page_statement(results.view, results.compiled, 0, 10)
 
 
 # -- nothing configured

@@ -56,6 +56,6 @@ def rendered(condition: Fragment | None) -> tuple[str, list[Any]]:
     return ("", []) if condition is None else (condition.sql, list(condition.params))
 
 
-def order(query: CompiledQuery) -> Sequence[str]:
-    """Return the SQL expressions by which PostgreSQL sorts the rows of *query*."""
-    return [term.sql for term in query.order]
+def order(compiled: CompiledQuery) -> Sequence[str]:
+    """Return the SQL expressions by which PostgreSQL sorts the rows of *compiled*."""
+    return [term.sql for term in compiled.order]

@@ -137,8 +137,8 @@ class Adviser:
         self.connection = connection
         self.relation = relation
 
-        def execute(query: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-            return connection.execute(query, values).fetchall()
+        def execute(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+            return connection.execute(statement, values).fetchall()
 
         self.columns = column_statistics(execute, relation)
         self.indexes = index_statistics(execute, relation)

@@ -131,10 +131,10 @@ class Filter:
     steady: bool = True
 
 
-def filters_of(query: CompiledQuery) -> tuple[Filter, ...]:
-    """Return the conditions on single columns that all rows of *query* fulfil."""
+def filters_of(compiled: CompiledQuery) -> tuple[Filter, ...]:
+    """Return the conditions on single columns that all rows of *compiled* fulfil."""
     filters: dict[tuple[str, str], Filter] = {}
-    for part in query.where.conjuncts():
+    for part in compiled.where.conjuncts():
         kind = kind_of(part)
         if kind and part.columns:
             name = part.columns[0].name
@@ -154,20 +154,20 @@ def kind_of(part: Condition) -> str | None:
     return None
 
 
-def sort_columns(query: CompiledQuery) -> tuple[str, ...]:
-    """Return the columns by which *query* is sorted in SQL, without the rid; () if it is sorted by anything else."""
-    names = [term.column and term.column.name for term in query.order if term.column is not RID]
-    return tuple(name for name in names if name) if query.score is None and all(names) else ()
+def sort_columns(compiled: CompiledQuery) -> tuple[str, ...]:
+    """Return the columns by which *compiled* is sorted in SQL, without the rid; () if it is sorted by anything else."""
+    names = [term.column and term.column.name for term in compiled.order if term.column is not RID]
+    return tuple(name for name in names if name) if compiled.score is None and all(names) else ()
 
 
-def columns_of(query: CompiledQuery) -> frozenset[str] | None:
-    """Return the names of the columns that *query* reads to find and to rank rows; None if they are unknown."""
-    conditions = [query.where]
-    if query.score is not None:
-        if not isinstance(query.score, Score):
+def columns_of(compiled: CompiledQuery) -> frozenset[str] | None:
+    """Return the names of the columns that *compiled* reads to find and to rank rows; None if they are unknown."""
+    conditions = [compiled.where]
+    if compiled.score is not None:
+        if not isinstance(compiled.score, Score):
             return None
         # Ranking reads the columns in which it searches for words.
-        conditions += [condition for group in query.score.preferred for condition in group]
+        conditions += [condition for group in compiled.score.preferred for condition in group]
     names: set[str] = set()
     for condition in conditions:
         if condition.columns is None:

@@ -48,10 +48,10 @@ def compile_example(catalog: Catalog, example: Example) -> tuple[dict[str, Any],
         query, sort, limit = recall(example.query)
     except CodecError as error:
         raise ReplayError(_("the record is damaged: ${error}", {"error": str(error)})) from error
-    return query, compiled(catalog, query, sort, limit)
+    return query, recompiled(catalog, query, sort, limit)
 
 
-def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
+def recompiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
     """Return *query* compiled as in a search; raises ReplayError if the indexes of *catalog* refuse it."""
     missing = [name for name, _reverse in sort if name not in catalog.indexes]
     if missing:
@@ -64,23 +64,23 @@ def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, b
 
 
 def statement_of(
-    catalog: Catalog, query: CompiledQuery, operation: str = "page", page: Page | None = None
+    catalog: Catalog, compiled: CompiledQuery, operation: str = "page", page: Page | None = None
 ) -> Statement:
-    """Return a statement of a search for *query*; *operation* is "page", "count" or "rids".
+    """Return a statement of a search for *compiled*; *operation* is "page", "count" or "rids".
 
-    For a page, *page* is the recorded one; by default it is the page of *query*.  Raises ReplayError if no statement is run.
+    For a page, *page* is the recorded one; by default it is the page of *compiled*.  Raises ReplayError if no statement is run.
     """
-    if query.is_empty:
+    if compiled.is_empty:
         raise ReplayError(_("the query matches nothing, so it is not sent to PostgreSQL"))
     view = catalog.view()
     statement: Statement | None
     if operation == "count":
-        statement = view.statement(partial(statements.count, query), query.where)
+        statement = view.statement(partial(statements.count, compiled), compiled.where)
     elif operation == "rids":
-        statement = view.statement(partial(statements.ids, query), query.where)
+        statement = view.statement(partial(statements.ids, compiled), compiled.where)
     elif operation == "page":
-        start, size = page or page_of(query)
-        statement = view.statement(lambda stored: statements.page(query, stored, start, size), query.where)
+        start, size = page or page_of(compiled)
+        statement = view.statement(lambda stored: statements.page(compiled, stored, start, size), compiled.where)
     else:
         raise ReplayError(_("${operation} is read for certain rows, which are not recorded", {"operation": operation}))
     if statement is None:
@@ -88,12 +88,12 @@ def statement_of(
     return statement
 
 
-def page_of(query: CompiledQuery) -> Page:
-    """Return the page in the window of *query*."""
-    if query.python_sort or not query.window.fits_sql:
+def page_of(compiled: CompiledQuery) -> Page:
+    """Return the page in the window of *compiled*."""
+    if compiled.python_sort or not compiled.window.fits_sql:
         return 0, None
-    size = query.window.size
-    return query.window.start, WINDOW if size is None else size
+    size = compiled.window.size
+    return compiled.window.start, WINDOW if size is None else size
 
 
 #: Time limit of the explained statement, in seconds.

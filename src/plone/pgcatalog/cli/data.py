@@ -246,12 +246,12 @@ def rows_of(connection: Connection[Any], relation: str, names: Sequence[str]) ->
         else sql.SQL("{}, c.{}").format(sql.Literal(name), sql.Identifier(name))
         for name in names
     ]
-    query = sql.SQL(
+    statement = sql.SQL(
         "SELECT jsonb_build_object({}) AS row FROM {} c LEFT JOIN object_state o ON o.zoid = c.zoid ORDER BY c.path"
     ).format(sql.SQL(", ").join(fields), sql.Identifier(relation))
     with connection.transaction(), connection.cursor("pgcatalog_export") as cursor:
         cursor.itersize = BATCH
-        for row in cursor.execute(query):
+        for row in cursor.execute(statement):
             yield {name: row["row"][name] for name in names}
 
 

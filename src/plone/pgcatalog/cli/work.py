@@ -8,8 +8,8 @@ from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise as find_advice
 from plone.pgcatalog.advice.builder import BuildError
 from plone.pgcatalog.advice.builder import IndexTarget
-from plone.pgcatalog.advice.replay import compiled
 from plone.pgcatalog.advice.replay import explain as explain_statement
+from plone.pgcatalog.advice.replay import recompiled
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site
@@ -263,7 +263,7 @@ def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
         criteria.sort_of(query, catalog.indexes)
     except (CatalogError, *VALUE_ERRORS) as error:
         raise ReplayError(f"the catalog refuses the query: {error}") from error
-    return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
+    return statement_of(catalog, recompiled(catalog, query, *sort_of(query)), part)
 
 
 def check_names(catalog: Catalog, query: dict[str, Any]) -> None:

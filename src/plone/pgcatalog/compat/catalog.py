@@ -173,7 +173,7 @@ class _CatalogCompat(ZCatalogCatalog):
             indexes = [self.indexes[name] for name, _ in results.sort]
             directions = [reverse for _, reverse in results.sort]
             return self.sortResults(IISet(b.getRID() for b in results), indexes, directions, merge=False)
-        if results.query.score is not None:
+        if results.compiled.score is not None:
             return [(b.data_record_score_, (1, b.data_record_score_, b.getRID()), self.__getitem__) for b in results]
         return results
 

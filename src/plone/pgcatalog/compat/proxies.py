@@ -159,9 +159,9 @@ class PGIndex(ProxyBase):
     def _pg_rid(self, key: str) -> tuple[Any, ...]:
         """Return the rids of the rows with *key*, ascending; cached in the process like a search for it."""
         core = self._pg_catalog().core
-        query = CompiledQuery(self._pg_translator().match_key(key), (OLDEST_FIRST,), None, Window())
+        compiled = CompiledQuery(self._pg_translator().match_key(key), (OLDEST_FIRST,), None, Window())
         view = core.search_view()
-        reader = Reader(view, query, RowLoader(view, (), core.excluded_keys))
+        reader = Reader(view, compiled, RowLoader(view, (), core.excluded_keys))
         reader.read()
         return tuple(sorted(reader.rids))
 

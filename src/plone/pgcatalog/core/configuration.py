@@ -64,7 +64,7 @@ class Configuration:
     #: keys of idx that no brain reads: indexes without a metadata column
     excluded_keys: tuple[str, ...]
     #: the cache of compiled queries
-    compiled: CompiledQueries
+    compiled_queries: CompiledQueries
 
     @classmethod
     def of(cls, tool: Any) -> "Configuration":

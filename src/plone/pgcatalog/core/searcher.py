@@ -71,7 +71,7 @@ def search(
     result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog)
     context = search_context(catalog, criteria, texts, not sort, trace.embedding)
-    compiled = catalog.configuration.compiled.find_or_compile(criteria, context, sort, limit)
+    compiled = catalog.configuration.compiled_queries.find_or_compile(criteria, context, sort, limit)
     trace.compiled(criteria, sort, limit, compiled.score is not None)
     view = catalog.search_view()
     view.trace = trace
@@ -81,8 +81,8 @@ def search(
 
 def everything(catalog: "Catalog") -> CatalogSearchResults:
     """Return all rows of *catalog*, ordered by rid."""
-    query = CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window())
-    return CatalogSearchResults(catalog, catalog.view(), query, catalog.context)
+    compiled = CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window())
+    return CatalogSearchResults(catalog, catalog.view(), compiled, catalog.context)
 
 
 def log_missing(tool: Any, view: CatalogView) -> None:

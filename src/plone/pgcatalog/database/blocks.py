@@ -28,10 +28,10 @@ def hostile_blocks(connection: Connection[Any]) -> list[Hostile]:
     paths: dict[int, str] = {}
     if rows and has_catalogs(connection):
         for catalog in overview(executing(connection))["catalogs"]:
-            query = sql.SQL("SELECT zoid, path FROM {} WHERE zoid = ANY(%s)").format(
+            statement = sql.SQL("SELECT zoid, path FROM {} WHERE zoid = ANY(%s)").format(
                 sql.Identifier(catalog["relation"])
             )
-            found = connection.execute(query, [[row["zoid"] for row in rows]]).fetchall()
+            found = connection.execute(statement, [[row["zoid"] for row in rows]]).fetchall()
             paths |= {row["zoid"]: row["path"] for row in found}
     return [
         Hostile(row["zoid"], row["class_name"], paths.get(row["zoid"], row["id"] or "(no path)"), row["names"])

@@ -124,9 +124,9 @@ def _counted(cursor: Cursor[Any], relation: str) -> set[str]:
     return set(names)
 
 
-def _rows(cursor: Cursor[Any], query: Any, *values: Any) -> list[Any]:
-    """Return the rows of *query*, as tuples."""
-    return cursor.connection.cursor(row_factory=tuple_row).execute(query, values or None).fetchall()
+def _rows(cursor: Cursor[Any], statement: Any, *values: Any) -> list[Any]:
+    """Return the rows of *statement*, as tuples."""
+    return cursor.connection.cursor(row_factory=tuple_row).execute(statement, values or None).fetchall()
 
 
 def fold(cursor: Cursor[Any], relation: str) -> None:

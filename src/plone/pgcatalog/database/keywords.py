@@ -55,8 +55,8 @@ def collect_all(cursor: Cursor[Any], relation: str, names: Collection[str]) -> f
     """
     few = set()
     for name in names:
-        query = sql.SQL(ALL).format(column=sql.Identifier(name), relation=sql.Identifier(relation))
-        cursor.execute(query, [MANY_LISTS + 1])
+        statement = sql.SQL(ALL).format(column=sql.Identifier(name), relation=sql.Identifier(relation))
+        cursor.execute(statement, [MANY_LISTS + 1])
         found = [keyword for (keyword,) in cursor.fetchall()]
         if len(found) <= MANY_LISTS:
             few.add(name)

@@ -91,14 +91,14 @@ class Messages:
         rows: list[Rows] = self._guarded(action)
         return rows
 
-    def write(self, query: str, *rows: Sequence[Any]) -> None:
-        """Queue *query*, a change of a temporary table, for the next message: once for each of *rows*, its parameters."""
-        self._writes += [Statement(query, tuple(row)) for row in rows]
+    def write(self, statement: str, *rows: Sequence[Any]) -> None:
+        """Queue *statement*, a change of a temporary table, for the next message: once for each of *rows*, its parameters."""
+        self._writes += [Statement(statement, tuple(row)) for row in rows]
 
-    def run(self, query: str) -> None:
-        """Run the commands *query*, such as CREATE TEMPORARY TABLE."""
+    def run(self, statement: str) -> None:
+        """Run the commands *statement*, such as CREATE TEMPORARY TABLE."""
         self.has_tables = True
-        self._guarded(lambda connection: connection.execute(query, prepare=False), sets_savepoint=True)
+        self._guarded(lambda connection: connection.execute(statement, prepare=False), sets_savepoint=True)
 
     def _wants_savepoint(self) -> bool:
         return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS

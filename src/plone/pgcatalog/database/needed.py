@@ -94,8 +94,8 @@ class NeededJobs:
         """Return the statement for objects with a file without text, of any content type; see ``files_in``."""
         if not self.is_there or not self.settings.get("text_of_files", True):
             return NO_ROWS
-        query = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
-        return query.as_string(), {"catalog": self.catalog}
+        statement = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
+        return statement.as_string(), {"catalog": self.catalog}
 
     def pages(self, chunks: str | None = None) -> list[int]:
         """Return the zoids of the pages without a chunk in the table *chunks*, by default the one of ``table``.
@@ -110,12 +110,12 @@ class NeededJobs:
             return NO_ROWS
         table = self.table()
         name = chunks or (table["name"] if table else None)
-        query = sql.SQL(load_sql("needed_vectors")).format(
+        statement = sql.SQL(load_sql("needed_vectors")).format(
             relation=sql.Identifier(self.relation),
             chunks=NO_CHUNKS if name is None else sql.Identifier(name),
             visible=self._visible(),
         )
-        return query.as_string(), {"catalog": self.catalog}
+        return statement.as_string(), {"catalog": self.catalog}
 
     def _visible(self) -> sql.Composable:
         """Return the condition for rows that get vectors: all rows, or the rows that anonymous users may see."""

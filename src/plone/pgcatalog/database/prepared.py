@@ -242,12 +242,12 @@ class PreparedStatements:
         return values, tuple(types), formats
 
     def _send(
-        self, prepare: bool, query: str, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[Any]
+        self, prepare: bool, statement: str, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[Any]
     ) -> int:
-        """Send *query*; return the number of results up to its own."""
-        name = self._prepared((query, types)) if prepare else None
+        """Send *statement*; return the number of results up to its own."""
+        name = self._prepared((statement, types)) if prepare else None
         if name is None:
-            self._pgconn.send_query_params(numbered(query), values, types, formats)
+            self._pgconn.send_query_params(numbered(statement), values, types, formats)
         else:
             self._pgconn.send_query_prepared(name, values, formats)
         self._sent.append(None)
@@ -363,14 +363,14 @@ def begin_snapshot(connection: Any, has_begun: bool) -> int:
     return int(newest)
 
 
-def numbered(query: str) -> bytes:
-    """Return *query* with ``$1``, ``$2`` … instead of ``%s``, and ``%`` instead of ``%%``."""
+def numbered(statement: str) -> bytes:
+    """Return *statement* with ``$1``, ``$2`` … instead of ``%s``, and ``%`` instead of ``%%``."""
     numbers = count(1)
-    return _PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", query).encode()
+    return _PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", statement).encode()
 
 
-def positional(query: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """Return *query* with ``%s`` instead of its named placeholders, and the *values* in their order."""
+def positional(statement: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return *statement* with ``%s`` instead of its named placeholders, and the *values* in their order."""
     params: list[Any] = []
 
     def placeholder(match: re.Match[str]) -> str:
@@ -379,7 +379,7 @@ def positional(query: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
         params.append(values[match[1]])
         return "%s"
 
-    return _NAMED.sub(placeholder, query), params
+    return _NAMED.sub(placeholder, statement), params
 
 
 class MessageCursor(psycopg.Cursor[Any]):

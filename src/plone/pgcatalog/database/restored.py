@@ -44,12 +44,12 @@ LOCK_SECONDS = 30.0
 
 def missing(connection: Connection[Any]) -> list[str]:
     """Return the names of all missing parts that the start of Zope recreates; rows of *connection* are dicts."""
-    faults = shared_faults(lambda query, values: connection.execute(query, values).fetchall())
+    faults = shared_faults(lambda statement, values: connection.execute(statement, values).fetchall())
     lost = {fault["name"] for fault in faults}
     names = [fault["name"] for fault in faults if not fault["line"]]
-    for table, query in OF_CATALOGS.items():
+    for table, statement in OF_CATALOGS.items():
         if table not in lost and not any(name.startswith(f"{table}.") for name in lost):
-            names += [row["name"] for row in connection.execute(query).fetchall()]
+            names += [row["name"] for row in connection.execute(statement).fetchall()]
     if not can_be_read(faults):
         return names
     for row in connection.execute(WITHOUT_LISTS).fetchall():
@@ -65,9 +65,9 @@ def lost_columns_of(connection: Connection[Any], row: Any) -> bool:
     return is_there(connection, LACKS_COLUMN, [row["interned"], row["relation"]])
 
 
-def is_there(connection: Connection[Any], query: Any, values: Any = None) -> bool:
-    """Return whether the column ``found`` in the only row of *query* is true, or not 0."""
-    [row] = connection.execute(query, values).fetchall()
+def is_there(connection: Connection[Any], statement: Any, values: Any = None) -> bool:
+    """Return whether the column ``found`` in the only row of *statement* is true, or not 0."""
+    [row] = connection.execute(statement, values).fetchall()
     return bool(row["found"])
 
 

@@ -115,8 +115,8 @@ def clear_stale(connection: Connection[Any]) -> int:
             # Holds back commits that might write the row, or switch to another relation.
             cursor.execute(locks.HOLD_COMMITS)
             relations = [c["relation"] for c in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()]
-            query = sql.SQL(CLEAR).format(nowhere=statistics.nowhere(relations))
-            zoids = [row["zoid"] for row in cursor.execute(query, [last, BATCH]).fetchall()]
+            clear = sql.SQL(CLEAR).format(nowhere=statistics.nowhere(relations))
+            zoids = [row["zoid"] for row in cursor.execute(clear, [last, BATCH]).fetchall()]
         cleared += len(zoids)
         if len(zoids) < BATCH:
             return cleared

@@ -213,11 +213,11 @@ class Session:
             rows = self.ask(sets.read_elements(part.column.name, elements))
             sets.learn_elements(part.column.name, rows, newest_set(self.read_states()))
 
-    def execute(self, query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
-        """Run *query* on the snapshot and return its rows; see ``ask``."""
+    def execute(self, statement: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
+        """Run *statement* on the snapshot and return its rows; see ``ask``."""
         if isinstance(params, Mapping):
-            query, params = positional(query, params)
-        return self.ask(Statement(query, tuple(params)))
+            statement, params = positional(statement, params)
+        return self.ask(Statement(statement, tuple(params)))
 
     def ask(self, statement: Statement, seconds: float | None = None) -> Rows:
         """Run *statement* on the snapshot and return its rows.

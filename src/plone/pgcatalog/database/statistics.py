@@ -111,8 +111,8 @@ def catalogs(connection: Connection[Any], found: list[dict[str, Any]] | None = N
     for catalog in found:
         relation = sql.Identifier(catalog["relation"])
         path = sql.SQL("NULL::text" if "path" in lost_columns(catalog) else "min(path)")
-        query = sql.SQL("SELECT count(*) AS rows, {} AS site FROM {}").format(path, relation)
-        [row] = connection.execute(query).fetchall()
+        statement = sql.SQL("SELECT count(*) AS rows, {} AS site FROM {}").format(path, relation)
+        [row] = connection.execute(statement).fetchall()
         catalog.update(row)
     return found
 
@@ -124,7 +124,7 @@ def lost_columns(catalog: dict[str, Any]) -> list[str]:
 
 def executing(connection: Connection[Any]) -> Execute:
     """Return a function that runs a statement on *connection* and returns its rows."""
-    return lambda query, values: connection.execute(query, values).fetchall()
+    return lambda statement, values: connection.execute(statement, values).fetchall()
 
 
 def saved_at(tid: int) -> datetime | None:
@@ -143,15 +143,15 @@ def retired(connection: Connection[Any]) -> list[dict[str, Any]]:
 
 def rows_without_idx(connection: Connection[Any], relation: str) -> int:
     """Return the number of rows of *relation* without metadata."""
-    query = sql.SQL(ROWS_WITHOUT_IDX).format(relation=sql.Identifier(relation))
-    [row] = connection.execute(query).fetchall()
+    statement = sql.SQL(ROWS_WITHOUT_IDX).format(relation=sql.Identifier(relation))
+    [row] = connection.execute(statement).fetchall()
     return int(row["n"])
 
 
 def stale_objects(connection: Connection[Any], relations: list[str]) -> int:
     """Return the number of objects with an idx and without a row in *relations*, which are all relations of the database."""
-    query = sql.SQL(STALE).format(nowhere=nowhere(relations))
-    [row] = connection.execute(query).fetchall()
+    statement = sql.SQL(STALE).format(nowhere=nowhere(relations))
+    [row] = connection.execute(statement).fetchall()
     return int(row["n"])
 
 

@@ -101,7 +101,7 @@ class FacetCounting(Fetch[Facets]):
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
-        self._facets = FacetStatement(results.context, query, results.catalog.configuration.compiled)
+        self._facets = FacetStatement(results.context, query, results.catalog.configuration.compiled_queries)
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
         self._rows: RowsFetch | None = None
@@ -208,12 +208,12 @@ FOLDERS = "is_folderish"
 
 
 class FacetStatement:
-    """Builds the statement for a FacetQuery, and the facets from its only row; *compiled* caches compiled queries."""
+    """Builds the statement for a FacetQuery, and the facets from its only row; *compiled_queries* caches compiled queries."""
 
-    def __init__(self, context: SearchContext, query: FacetQuery, compiled: CompiledQueries) -> None:
+    def __init__(self, context: SearchContext, query: FacetQuery, compiled_queries: CompiledQueries) -> None:
         self.query = query
         self._context = context
-        self._compiled = compiled
+        self._compiled_queries = compiled_queries
         self.steps: list[Steps] = []
         self.buckets: list[tuple[str, str, Condition]] = []
         for number, (name, buckets) in enumerate(query.ranges.items()):
@@ -270,7 +270,7 @@ class FacetStatement:
         ignored = facets if self.query.exclude_own else ()
         # And() matches all rows: without the ignored criteria there may be no other.
         rest = {k: v for k, v in criteria.items() if k not in ignored} | {WHERE: And(*held)}
-        return self._compiled.find_or_compile(rest, self._context, self.query.sort, None).where
+        return self._compiled_queries.find_or_compile(rest, self._context, self.query.sort, None).where
 
     def _bucket(self, name: str, low: Any, high: Any) -> Condition:
         parts: list[Expression] = []

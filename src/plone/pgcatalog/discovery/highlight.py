@@ -306,12 +306,12 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
 
     One statement.
     """
-    wanted = [] if results.query.is_empty else list(brains)
+    wanted = [] if results.compiled.is_empty else list(brains)
     if not wanted:
         return Fetch.of({})
     view = results.catalog.search_view()
     rows = any_value(RID, [brain.getRID() for brain in wanted])
-    where = rows & results.query.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
+    where = rows & results.compiled.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
     texts = view.fetch(partial(_texts_statement, results, where), where)
     return texts.then(partial(_snippets, results, wanted, length))
 

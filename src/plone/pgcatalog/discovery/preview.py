@@ -107,7 +107,7 @@ def _places(
     results: CatalogSearchResults, rids: Sequence[int]
 ) -> dict[int, tuple[int | None, int | None, float | None]]:
     """Return rid -> (place by words, place by meaning, similarity) for *rids*; empty for a search by words."""
-    fusion = results.query.score
+    fusion = results.compiled.score
     if not isinstance(fusion, Fusion) or not rids:
         return {}
     view = results.catalog.search_view()

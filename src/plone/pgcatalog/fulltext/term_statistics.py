@@ -138,9 +138,9 @@ def _count_portions(connection: Connection[Any], relation: str, name: str, has_l
         last = end
 
 
-def _rows(connection: Connection[Any], query: Any, params: Any) -> list[tuple[Any, ...]]:
+def _rows(connection: Connection[Any], statement: Any, params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor(row_factory=tuple_row) as cursor:
-        rows: list[tuple[Any, ...]] = cursor.execute(query, params).fetchall()
+        rows: list[tuple[Any, ...]] = cursor.execute(statement, params).fetchall()
         return rows
 
 

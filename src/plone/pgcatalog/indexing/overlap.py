@@ -67,8 +67,8 @@ def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[See
         idx = f"(SELECT jsonb_object_agg(k, {IDX} -> k) FROM unnest(%s::text[]) k WHERE jsonb_exists({IDX}, k))"
         parameters = [sorted(keys)]
     values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
-    query, rest = stored_rows(state.relation, entries, values)
-    rows = session.ask(Statement(query, (*parameters, *rest)))
+    statement, rest = stored_rows(state.relation, entries, values)
+    rows = session.ask(Statement(statement, (*parameters, *rest)))
     return [SeenRow._make((*row, names, keys)) for row in rows]
 
 

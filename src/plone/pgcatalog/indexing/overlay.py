@@ -172,8 +172,8 @@ class Overlay:
             if not self.lists:
                 self.session.messages.run(MAKE_LISTS)
                 self.lists = LISTS
-            query = f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING"
-            self.session.messages.write(query, *new.items())
+            statement = f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING"
+            self.session.messages.write(statement, *new.items())
 
     def _insert_changed(self, entries: list[Entry]) -> None:
         """Copy the committed rows of the partial *entries*, and apply the changes of these."""

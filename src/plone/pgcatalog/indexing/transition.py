@@ -256,8 +256,8 @@ class Transitions:
         forget_rebuild(self.cursor, self.pending.zoid)
         retire_chunks(self.cursor, self.pending.zoid)
         self._forget((*OF_CATALOG, *OF_ROWS))
-        query = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
-        for relation, generation in self.cursor.execute(query, [self.pending.zoid]).fetchall():
+        statement = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
+        for relation, generation in self.cursor.execute(statement, [self.pending.zoid]).fetchall():
             if self.seen_state is not None and self.seen_state.generation != generation:
                 raise ConflictError("the catalog was changed by another transaction while this one removed it")
             self.forget_idx(f"{quote(relation)} AS gone")

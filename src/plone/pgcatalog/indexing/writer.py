@@ -116,13 +116,13 @@ class Writer:
         self._log(paths)
         self.cursor.execute(LOG_MERGED_FOR_REBUILD, [paths, self.pending.zoid])
         # First to a path that no row has: two rows may change places.
-        for query in (
+        for statement in (
             "UPDATE {} SET path = rid::text WHERE path <> %s AND rid = %s",
             "UPDATE {} SET path = %s WHERE rid = %s",
         ):
             if merged.moved:
                 self.cursor.executemany(
-                    query.format(quote(state.relation)), [[path, rid] for rid, path in merged.moved.items()]
+                    statement.format(quote(state.relation)), [[path, rid] for rid, path in merged.moved.items()]
                 )
 
     def _log(self, paths: list[str]) -> None:
@@ -157,8 +157,8 @@ class Writer:
             types, values = [self.types[n] for n in columns], [[e.columns[n] for n in columns] for e in group]
             if len(group) == 1 or any(each.endswith("[]") for each in types):
                 assignments = ", ".join(f"{quote(n)} = %s::{self.types[n]}" for n in columns)
-                query = f"UPDATE {relation} SET {assignments} WHERE rid = %s"
-                self.cursor.executemany(query, [[*row, e.rid] for row, e in zip(values, group, strict=True)])
+                statement = f"UPDATE {relation} SET {assignments} WHERE rid = %s"
+                self.cursor.executemany(statement, [[*row, e.rid] for row, e in zip(values, group, strict=True)])
                 continue
             # A single statement, because each statement runs the triggers.
             assignments = ", ".join(f"{quote(n)} = new.{quote(n)}" for n in columns)

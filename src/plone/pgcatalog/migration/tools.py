@@ -245,5 +245,5 @@ def changed_since(tool: Any, xid: str) -> set[str]:
     state = core.session.read_states().get(core.zoid)
     if state is None:
         return set()
-    query = sql.SQL(read_statement("migration", "changed_since")).format(relation=sql.Identifier(state.relation))
-    return {path for (path,) in core.session.execute(query.as_string(None), {"xid": xid})}
+    statement = sql.SQL(read_statement("migration", "changed_since")).format(relation=sql.Identifier(state.relation))
+    return {path for (path,) in core.session.execute(statement.as_string(None), {"xid": xid})}

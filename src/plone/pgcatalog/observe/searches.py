@@ -140,8 +140,8 @@ def flush(timeout: float = EXIT_SECONDS) -> bool:
 
 def top_searches_statement(catalog: int, limit: int = 10) -> Statement:
     """Return the statement for ``top_searches``: the most frequent searches in *catalog*, and those without results."""
-    query, params = positional(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": KEPT_DAYS})
-    return Statement(query, tuple(params))
+    statement, params = positional(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": KEPT_DAYS})
+    return Statement(statement, tuple(params))
 
 
 def top_searches(rows: Iterable[Sequence[Any]]) -> tuple[list[Counted], list[Counted]]:

@@ -168,8 +168,8 @@ def columns_sql(columns: Iterable[Column], stored: Stored) -> str:
     return ", ".join(f"{values[c.name]} AS {c.quoted}" if c.name in values else c.quoted for c in columns)
 
 
-def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
-    """Return the terms that *query* is sorted by, bound to *stored*."""
+def order(compiled: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
+    """Return the terms that *compiled* is sorted by, bound to *stored*."""
     values = lists_sql(stored)
 
     def bound(term: Order) -> Order:
@@ -179,17 +179,17 @@ def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
         value = values.get(term.column.name) if term.column is not None else None
         return term if value is None else replace(term, expression=value)
 
-    return tuple(map(bound, query.order))
+    return tuple(map(bound, compiled.order))
 
 
-def order_by(query: CompiledQuery, stored: Stored) -> str:
-    """Return the ORDER BY of *query*; if the query has no order, rows that the transaction has moved come last.
+def order_by(compiled: CompiledQuery, stored: Stored) -> str:
+    """Return the ORDER BY of *compiled*; if the query has no order, rows that the transaction has moved come last.
 
     In ZCatalog, a moved object gets a new rid.  Code that searches while it moves objects, such as plone.app.multilingual,
     expects that the first of two rows is the one that existed before.
     """
-    terms = ", ".join([term.sql for term in order(query, stored)])
-    return f"{stored.moved}, {terms}" if stored.moved and query.order == (OLDEST_FIRST,) else terms
+    terms = ", ".join([term.sql for term in order(compiled, stored)])
+    return f"{stored.moved}, {terms}" if stored.moved and compiled.order == (OLDEST_FIRST,) else terms
 
 
 # -- the statement around them

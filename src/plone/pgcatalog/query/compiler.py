@@ -260,9 +260,9 @@ class CompiledQueries:
                 key = tuple(keys.items()), words, tuple(sort), frozen(limit)
             except TypeError:
                 pass  # an add-on's lexicon, or a limit, without a stable key
-        return self._once(key, partial(self._compiled, criteria, context, sort, limit, keys))
+        return self._once(key, partial(self._compile, criteria, context, sort, limit, keys))
 
-    def _compiled(
+    def _compile(
         self,
         criteria: Mapping[str, Any],
         context: SearchContext,

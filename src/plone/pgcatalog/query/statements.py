@@ -26,19 +26,19 @@ from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 
-def count(query: CompiledQuery, stored: Stored) -> Statement:
+def count(compiled: CompiledQuery, stored: Stored) -> Statement:
     """Return the statement for the number of rows that match, at most one more than the ``count_limit``."""
-    where, limit = selective_condition(query.where, stored), query.count_limit
+    where, limit = selective_condition(compiled.where, stored), compiled.count_limit
     if limit is None:
         return select("count(*)", where, stored)
     up_to_limit = select("", where, stored, f"LIMIT {limit + 1:d}")
     return replace(up_to_limit, sql=f"SELECT count(*) FROM ({up_to_limit.sql}) AS found")
 
 
-def ids(query: CompiledQuery, stored: Stored) -> Statement:
+def ids(compiled: CompiledQuery, stored: Stored) -> Statement:
     """Return the statement for the rids of the whole sorted, unranked result, in one binary value with 8 bytes for each."""
-    expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {order_by(query, stored)})"
-    where = selective_condition(query.where, stored)
+    expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {order_by(compiled, stored)})"
+    where = selective_condition(compiled.where, stored)
     if not where.is_costly:
         return select(expression, where, stored)
     # With OFFSET 0, PostgreSQL sorts the rows it has found, instead of comparing all rows in the order of an index.
@@ -46,16 +46,16 @@ def ids(query: CompiledQuery, stored: Stored) -> Statement:
     return replace(rows, sql=f"SELECT {expression} FROM ({rows.sql}) AS catalog")
 
 
-def first_ids(query: CompiledQuery, stored: Stored, size: int) -> Statement:
+def first_ids(compiled: CompiledQuery, stored: Stored, size: int) -> Statement:
     """Return the statement for the rids of the first *size* rows, in the form of ``ids``."""
-    where = selective_condition(query.where, stored)
-    rows = select("rid", where, stored, f"ORDER BY {order_by(query, stored)} LIMIT {size:d}")
+    where = selective_condition(compiled.where, stored)
+    rows = select("rid", where, stored, f"ORDER BY {order_by(compiled, stored)} LIMIT {size:d}")
     first = f"unnest(ARRAY({rows.sql})) WITH ORDINALITY AS first (rid, place)"
     return replace(rows, sql=f"SELECT string_agg(int8send(rid), ''::bytea ORDER BY place) FROM {first}")
 
 
 def page(
-    query: CompiledQuery,
+    compiled: CompiledQuery,
     stored: Stored,
     start: int,
     size: int | None,
@@ -67,10 +67,10 @@ def page(
     The last column is the number of all rows that match: NULL with *with_total* False, unless it costs nothing; with None
     there is no such column.
     """
-    if isinstance(query.score, Fusion):
-        return fused_page(query, query.score, stored, start, size, more, with_total)
-    score, first, once = query.score, None, False
-    where = selective_condition(query.where, stored) if score else condition(query.where, stored)
+    if isinstance(compiled.score, Fusion):
+        return fused_page(compiled, compiled.score, stored, start, size, more, with_total)
+    score, first, once = compiled.score, None, False
+    where = selective_condition(compiled.where, stored) if score else condition(compiled.where, stored)
     stages = Stages.of(stored.source, where, score, stored.rows, stored.full)
     if stages is not None:
         first, once = stages.first, stages.plans_once and plans_once(where)
@@ -81,11 +81,11 @@ def page(
     params = score.params if score else ()
     if with_total is not None:
         counted = with_total and (stages is None or not stages.counts_all)
-        total = total_column(query.score, first is not None, count(query, stored) if counted else None)
+        total = total_column(compiled.score, first is not None, count(compiled, stored) if counted else None)
         more += f", {total.sql} AS total"
         params = (*params, *total.params)
     expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
-    tail = f"ORDER BY {'score DESC NULLS LAST, rid DESC' if score else order_by(query, stored)}"
+    tail = f"ORDER BY {'score DESC NULLS LAST, rid DESC' if score else order_by(compiled, stored)}"
     if size is not None:
         tail += f" LIMIT {size:d}"
     if start:
@@ -105,7 +105,7 @@ def fused_rows(fusion: Fusion, stored: Stored) -> FusedRows:
 
 
 def fused_page(
-    query: CompiledQuery,
+    compiled: CompiledQuery,
     fusion: Fusion,
     stored: Stored,
     start: int,
@@ -113,16 +113,16 @@ def fused_page(
     more: str = "",
     with_total: bool | None = None,
 ) -> Statement:
-    """Return ``page`` for *query*, a hybrid search ranked by *fusion*."""
+    """Return ``page`` for *compiled*, a hybrid search ranked by *fusion*."""
     rows = fused_rows(fusion, stored)
     stages = rows.stages
     params: tuple[Any, ...] = rows.first.params
     # The WITH clause has found the nearest rows.
     near = fusion.near.chosen("nearest")
-    where = query.where.changed(lambda part: near if isinstance(part, Near) else part)
+    where = compiled.where.changed(lambda part: near if isinstance(part, Near) else part)
     if with_total is not None:
         counted = with_total and stages is not None and not stages.counts_all
-        total = rows.total(count(replace(query, where=where), stored) if counted else None)
+        total = rows.total(count(replace(compiled, where=where), stored) if counted else None)
         more, params = f"{more}, {total.sql} AS total", (*params, *total.params)
     tail = f"ORDER BY {SCORE} DESC NULLS LAST, rid DESC"
     if stages is None or (size is not None and start + size <= stages.newest):
@@ -138,7 +138,7 @@ def fused_page(
 
 
 def page_with_metadata(
-    query: CompiledQuery,
+    compiled: CompiledQuery,
     stored: Stored,
     start: int,
     size: int | None,
@@ -154,9 +154,9 @@ def page_with_metadata(
     """
     # The idx is read behind LIMIT, for the rows of the page only.
     # If there are several relations, PostgreSQL requires the qualified name of a system column.
-    xmin = f"{stored.source[0]}.xmin" if isinstance(query.score, Fusion) else "xmin"
+    xmin = f"{stored.source[0]}.xmin" if isinstance(compiled.score, Fusion) else "xmin"
     more = f", zoid, idx, {xmin}{value_column(value)}{'' if most is None else ', count(*) OVER () AS page_rows'}"
-    inner = page(query, stored, start, size, more, with_total)
+    inner = page(compiled, stored, start, size, more, with_total)
     text, params = versioned_idx_sql("page", excluded_keys, known)
     if most is not None:
         text = f"CASE WHEN page_rows <= {most:d} THEN {text} END"

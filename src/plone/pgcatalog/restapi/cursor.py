@@ -38,7 +38,7 @@ def page_behind(
     *results*, without a limit, are those of the query dict *query*.  Raises BadRequest for a cursor of another search, for
     an order by relevance, which has no sort keys, and for less than one row.
     """
-    compiled = results.query
+    compiled = results.compiled
     if rows < 1:
         raise BadRequest("with a cursor, rows must be at least 1")
     if compiled.score is not None:

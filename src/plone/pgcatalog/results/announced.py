@@ -85,21 +85,21 @@ class Announced:
         self._found.clear()
 
     def find(
-        self, query: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
+        self, compiled: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
     ) -> tuple[array[int], RowLoader] | None:
-        """Return the rids of the rows that *query* finds, and the loader that holds them; None if it must run on its own.
+        """Return the rids of the rows that *compiled* finds, and the loader that holds them; None if it must run on its own.
 
         *loader* is the query's own; *held* returns the bitmap for ``CatalogView.page``.
         Raises as ``RowsFetch.value``.
         """
-        part = query.unique
-        if part is None or part.operator != EQUALS or query.score is not None or query.window.size is not None:
+        part = compiled.unique
+        if part is None or part.operator != EQUALS or compiled.score is not None or compiled.window.size is not None:
             return None
         announced, value = self._values.get(part.column.name, {}), part.values[0]
         if value not in announced:
             return None
         # The answers of two searches that have this key in common differ by the value only.
-        others = replace(query, where=query.where.changed(lambda each: EVERYTHING if each is part else each)).key
+        others = replace(compiled, where=compiled.where.changed(lambda each: EVERYTHING if each is part else each)).key
         if others is None:
             return None
         kind = part.column.name, tuple(loader.excluded_keys), others
@@ -109,7 +109,7 @@ class Announced:
         found = self._found.setdefault(group, {})
         if value not in found:
             unread = [value, *(other for other in announced if other not in found and other != value)]
-            found.update(_read(query, part, list(islice(unread, MOST)), loader, held()))
+            found.update(_read(compiled, part, list(islice(unread, MOST)), loader, held()))
         return found[value]
 
     def loader(self, view: CatalogView, rid: int) -> RowLoader | None:
@@ -124,13 +124,13 @@ def _changes(view: CatalogView) -> int | None:
     return None if view.pending is None else view.pending.changes
 
 
-def _read(query: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None) -> Found:
-    """Read the rows of *query* for all *values*, in place of the value of *part*, in one statement; return them by value."""
+def _read(compiled: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None) -> Found:
+    """Read the rows of *compiled* for all *values*, in place of the value of *part*, in one statement; return them by value."""
     view = loader.view
     all_values = any_value(part.column, values)
-    where = query.where.changed(lambda each: all_values if each is part else each)
-    query = replace(query, where=where)
-    rows, _ = view.page(query, 0, None, loader.excluded_keys, held, False, part.column, MOST_ROWS).value()
+    where = compiled.where.changed(lambda each: all_values if each is part else each)
+    compiled = replace(compiled, where=where)
+    rows, _ = view.page(compiled, 0, None, loader.excluded_keys, held, False, part.column, MOST_ROWS).value()
     rids: dict[str, array[int]] = {value: array("q") for value in values}
     for row in rows:
         rids[row[-1]].append(row[0])

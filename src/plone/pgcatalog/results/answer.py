@@ -31,9 +31,9 @@ class Answer:
     least: int = -1
 
     @classmethod
-    def of_all(cls, query: CompiledQuery, rows: Sequence[Sequence[Any]]) -> "Answer":
-        """Return the answer to *query* with all its *rows*, (rid, path, score, …)."""
-        scores = tuple(row[2] or 0.0 for row in rows) if query.score else ()
+    def of_all(cls, compiled: CompiledQuery, rows: Sequence[Sequence[Any]]) -> "Answer":
+        """Return the answer to *compiled* with all its *rows*, (rid, path, score, …)."""
+        scores = tuple(row[2] or 0.0 for row in rows) if compiled.score else ()
         return cls(array("q", [row[0] for row in rows]), scores, True, len(rows))
 
     @classmethod
@@ -52,13 +52,13 @@ class Answer:
         return limit is not None and self.total is None and self.least >= limit
 
     def with_page(
-        self, query: CompiledQuery, rows: Sequence[Sequence[Any]], size: int, total: int | None = None
+        self, compiled: CompiledQuery, rows: Sequence[Sequence[Any]], size: int, total: int | None = None
     ) -> "Answer":
-        """Return this answer to *query* extended by the next *rows*, (rid, path, score, …), read with LIMIT *size*.
+        """Return this answer to *compiled* extended by the next *rows*, (rid, path, score, …), read with LIMIT *size*.
 
         *total* is the number of all rows that match, None if the statement did not count them.
         """
-        window, limit, least = query.window, query.count_limit, self.least
+        window, limit, least = compiled.window, compiled.count_limit, self.least
         if total is not None and limit is not None and total > limit:
             total, least = None, limit
         total = self.total if total is None else total
@@ -67,7 +67,7 @@ class Answer:
         if ended and (rows or self.ids or not window.start):
             total = end
         ids = array("q", [*self.ids, *(row[0] for row in rows)])
-        scores = (*self.scores, *(row[2] or 0.0 for row in rows)) if query.score else ()
+        scores = (*self.scores, *(row[2] or 0.0 for row in rows)) if compiled.score else ()
         return Answer(ids, scores, ended or window.size is not None, total, least)
 
     def with_count(self, counted: int, limit: int | None) -> "Answer":

@@ -27,11 +27,11 @@ from zope.component import getUtility
 def sorted_rids(
     view: CatalogView,
     lookup: Callable[[str], IndexTranslator],
-    query: CompiledQuery,
+    compiled: CompiledQuery,
     rids: Sequence[int],
     paths: Iterable[str],
 ) -> array[int]:
-    """Return *rids*, the rows of *view* with these *paths*, in the Python sort of *query*, as ZCatalog's sortResults does.
+    """Return *rids*, the rows of *view* with these *paths*, in the Python sort of *compiled*, as ZCatalog's sortResults does.
 
     *lookup* returns the translator of an index.  The sort is stable.  Rows without a key are dropped:
 
@@ -39,8 +39,8 @@ def sorted_rids(
     - otherwise for the first index only; rows without a key in a further index come first
     """
     rows: list[Any] = list(zip(rids, paths, strict=True))
-    needs_all = query.window.size is not None or is_of_positions(lookup(query.python_sort[0][0]))
-    for number, (name, reverse) in reversed(list(enumerate(query.python_sort))):
+    needs_all = compiled.window.size is not None or is_of_positions(lookup(compiled.python_sort[0][0]))
+    for number, (name, reverse) in reversed(list(enumerate(compiled.python_sort))):
         keys = document_keys(view, lookup(name), rows)
         if needs_all or number == 0:
             rows = [row for row in rows if row[0] in keys]

@@ -49,7 +49,7 @@ FEWEST_IDS = 1024
 
 
 class Reader:
-    """Reads the answer to *query* in *view*, and stores the rows it reads in *loader*.
+    """Reads the answer to *compiled* in *view*, and stores the rows it reads in *loader*.
 
     *on_start* is called once, after the first read, with True if there are rows.
     """
@@ -57,16 +57,16 @@ class Reader:
     def __init__(
         self,
         view: CatalogView,
-        query: CompiledQuery,
+        compiled: CompiledQuery,
         loader: RowLoader,
         on_start: Callable[[bool], Any] | None = None,
     ) -> None:
         self._view = view
         #: the error of reading before the snapshot ended, raised by each further read; None if there was none
         self.error: Exception | None = None
-        self.query = query
+        self.compiled = compiled
         self.loader = loader
-        self.answer = NOTHING_MATCHES if query.is_empty else UNKNOWN
+        self.answer = NOTHING_MATCHES if compiled.is_empty else UNKNOWN
         #: the key of the answer in the cache; None if the answer is not cached
         self._key: Key | None = None
         self._has_cached = False
@@ -100,9 +100,9 @@ class Reader:
         if self._has_cached:
             return
         self._has_cached = True
-        if not self.view.is_committed or self.query.is_empty:
+        if not self.view.is_committed or self.compiled.is_empty:
             return
-        query_key, stamp = self.query.key, self.view.stamp()
+        query_key, stamp = self.compiled.key, self.view.stamp()
         if query_key is None or stamp is None:
             return
         self._key = (HITS, stamp, query_key)
@@ -138,10 +138,10 @@ class Reader:
         if wanted is not None and wanted <= WINDOW:
             self._read_first(wanted)
             return
-        if self.query.window.size is not None or self._few_rows():
+        if self.compiled.window.size is not None or self._few_rows():
             self._read_first(1)
         if not self.answer.whole and (wanted is None or len(self.answer.ids) < wanted):
-            self._learn(self._rest(wanted, with_paths, with_metadata and not self.query.score))
+            self._learn(self._rest(wanted, with_paths, with_metadata and not self.compiled.score))
 
     def _read_first(self, wanted: int) -> None:
         """Read at least the first *wanted* rows as a page, unless they are read."""
@@ -151,29 +151,31 @@ class Reader:
 
     def _read_page(self, wanted: int, with_total: bool, with_versions: bool = True) -> None:
         """Read the missing ones of the first *wanted* rows, *with_total* the number of all, *with_versions* metadata."""
-        query, answer = self.query, self.answer
-        size = query.window.size
+        compiled, answer = self.compiled, self.answer
+        size = compiled.window.size
         if size is None:
             size = wanted - len(answer.ids)
         if not size:
-            self._learn(Fetch.of((answer.with_page(query, (), size), [])))
+            self._learn(Fetch.of((answer.with_page(compiled, (), size), [])))
             return
         excluded = self.loader.excluded_keys if with_versions and size <= IDX_BATCH else None
         with_total = with_total and answer.total is None
-        page = self.view.page(query, query.window.start + len(answer.ids), size, excluded, self._held(), with_total)
-        self._learn(page.then(lambda page: (answer.with_page(query, page[0], size, page[1]), page[0])))
+        page = self.view.page(
+            compiled, compiled.window.start + len(answer.ids), size, excluded, self._held(), with_total
+        )
+        self._learn(page.then(lambda page: (answer.with_page(compiled, page[0], size, page[1]), page[0])))
 
     def _few_rows(self) -> int:
         """Return a number above the number of rows of a search for a few unique values; 0 for any other search."""
-        part = self.query.unique
-        if part is None or self.query.window.size is not None:
+        part = self.compiled.unique
+        if part is None or self.compiled.window.size is not None:
             return 0
         return IDX_BATCH if part.operator == EQUALS or len(part.values[0]) < IDX_BATCH else 0
 
     def _read_announced(self) -> bool:
         """Read all rows if the search was announced; return True if it was."""
         announced = self.view.session.announced.get(self.view.zoid)
-        if announced is None or (found := announced.find(self.query, self.loader, self._held)) is None:
+        if announced is None or (found := announced.find(self.compiled, self.loader, self._held)) is None:
             return False
         rids, self.loader = found
         self._is_together = True
@@ -188,31 +190,33 @@ class Reader:
 
     def _rest(self, wanted: int | None, with_paths: bool, with_metadata: bool) -> Fetch[tuple[Answer, Rows]]:
         """Return a fetch of the answer with all rows, or with at least the first *wanted*, and of the rows to store."""
-        query, total = self.query, self.answer.total
+        compiled, total = self.compiled, self.answer.total
         size = None if wanted is None else max(FEWEST_IDS, 1 << (wanted - 1).bit_length())
-        if query.score or (size is not None and total is not None and total <= size):
+        if compiled.score or (size is not None and total is not None and total <= size):
             size = None
         # If most rows are cached, their paths are not read: comparing versions confirms them.
-        if query.score or with_metadata or (with_paths and not self.loader.has_most()):
+        if compiled.score or with_metadata or (with_paths and not self.loader.has_most()):
             options = (self.loader.excluded_keys, self._held(), False, None, FEW_ROWS) if with_metadata else ()
-            page = self.view.page(query, 0, None, *options)
-            return page.then(lambda page: (Answer.of_all(query, page[0]), page[0]))
+            page = self.view.page(compiled, 0, None, *options)
+            return page.then(lambda page: (Answer.of_all(compiled, page[0]), page[0]))
         least = self.answer.least
-        return self.view.rids(query, size).then(lambda rids: (Answer.of_ids(rids, size, total, least), []))
+        return self.view.rids(compiled, size).then(lambda rids: (Answer.of_ids(rids, size, total, least), []))
 
     # -- counting
 
     def count_up_to(self, limit: int) -> None:
         """Stop counting behind *limit* rows."""
-        self.query = replace(self.query, count_limit=limit)
+        self.compiled = replace(self.compiled, count_limit=limit)
 
     def length(self) -> int:
         """Return the number of rows of the result; reading a page also counts all rows that match."""
-        if self.query.window.size is not None:
-            self.counts_along = self.counts_along or self.query.window.is_page
+        if self.compiled.window.size is not None:
+            self.counts_along = self.counts_along or self.compiled.window.is_page
             self._read(1)
         if not self.answer.whole:
-            self.query = replace(self.query, count_limit=None) if self.query.count_limit is not None else self.query
+            self.compiled = (
+                replace(self.compiled, count_limit=None) if self.compiled.count_limit is not None else self.compiled
+            )
             total = self.total()
             assert total is not None
             return total
@@ -221,7 +225,7 @@ class Reader:
 
     def total(self) -> int | None:
         """Return the number of rows that match, ignoring the window; None if it exceeds ``count_limit`` of the query."""
-        limit = self.query.count_limit
+        limit = self.compiled.count_limit
         self._read_cache()
         if self.answer.exceeds(limit):
             return None
@@ -232,7 +236,7 @@ class Reader:
             self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):
             answer = self.answer
-            self._learn(self.view.count(self.query).then(lambda counted: (answer.with_count(counted, limit), [])))
+            self._learn(self.view.count(self.compiled).then(lambda counted: (answer.with_count(counted, limit), [])))
         self._has_read()
         total = self.answer.total
         return None if total is None or (limit is not None and total > limit) else total
@@ -241,27 +245,29 @@ class Reader:
         """Return the number of rows that a count also reads, 0 if some have been read."""
         if self.answer.ids or self.answer.whole:
             return 0
-        if self.view.session.collected.is_open if self.query.window.size is None else self.query.window.is_page:
+        if self.view.session.collected.is_open if self.compiled.window.size is None else self.compiled.window.is_page:
             return IDX_BATCH
-        if self.query.window.size is not None or self.query.score:
+        if self.compiled.window.size is not None or self.compiled.score:
             return 0
         return COUNT_BATCH if is_small_catalog(self.view) else 0
 
 
 class SortedReader(Reader):
-    """Reader for a *query* with an order or a window that SQL lacks: reads all rows at once, then sorts and cuts them.
+    """Reader for a *compiled* with an order or a window that SQL lacks: reads all rows at once, then sorts and cuts them.
 
     *lookup* returns the translator of an index.  Positions in folders are read when the reader is created.
     """
 
-    def __init__(self, lookup: Callable[[str], IndexTranslator], view: CatalogView, query: CompiledQuery, *more: Any):
-        super().__init__(view, replace(query, python_sort=(), window=Window()), *more)
+    def __init__(
+        self, lookup: Callable[[str], IndexTranslator], view: CatalogView, compiled: CompiledQuery, *more: Any
+    ):
+        super().__init__(view, replace(compiled, python_sort=(), window=Window()), *more)
         self._read(None, with_paths=True, with_metadata=True)
         rids = self.answer.ids
-        if query.python_sort and rids:
-            rids = sorted_rids(view, lookup, query, rids, self.loader.paths(rids))
+        if compiled.python_sort and rids:
+            rids = sorted_rids(view, lookup, compiled, rids, self.loader.paths(rids))
         self._total = len(rids)
-        self._sorted = query.cut(rids)
+        self._sorted = compiled.cut(rids)
         self._has_read()
 
     @property

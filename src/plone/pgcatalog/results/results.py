@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 
 class CatalogSearchResults(LazyMap):
-    """Sequence of the brains of the rows that *query* finds in *catalog*, in order.
+    """Sequence of the brains of the rows that *compiled* finds in *catalog*, in order.
 
     - ``len()`` of an unlimited result sends a statement that counts
     - the first rows, and a limited result, are read with their metadata in one statement
     - rows beyond are read as an array of record ids
     - a result that is sorted in Python is read when it is created
 
-    *query* was compiled from *criteria* (the query dict, restrictions included), *context* and *sort* (pairs of index name
+    *compiled* was compiled from *criteria* (the query dict, restrictions included), *context* and *sort* (pairs of index name
     and reverse).  *on_start* as in ``Reader``.
     """
 
     # For trusted code only: other code could change them, and then count rows that its user may not see.
-    catalog__roles__ = view__roles__ = query__roles__ = condition__roles__ = criteria__roles__ = sort__roles__ = ()
+    catalog__roles__ = view__roles__ = compiled__roles__ = condition__roles__ = criteria__roles__ = sort__roles__ = ()
     context__roles__ = ()
 
     def __init__(
         self,
         catalog: "Catalog",
         view: CatalogView,
-        query: CompiledQuery,
+        compiled: CompiledQuery,
         context: SearchContext,
         criteria: Mapping[str, Any] = MappingProxyType({}),
         sort: Sequence[tuple[str, bool]] = (),
@@ -59,12 +59,12 @@ class CatalogSearchResults(LazyMap):
         #: the catalog with its configuration, the context of this search, and the view that reads its rows
         self.catalog, self.context, self.view = catalog, context, view
         #: the compiled query, its condition, and the query dict and sort that it was compiled from
-        self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
+        self.compiled, self.condition, self.criteria, self.sort = compiled, compiled.where, criteria, tuple(sort)
         loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._reader = (
-            Reader(view, query, loader, on_start)
-            if query.window.fits_sql and not query.python_sort
-            else SortedReader(catalog.translator, view, query, loader, on_start)
+            Reader(view, compiled, loader, on_start)
+            if compiled.window.fits_sql and not compiled.python_sort
+            else SortedReader(catalog.translator, view, compiled, loader, on_start)
         )
         self._assigned: int | None = None
         self._count_limit: int | None = None
@@ -82,7 +82,7 @@ class CatalogSearchResults(LazyMap):
 
         Raises QueryError for a search with a limit, or sorted by an index that SQL cannot sort by.
         """
-        return BrainStream(self.catalog, self.query, batch)
+        return BrainStream(self.catalog, self.compiled, batch)
 
     def facets(self, names: Sequence[str] = (), **options: Any) -> Any:
         """Count the values of the indexes *names* in all rows that match, ignoring limits of the search.
@@ -225,5 +225,5 @@ class CatalogSearchResults(LazyMap):
         return self._brains.setdefault(rid, self._new_brain(rid, row)) if brain is None else brain
 
     def _new_brain(self, rid: int, row: Row | None) -> Any:
-        scores = (1, 1) if self.query.score is None else self._scores.of(rid, self._reader.answer)
+        scores = (1, 1) if self.compiled.score is None else self._scores.of(rid, self._reader.answer)
         return self._brain_of(self._loader, rid, *scores, row)

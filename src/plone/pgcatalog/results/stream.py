@@ -81,7 +81,7 @@ class Keyset:
 
 
 class BrainStream(Iterator[Any]):
-    """Iterator over the brains of all rows that *query* finds in *catalog*; with *after*, of the rows behind these keys.
+    """Iterator over the brains of all rows that *compiled* finds in *catalog*; with *after*, of the rows behind these keys.
 
     Rows are read from *view*, by default a new one.
     """
@@ -92,7 +92,7 @@ class BrainStream(Iterator[Any]):
     def __init__(
         self,
         catalog: "Catalog",
-        query: CompiledQuery,
+        compiled: CompiledQuery,
         batch: int,
         after: Keys | None = None,
         view: CatalogView | None = None,
@@ -100,16 +100,16 @@ class BrainStream(Iterator[Any]):
         batch = whole("batch", batch, LARGEST_WINDOW)
         if batch < 1:
             raise QueryError(f"a batch must have at least one row, not {batch!r}")
-        if query.python_sort:
-            raise QueryError(f"a stream cannot be sorted by {', '.join(name for name, _ in query.python_sort)}")
-        if query.window.size is not None:
+        if compiled.python_sort:
+            raise QueryError(f"a stream cannot be sorted by {', '.join(name for name, _ in compiled.python_sort)}")
+        if compiled.window.size is not None:
             raise QueryError("a stream does not support b_size or sort_limit")
         self._catalog = catalog
         self._view = view or catalog.view()
         self._view.by_rid = True
         # Rows are not ranked: a score cannot be a key of the keyset.
-        self._query = replace(query, score=None)
-        self._keyset = Keyset(self._view.order(query))
+        self._compiled = replace(compiled, score=None)
+        self._keyset = Keyset(self._view.order(compiled))
         self._after = after
         self._size = batch
         self._brain_of = catalog.brain_maker()
@@ -117,7 +117,7 @@ class BrainStream(Iterator[Any]):
         self._rids: Sequence[int] = array("q")
         self._at = 0
         #: record ids behind the batch, once they are read
-        self._rest: array[int] | None = array("q") if query.is_empty else None
+        self._rest: array[int] | None = array("q") if compiled.is_empty else None
         #: the error of ``materialize``, raised by the next batch; None if it has not failed
         self._error: Exception | None = None
         if self._rest is None:
@@ -158,8 +158,8 @@ class BrainStream(Iterator[Any]):
         """Return the query for the rows behind the batch."""
         keys = self._keyset.keys(self._view, self._rids[-1]) if self._rids else self._after
         if keys is None:
-            return self._query
-        return replace(self._query, where=self._query.where & self._keyset.behind(keys))
+            return self._compiled
+        return replace(self._compiled, where=self._compiled.where & self._keyset.behind(keys))
 
     def _next_batch(self) -> None:
         if self._error is not None:

@@ -124,19 +124,19 @@ class CatalogView(SeenCatalog):
 
         return self.fetch(statement, where)
 
-    def order(self, query: CompiledQuery) -> tuple[Order, ...]:
-        """Return the terms that *query* is sorted by, for the rows of the snapshot."""
+    def order(self, compiled: CompiledQuery) -> tuple[Order, ...]:
+        """Return the terms that *compiled* is sorted by, for the rows of the snapshot."""
         snapshot = self.snapshot()
-        return query.order if snapshot is None else bind.order(query, snapshot.stored)
+        return compiled.order if snapshot is None else bind.order(compiled, snapshot.stored)
 
-    def count(self, query: CompiledQuery) -> Fetch[int]:
-        """Return a fetch of the number of rows that match, at most one more than ``count_limit`` of *query*."""
-        rows = self.fetch(partial(statements.count, query), query.where, operation="count")
+    def count(self, compiled: CompiledQuery) -> Fetch[int]:
+        """Return a fetch of the number of rows that match, at most one more than ``count_limit`` of *compiled*."""
+        rows = self.fetch(partial(statements.count, compiled), compiled.where, operation="count")
         return rows.then(lambda rows: rows[0][0] if rows else 0)
 
     def page(
         self,
-        query: CompiledQuery,
+        compiled: CompiledQuery,
         start: int,
         size: int | None,
         excluded_keys: Sequence[str] | None = None,
@@ -158,16 +158,20 @@ class CatalogView(SeenCatalog):
 
         def statement(stored: Stored) -> Statement:
             if excluded_keys is None or self.stamp() is None:
-                return statements.page(query, stored, start, size, statements.value_column(value), column)
-            return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column, value, most)
+                return statements.page(compiled, stored, start, size, statements.value_column(value), column)
+            return statements.page_with_metadata(
+                compiled, stored, start, size, excluded_keys, held, column, value, most
+            )
 
-        rows = self.fetch(statement, query.where, operation="page")
+        rows = self.fetch(statement, compiled.where, operation="page")
         return rows.then(lambda rows: (rows, None) if column is None or not rows else without_total(rows))
 
-    def rids(self, query: CompiledQuery, size: int | None = None) -> Fetch[array[int]]:
+    def rids(self, compiled: CompiledQuery, size: int | None = None) -> Fetch[array[int]]:
         """Return a fetch of the rids of the sorted, unranked result, or of its first *size* rows, read as one value."""
-        statement = partial(statements.ids, query) if size is None else partial(statements.first_ids, query, size=size)
-        return self.fetch(statement, query.where, operation="rids").then(from_binary)
+        statement = (
+            partial(statements.ids, compiled) if size is None else partial(statements.first_ids, compiled, size=size)
+        )
+        return self.fetch(statement, compiled.where, operation="rids").then(from_binary)
 
     def paths(self, rids: Iterable[int]) -> Fetch[dict[int, str]]:
         """Return a fetch of rid -> path for *rids*; unknown rids are left out."""
@@ -325,8 +329,8 @@ def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: 
     """Return a fetch of (key, number of rows) of the rows that match *where*; see ``statements.key_counts``."""
 
     def statement(stored: Stored) -> Statement:
-        query = translator.columns(), key, where, stored
-        return stored_counts.key_counts(*query) or statements.key_counts(*query)
+        arguments = translator.columns(), key, where, stored
+        return stored_counts.key_counts(*arguments) or statements.key_counts(*arguments)
 
     return view.fetch(statement, where, operation="keys")
 

@@ -436,9 +436,9 @@ def _begin_pack(connection: Any, other: Any) -> None:
     connection.commit = commit_unless_referred_to
 
 
-def _rows(connection: Any, query: str, *params: Any) -> list[tuple[Any, ...]]:
+def _rows(connection: Any, statement: str, *params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor(row_factory=tuple_row) as cursor:
-        return list(cursor.execute(query, params))
+        return list(cursor.execute(statement, params))
 
 
 class _StorageOfPack:

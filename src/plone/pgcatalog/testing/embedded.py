@@ -183,22 +183,22 @@ class EmbeddedPostgres:
 
     def createdb(self, name: str, template: str | None = None) -> str:
         """Create a database, empty or as a copy of *template*; return its DSN.  Raises psycopg.Error."""
-        query = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
-            query += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
+            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
             if int(self.version.split(".")[0]) >= 15:
-                query += sql.SQL(" STRATEGY file_copy")
-        self._execute(query)
+                statement += sql.SQL(" STRATEGY file_copy")
+        self._execute(statement)
         return self.dsn(name)
 
     def dropdb(self, name: str) -> None:
         """Drop a database, if it exists, and end its connections."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
-    def _execute(self, query: sql.Composed | LiteralString, *values: Any) -> tuple[Any, ...]:
+    def _execute(self, statement: sql.Composed | LiteralString, *values: Any) -> tuple[Any, ...]:
         """Run a query on its own connection; return its first row, () if there is none."""
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
-            cursor = connection.execute(query, values or None)
+            cursor = connection.execute(statement, values or None)
             return (cursor.fetchone() or ()) if cursor.description else ()
 
     def standby(
@@ -343,9 +343,9 @@ class Standby(EmbeddedPostgres):
             raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
         self.primary = None
 
-    def _wait_for(self, what: str, query: LiteralString, *values: Any) -> None:
+    def _wait_for(self, what: str, statement: LiteralString, *values: Any) -> None:
         deadline = time.monotonic() + self.timeout
-        while self._execute(query, *values) != (True,):
+        while self._execute(statement, *values) != (True,):
             if time.monotonic() > deadline:
                 raise EmbeddedPostgresError(f"The standby did not {what} within {self.timeout} s.")
             time.sleep(0.005)

@@ -231,8 +231,8 @@ class Figures(BrowserView):
 
 
 def statement_of(named: NamedStatement) -> Statement:
-    query, params = positional(*named)
-    return Statement(query, tuple(params))
+    statement, params = positional(*named)
+    return Statement(statement, tuple(params))
 
 
 class OverviewPage(ManagePage):
