@@ -21,8 +21,8 @@ from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.indexes.base import Fragment
-from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import RANKED_ROWS
+from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
@@ -146,7 +146,7 @@ def queries(oracle: Okapi, lexicon: Any, content: list[Page], count: int) -> lis
 
 def use(catalog: Any, settings: Mapping[str, Any]) -> None:
     """Apply *settings* to the site of *catalog*."""
-    setattr(catalog, ATTRIBUTE, getattr(catalog, ATTRIBUTE, {}) | dict.fromkeys(NEUTRAL) | settings)
+    setattr(catalog, SETTINGS_ATTRIBUTE, getattr(catalog, SETTINGS_ATTRIBUTE, {}) | dict.fromkeys(NEUTRAL) | settings)
 
 
 def ours(catalog: Any, query: str) -> list[str]:

@@ -368,17 +368,17 @@ def noted() -> Iterator[list[Statement]]:
     from plone.pgcatalog.database.session import Session
 
     sent: list[Statement] = []
-    original = Session.ask_all
+    original = Session.query_all
 
-    def ask_all(self: Any, asked: Any) -> Any:
-        sent.extend(statement for statement, _ in asked)
-        return original(self, asked)
+    def query_all(self: Any, reads: Any) -> Any:
+        sent.extend(statement for statement, _ in reads)
+        return original(self, reads)
 
-    Session.ask_all = ask_all  # type: ignore[method-assign]
+    Session.query_all = query_all  # type: ignore[method-assign]
     try:
         yield sent
     finally:
-        Session.ask_all = original  # type: ignore[method-assign]
+        Session.query_all = original  # type: ignore[method-assign]
 
 
 def effort(connection: Any, action: Callable[[], object]) -> int:

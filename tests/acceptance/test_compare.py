@@ -67,9 +67,9 @@ def digest(path: Path) -> str:
 
 
 def answers(portal: Any, queries: list[Any]) -> list[Any]:
-    from plone.pgcatalog.migration.compare import ask
+    from plone.pgcatalog.migration.compare import run_query
 
-    return [ask(portal.portal_catalog, query) for query in queries]
+    return [run_query(portal.portal_catalog, query) for query in queries]
 
 
 def assert_same(queries: list[Any], before: list[Any], after: list[Any]) -> None:

@@ -4,7 +4,7 @@ from Acquisition import aq_base
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.migration.tools import fill
 from plone.pgcatalog.migration.tools import revive
-from plone.pgcatalog.migration.tools import take_settings
+from plone.pgcatalog.migration.tools import transfer_settings
 from Products.CMFPlone.CatalogTool import CatalogTool
 from typing import Any
 
@@ -13,7 +13,7 @@ def make_oracle(portal: Any) -> Any:
     """Return a CatalogTool in the portal's context, not stored, with the content of our catalog."""
     ours = portal.portal_catalog
     tool = CatalogTool()
-    take_settings(ours, tool)
+    transfer_settings(ours, tool)
     oracle = tool.__of__(portal)
     for name, index in aq_base(ours)._indexes.items():
         oracle._catalog.addIndex(name, settings_of(index))

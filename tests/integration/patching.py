@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
-from plone.pgcatalog.compat.zcatalog import NOT_ASKED
+from plone.pgcatalog.compat.zcatalog import NOT_CALLED
 from plone.protect import createToken
 from Products.CMFCore.CatalogTool import CatalogTool as BaseTool
 from Products.CMFCore.indexing import processQueue
@@ -16,7 +16,7 @@ from typing import Any
 
 
 CLASSES = (CatalogTool, BaseTool, ZCatalog, Catalog)
-UNASKED = {(base, name) for cls, names in NOT_ASKED.items() for base in cls.__mro__ for name in names}
+UNASKED = {(base, name) for cls, names in NOT_CALLED.items() for base in cls.__mro__ for name in names}
 QUERY = {"portal_type": "Document", "sort_on": "getId", "sort_order": "descending", "sort_limit": 2}
 Names = set[tuple[type, str]]
 

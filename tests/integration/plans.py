@@ -34,7 +34,7 @@ def rids_statement(view: CatalogView, compiled: CompiledQuery) -> Any:
 
 def plan_of(session: Session, statement: Any) -> str:
     """Return the plan of *statement* as one text."""
-    return "\n".join(line for (line,) in session.ask(replace(statement, sql=f"EXPLAIN {statement.sql}")))
+    return "\n".join(line for (line,) in session.query(replace(statement, sql=f"EXPLAIN {statement.sql}")))
 
 
 def plan_for_any_values(session: Session, statement: Any) -> str:

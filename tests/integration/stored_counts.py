@@ -34,10 +34,10 @@ def counted(catalog: Any, query: dict[str, Any]) -> dict[str, Counter[Any]]:
     return found
 
 
-def check(portal: Any, are_kept: bool = True) -> None:
+def check(portal: Any, are_stored: bool = True) -> None:
     """Check that each user's facets equal the counts of the hits, in one message each.
 
-    With *are_kept* they must come from stored counts, otherwise from rows.
+    With *are_stored* they must come from stored counts, otherwise from rows.
     """
     catalog = portal.portal_catalog
     for person in PEOPLE:
@@ -51,9 +51,10 @@ def check(portal: Any, are_kept: bool = True) -> None:
                 assert facets == counted(catalog, query), (person, query)
                 assert facets.total == len(found)
                 [statement] = traffic[0].matching("GROUP BY")
-                assert ("FROM pgcatalog_counts" in statement, "found AS" in statement) == (are_kept, not are_kept), (
-                    statement
-                )
+                assert ("FROM pgcatalog_counts" in statement, "found AS" in statement) == (
+                    are_stored,
+                    not are_stored,
+                ), statement
     result_cache().clear()
     for name in NAMES:
         keys = Counter(dict(catalog.Indexes[name].uniqueValues(withLengths=True)))

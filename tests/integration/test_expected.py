@@ -83,7 +83,7 @@ def dropping(thing: Thing, connection: Any) -> str:
     return f"DROP {thing.kind} {thing.name} CASCADE"
 
 
-def bring_back(connection: Any, sentence: str, relation: str) -> None:
+def recreate(connection: Any, sentence: str, relation: str) -> None:
     """Apply the remedy in *sentence*."""
     remedy = sentence.rpartition("; ")[2].removeprefix("run ")
     for end in (" and restart Zope, which recreates the table, empty", " to create it"):
@@ -91,7 +91,7 @@ def bring_back(connection: Any, sentence: str, relation: str) -> None:
     if remedy.startswith(("CREATE", "ALTER", "DROP", "REINDEX")):
         connection.execute(remedy.replace("CONCURRENTLY ", ""))
     if remedy == "pgcatalog vacuum ZOPE_CONF":
-        counts.mend(connection, relation)
+        counts.repair(connection, relation)
     if "restart" in sentence:
         connection.execute(load_sql("base"))
 
@@ -117,7 +117,7 @@ def test_each_missing_part_of_the_shared_schema_is_named_and_restored(open_conne
         # Without a table that has references, these are named next.
         for _ in range(2):
             for sentence in attention(open_connection):
-                bring_back(open_connection, sentence, "")
+                recreate(open_connection, sentence, "")
         # Rows lost with a table are restored by a rebuild.
         assert [s for s in attention(open_connection) if "pgcatalog rebuild" not in s] == [], thing
         open_connection.rollback()
@@ -175,7 +175,7 @@ def test_each_missing_part_of_a_table_is_named_and_restored(
         sentences = attention(open_connection) if which == "all" else said(open_connection)
         assert any(name in sentence for sentence in sentences), (statement, sentences)
         for sentence in sentences:
-            bring_back(open_connection, sentence, relation)
+            recreate(open_connection, sentence, relation)
         left = attention(open_connection)
         assert [s for s in left if not s.endswith("pgcatalog rebuild ZOPE_CONF")] == [], statement
         assert ("DROP COLUMN" in statement or "DROP VIEW" in statement) == bool(left)
@@ -191,7 +191,7 @@ def test_disabled_triggers_and_invalid_indexes_are_named(open_connection: Any) -
         open_connection.execute(statement)
         [sentence] = said(open_connection)
         assert name in sentence
-        bring_back(open_connection, sentence, "")
+        recreate(open_connection, sentence, "")
         assert said(open_connection) == []
 
 
@@ -208,7 +208,7 @@ def test_lost_advised_index_is_named_and_restored(open_connection: Any, shared_f
         open_connection.execute(insert, [zoid, name, "USING btree (path)", columns, message])
     line = f"CREATE INDEX CONCURRENTLY {relation}_adv_lost ON {relation} USING btree (path)"
     assert said(open_connection) == [f"/plone: {relation}_adv_lost is missing or disabled; run {line}"]
-    bring_back(open_connection, line, relation)
+    recreate(open_connection, line, relation)
     assert said(open_connection) == []
 
 

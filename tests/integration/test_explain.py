@@ -397,7 +397,7 @@ def test_slow_for_this_site_is_ten_times_the_median(site: Site) -> None:
 
 
 def test_the_history_is_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "KEPT_LINES", 2)
+    monkeypatch.setattr(recorder, "HISTORY_LINES", 2)
     execute(
         site,
         "INSERT INTO pgcatalog_history SELECT 1, now() - n * interval '1 hour', 'page', 'x', '{}'"

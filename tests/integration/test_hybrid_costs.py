@@ -85,7 +85,7 @@ def test_listing_takes_one_message_for_the_page_and_one_for_snippets(portal: Any
     def shown() -> None:
         results = portal.portal_catalog.searchResults(SearchableText="holidays", rank="hybrid", b_start=0, b_size=10)
         with results.catalog.session.batch():
-            results.count_along()
+            results.count_with_page()
             brains = list(results)
         assert results.actual_result_count == len(brains) == len(results.snippets(brains)) == 2
 
@@ -119,7 +119,7 @@ def test_page_facets_and_count_compute_nearness_once(portal: Any, exclude_own: b
         query = {"SearchableText": f"holiday {number}", "rank": "hybrid", "b_start": 0, "b_size": 10}
         results = portal.portal_catalog.searchResults(query | narrowed)
         with results.catalog.session.batch():
-            results.count_along()
+            results.count_with_page()
             brains = list(results)
             facets = results.facets(["Subject"], exclude_own=exclude_own)
         assert len(brains) == facets.total == results.actual_result_count == len(results) == 1

@@ -3,9 +3,9 @@
 from Acquisition import aq_base
 from plone.indexer import indexer
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
-from plone.pgcatalog.indexing.extract import Lacking
+from plone.pgcatalog.indexing.extract import MissingAttributeCache
 from plone.pgcatalog.indexing.objects import fresh_entry
-from plone.pgcatalog.indexing.queue import known_to_lack
+from plone.pgcatalog.indexing.queue import missing_attributes
 from Products.CMFCore.indexing import processQueue
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from Products.PythonScripts.PythonScript import PythonScript
@@ -94,7 +94,7 @@ def test_rebuild_has_the_values_of_zcatalog(portal: Any) -> None:
 def test_entries_do_not_depend_on_earlier_objects(portal: Any) -> None:
     catalog = portal.portal_catalog
     paths = [*pages(catalog), *reversed([*pages(catalog)])]
-    lacking = Lacking()
+    lacking = MissingAttributeCache()
     for path in paths:
         obj = portal.unrestrictedTraverse(path)
         one, other = fresh_entry(catalog, path, obj, lacking), fresh_entry(catalog, path, obj)
@@ -115,12 +115,12 @@ def test_queue_caches_missing_attributes_while_it_is_processed(portal: Any) -> N
         portal[f"folder{number}"].reindexObject()
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lacking, "add", lambda self, name: seen.append(known_to_lack() is self))
+        patch.setattr(MissingAttributeCache, "add", lambda self, name: seen.append(missing_attributes() is self))
         processQueue()
     assert set(seen) == {True}
-    assert known_to_lack() is None
+    assert missing_attributes() is None
     portal.folder0.reindexObject()
-    assert known_to_lack() is None
+    assert missing_attributes() is None
 
 
 class Counted:

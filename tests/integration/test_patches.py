@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from plone.pgcatalog import patches
 from plone.pgcatalog.compat.zcatalog import log_patches
-from plone.pgcatalog.compat.zcatalog import NOT_ASKED
+from plone.pgcatalog.compat.zcatalog import NOT_CALLED
 from Products.CMFCore.CatalogTool import CatalogTool as BaseTool
 from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
@@ -261,7 +261,7 @@ def test_monkeypatcher_preserves_the_original_of_brains(both: Any, name: str, re
 def test_patch_that_is_not_called_is_logged_once_with_its_author(caplog: pytest.LogCaptureFixture) -> None:
     log_patches()
     caplog.clear()
-    for cls, names in NOT_ASKED.items():
+    for cls, names in NOT_CALLED.items():
         with ExitStack() as stack:
             for name in names:
                 if name != "__init__":
@@ -275,13 +275,13 @@ def test_patch_that_is_not_called_is_logged_once_with_its_author(caplog: pytest.
             assert f"by {__name__};" in mine[0]
 
 
-@pytest.mark.parametrize(("cls", "name"), [(c, n) for c, names in NOT_ASKED.items() for n in names])
+@pytest.mark.parametrize(("cls", "name"), [(c, n) for c, names in NOT_CALLED.items() for n in names])
 def test_listed_uncalled_methods_exist(cls: type, name: str) -> None:
     assert hasattr(cls, name)
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, reason in NOT_ASKED[Catalog].items() if reason.endswith("calls of it still work")]
+    "name", [n for n, reason in NOT_CALLED[Catalog].items() if reason.endswith("calls of it still work")]
 )
 def test_methods_that_no_search_calls_can_be_patched(both: Any, name: str) -> None:
     with attribute(Catalog, name, lambda self, *args: ("patched", *args)):
@@ -303,10 +303,10 @@ AbstractCatalogBrain.getURL = getURL
 CatalogTool.getCounter = getCounter
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.compat.catalog import _CatalogCompat
-from plone.pgcatalog.compat.zcatalog import NOT_ASKED, patches_not_asked
+from plone.pgcatalog.compat.zcatalog import NOT_CALLED, ineffective_patches
 assert PlonePGCatalogTool().getCounter() == 7
-assert _CatalogCompat.catalogObject is not catalogObject and "catalogObject" in NOT_ASKED[Catalog]
-assert [(name.rpartition(".")[2], module) for name, module, _ in patches_not_asked()] == [("catalogObject", "__main__")]
+assert _CatalogCompat.catalogObject is not catalogObject and "catalogObject" in NOT_CALLED[Catalog]
+assert [(name.rpartition(".")[2], module) for name, module, _ in ineffective_patches()] == [("catalogObject", "__main__")]
 from plone.pgcatalog.results.brain import brain_class
 assert brain_class(NoBrainer, ("Title",)).getURL is getURL
 assert _CatalogCompat.uncatalogObject is uncatalogObject and _CatalogCompat(None).clear() == "replaced"

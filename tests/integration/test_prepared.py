@@ -310,9 +310,9 @@ def test_few_visible_rows_are_found_by_the_index_of_the_roles(portal: Any) -> No
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
     roles = catalog._core.translator("allowedRolesAndUsers").column
-    assert share(shares.shares(session.ask, relation), roles, [0]) == 0
+    assert share(shares.shares(session.query, relation), roles, [0]) == 0
     unknown = "pgcatalog_never_analyzed"
-    assert share(Selectivity().shares(session.ask, unknown), roles, [0]) is None
+    assert share(Selectivity().shares(session.query, unknown), roles, [0]) is None
 
 
 @pytest.mark.parametrize(

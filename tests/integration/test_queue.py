@@ -55,7 +55,7 @@ def test_job_added_again_during_its_work_is_done_again(kind: Recorded, queue: An
 
 def test_job_of_a_dead_worker_is_due_again(kind: Recorded, queue: Any, dsn: str) -> None:
     put(queue, 1)
-    assert table.take(queue, ["test"]) is not None
+    assert table.claim(queue, ["test"]) is not None
     assert run(dsn) == 0
     assert 0 < (table.seconds_to_next(queue, ["test"]) or 0) <= table.BACK_OFF[0]
     queue.execute("UPDATE pgcatalog_queue SET due = now()")
@@ -110,7 +110,7 @@ def test_number_of_stored_failures_is_limited(
     def fail(job: Job) -> None:
         raise JobFailed("broken")
 
-    monkeypatch.setattr(table, "KEPT_FAILURES", 3)
+    monkeypatch.setattr(table, "MOST_FAILURES", 3)
     kind.does = fail
     put(queue, *range(7))
     run(dsn)
@@ -133,7 +133,7 @@ def test_each_take_claims_one_job_with_any_statistics(queue: Any, seen: int) -> 
     queue.execute("DELETE FROM pgcatalog_queue")
     put(queue, *range(2000, 2010))
     for left in range(9, -1, -1):
-        assert table.take(queue, ["test"]) is not None
+        assert table.claim(queue, ["test"]) is not None
         [(due,)] = queue.execute("SELECT count(*) FROM pgcatalog_queue WHERE due <= now()").fetchall()
         assert due == left
 

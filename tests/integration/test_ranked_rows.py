@@ -7,7 +7,7 @@ from plone.pgcatalog.database.prepared import MANY_ROWS
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import ranked
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import tune
@@ -155,7 +155,7 @@ def test_scores_never_rise(site: Any) -> None:
 
 
 def test_hit_without_weight_comes_before_unranked_hits(site: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(site.portal_catalog, ATTRIBUTE, dict(WEIGHTLESS), raising=False)
+    monkeypatch.setattr(site.portal_catalog, SETTINGS_ATTRIBUTE, dict(WEIGHTLESS), raising=False)
     try:
         whole = found(site)
         assert set(whole[: LIMIT + 3]) == {*newest(LIMIT), "page01", "page04", "page07"}

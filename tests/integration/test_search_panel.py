@@ -1,7 +1,7 @@
 """The control panel for the tuning of the search, in Classic UI and through plone.restapi."""
 
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
-from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from tests.integration.content import create
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
@@ -59,7 +59,7 @@ def shown(page: str, name: str) -> str:
 
 def kept(portal: Any) -> dict[str, Any]:
     transaction.begin()
-    found: dict[str, Any] = getattr(portal.portal_catalog, ATTRIBUTE)
+    found: dict[str, Any] = getattr(portal.portal_catalog, SETTINGS_ATTRIBUTE)
     return {name: found[name] for name in NAMES}
 
 

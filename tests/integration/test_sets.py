@@ -264,7 +264,7 @@ def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeyp
     transaction.commit()
     catalog = portal.portal_catalog
     generations = catalog._core.session.generations
-    generations.sets = sets.KnownSets()
+    generations.sets = sets.CachedSets()
     asked = {"allowedRolesAndUsers": ["Anonymous", "user:mara"], "portal_type": "Document"}
 
     def counted() -> tuple[int, bool, bool]:
@@ -278,7 +278,7 @@ def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeyp
         return found, by_number, bool(traffic[0].matching("AS asked (element)"))
 
     found, *how = counted()
-    assert "allowed_roles" in generations.sets.partly_known
+    assert "allowed_roles" in generations.sets.partly_cached
     assert how == [True, True]
     assert counted() == (found, True, False)
     portal["tagged3"].manage_setLocalRoles("mara", ["Reader"])

@@ -297,6 +297,6 @@ def test_uninstall_removes_the_settings(portal: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
     assert not [name for name in getUtility(IRegistry).records if name.startswith(f"{PREFIX}.")]
     assert not [action.id for action in portal.portal_controlpanel.listActions() if action.id.startswith("pgcatalog")]
-    assert not hasattr(portal.portal_catalog, settings.ATTRIBUTE)
+    assert not hasattr(portal.portal_catalog, settings.SETTINGS_ATTRIBUTE)
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
     assert seen(portal.portal_catalog) == DEFAULTS

@@ -212,14 +212,14 @@ def test_a_catalog_sees_and_clears_its_own_log_only(filled: Any, dsn: str) -> No
 
 
 def test_the_log_is_bounded(filled: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "KEPT_ROWS", 3)
+    monkeypatch.setattr(recorder, "SLOW_QUERY_ROWS", 3)
     for number in range(6):
         count(filled, getId=f"page{number}")
         recorder.flush(10)
     assert [query["query"]["getId"] for (query,) in recorded(dsn, "query")] == ["page3", "page4", "page5"]
     with psycopg.connect(dsn) as connection:
         connection.execute("UPDATE pgcatalog_slow_queries SET recorded_at = now() - interval '2 days'")
-    monkeypatch.setattr(recorder, "KEPT_DAYS", 1)
+    monkeypatch.setattr(recorder, "SLOW_QUERY_DAYS", 1)
     count(filled, getId="page6")
     assert [query["query"]["getId"] for (query,) in recorded(dsn, "query")] == ["page6"]
 

@@ -107,7 +107,7 @@ def test_pending_rows_are_counted_in_rows(portal: Any) -> None:
     save(portal)
     create(portal.public, "Document", "mine", subject=("Rot",))
     processQueue()
-    check(portal, are_kept=False)
+    check(portal, are_stored=False)
     transaction.abort()
     check(portal)
 
@@ -224,8 +224,8 @@ def test_wrong_counts_are_reported_and_repaired(portal: Any, dsn: str) -> None:
     sql(dsn, "ALTER TABLE {} ENABLE TRIGGER USER")
     assert different(dsn)[relation] > 0
     with psycopg.connect(dsn) as connection:
-        assert counts.mend(connection, relation)
-        assert not counts.mend(connection, relation)
+        assert counts.repair(connection, relation)
+        assert not counts.repair(connection, relation)
     assert different(dsn)[relation] == 0
 
 
@@ -251,10 +251,10 @@ def test_dump_without_stored_counts_is_counted_in_rows_until_a_rebuild(
     with psycopg.connect(dsn) as connection:
         connection.execute(f"DROP TABLE {', '.join(names)}")
     with sites.opened(dsn) as db, sites.inside(db) as portal:
-        check(portal, are_kept=False)
+        check(portal, are_stored=False)
         create(portal.public, "Document", "saved", subject=("Rot",))
         save(portal)
-        check(portal, are_kept=False)
+        check(portal, are_stored=False)
         rebuild(db)
         transaction.begin()
         check(portal)

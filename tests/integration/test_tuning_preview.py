@@ -7,7 +7,7 @@ from plone.pgcatalog.discovery.preview import Hit
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.observe.searches import record
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
@@ -102,7 +102,7 @@ def test_unchanged_settings_give_the_order_of_searches(portal: Any) -> None:
 )
 def test_order_is_the_one_after_saving(portal: Any, settings: dict[str, Any]) -> None:
     before, found = ids(hits(portal)), hits(portal, **settings)
-    assert not getattr(portal.portal_catalog, ATTRIBUTE).get("pins")
+    assert not getattr(portal.portal_catalog, SETTINGS_ATTRIBUTE).get("pins")
     tune(**settings)
     with acting_as(portal, "mara"):
         assert ids(found) == [brain.getId for brain in portal.portal_catalog(**QUERY)]
@@ -178,7 +178,7 @@ def test_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
     assert ("secret" in found) == (login == MANAGER)
     assert lines(page, "pins") == "hedgehogs = /visits"
     transaction.begin()
-    assert not getattr(portal.portal_catalog, ATTRIBUTE).get("pins")
+    assert not getattr(portal.portal_catalog, SETTINGS_ATTRIBUTE).get("pins")
     assert portal.portal_catalog.getCounter() == before
     # The saved settings are not changed, and errors are shown.
     page = web.post(PANEL, login, **sent(**{"form.widgets.pins": "nowhere"}), try_text="hedgehogs", **{"try": "1"})

@@ -106,7 +106,7 @@ def test_only_the_catalog_is_repaired_and_not_the_content(filled: Any, dsn: str)
     dangling, orphaned = (Difference("/plone/my_folder/gone", kind) for kind in ("dangling", "orphaned"))
     found = differences(filled)
     assert found == {dangling, orphaned}
-    Verifier(filled.portal_catalog).mend(found)
+    Verifier(filled.portal_catalog).repair_all(found)
     assert differences(filled) == {dangling}
     assert "gone" in filled.my_folder.objectIds()
 
@@ -170,5 +170,5 @@ def test_missing_objects_are_named_and_the_rest_compared(dsn: str, what: str) ->
         assert {path for kind, path in found if kind == "orphaned"} >= orphaned
         assert not [kind for kind, path in found if path not in gone and not path.startswith("/plone/my_folder")]
         # Differences are repaired where possible; a missing object is named as long as there is a reference to it.
-        Verifier(portal.portal_catalog).mend(Verifier(portal.portal_catalog).differences())
+        Verifier(portal.portal_catalog).repair_all(Verifier(portal.portal_catalog).differences())
         assert {d.path for d in Verifier(portal.portal_catalog).differences()} == gone

@@ -235,7 +235,7 @@ def top(portal: Any, limit: int = 10) -> tuple[list[Counted], list[Counted]]:
     assert searches.flush(30)
     transaction.begin()
     core = portal.portal_catalog._core
-    return top_searches(core.session.ask(top_searches_statement(core.zoid, limit)))
+    return top_searches(core.session.query(top_searches_statement(core.zoid, limit)))
 
 
 def search(web: Web, text: str, login: str | None = None, **query: Any) -> None:
@@ -322,7 +322,7 @@ def test_many_searches_take_one_connection(dsn: str, monkeypatch: pytest.MonkeyP
 
 
 def test_the_table_is_bounded(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searches, "KEPT_WORDS", 5)
+    monkeypatch.setattr(searches, "SEARCH_WORDS", 5)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO pgcatalog_searches (catalog, day, words, searches, without_results)"
@@ -335,7 +335,7 @@ def test_the_table_is_bounded(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None
         today = "SELECT words FROM pgcatalog_searches WHERE catalog = 1 AND day = current_date ORDER BY words"
         assert connection.execute(today).fetchall() == [(f"word{n}",) for n in range(15, 20)]
         [(days,)] = connection.execute("SELECT count(*) FROM pgcatalog_searches WHERE words = 'old'").fetchall()
-        assert days == searches.KEPT_DAYS - 1
+        assert days == searches.SEARCH_DAYS - 1
 
 
 def test_unreachable_server_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:

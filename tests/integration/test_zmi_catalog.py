@@ -98,8 +98,8 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
     with site.inside() as portal:
         view = portal.portal_catalog._core.view()
         sent: list[str] = []
-        real = view.session.ask
-        monkeypatch.setattr(view.session, "ask", lambda s, *a, **kw: sent.append(s.sql) or real(s, *a, **kw))
+        real = view.session.query
+        monkeypatch.setattr(view.session, "query", lambda s, *a, **kw: sent.append(s.sql) or real(s, *a, **kw))
         browser = Browser(view, "/plone")
         browser.page()
         browser.count()

@@ -1,12 +1,12 @@
 """The codec of the storage without this package, and the numbers of JSONB."""
 
 from decimal import Decimal
-from plone.pgcatalog.storage.records import keep_values
+from plone.pgcatalog.storage.records import preserve_values
 
 import zodb_json_codec
 
 
-keep_values()
+preserve_values()
 DECODE = zodb_json_codec.decode_zodb_record_for_pg_json.__wrapped__
 ENCODE = zodb_json_codec.encode_zodb_record.__wrapped__
 

@@ -6,7 +6,7 @@ from DateTime import DateTime
 from functools import partial
 from pathlib import Path
 from plone.pgcatalog.database.layout import Layout
-from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
@@ -42,9 +42,9 @@ STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
 }
 
 
-def known() -> KnownSets:
-    sets = KnownSets()
-    sets.learn([(set_number("subject", values), "subject", values) for values in LISTS], newest=3)
+def known() -> CachedSets:
+    sets = CachedSets()
+    sets.store([(set_number("subject", values), "subject", values) for values in LISTS], newest=3)
     return sets
 
 
@@ -59,7 +59,7 @@ FORMS = {
         ('"catalog_1"', ()),
         complete=("portal_type", "created", "creator"),
         interned_columns=interned_columns("subject"),
-        known_sets=[known()],
+        cached_sets=[known()],
         rows=300,
         full=RANKED_ROWS,
     ),
@@ -67,7 +67,7 @@ FORMS = {
         ('"catalog_1"', ()),
         complete=("portal_type",),
         interned_columns=interned_columns("subject"),
-        known_sets=[known()],
+        cached_sets=[known()],
         rows=50_000,
         full=RANKED_ROWS,
         shares=({"portal_type": 1.0}, {"portal_type": {"Document": 0.7, "News Item": 0.01}}),

@@ -4,7 +4,7 @@ from itertools import chain
 from itertools import pairwise
 from pathlib import Path
 from plone.pgcatalog import interfaces
-from plone.pgcatalog.compat.zcatalog import NOT_ASKED
+from plone.pgcatalog.compat.zcatalog import NOT_CALLED
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.database.expected import TABLES
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -158,7 +158,7 @@ def test_every_logger_is_in_the_reference() -> None:
 def test_every_patchable_name_that_is_not_called_is_in_the_reference() -> None:
     page = text(DOCS / "reference" / "patches.md")
     rows = []
-    for cls, reasons in NOT_ASKED.items():
+    for cls, reasons in NOT_CALLED.items():
         for reason in sorted(set(reasons.values())):
             names = ", ".join(f"`{name}`" for name in sorted(reasons) if reasons[name] == reason)
             rows.append(f"| `{cls.__name__}` | {names} | {reason} |")

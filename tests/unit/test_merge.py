@@ -70,7 +70,7 @@ def test_only_our_values_are_left() -> None:
     found = merge([ours], [row(1, "/a")], [row(1, "/b", "2")])
     assert found.changed == {1: ours}
     now = Current("/b", {"title": "1", "roles": "2"}, {"title": "2", "roles": "1"}, {"title": "a", "theirs": 1})
-    found.take(ours, now, frozenset(), stored=False)
+    found.merge_entry(ours, now, frozenset(), stored=False)
     [left] = found.live.values()
     assert (left.path, left.new, left.columns) == ("/b", False, {"title": "new"})
     assert (left.idx, left.vanished) == ({"title": "b", "roles": 1}, frozenset())
@@ -79,7 +79,7 @@ def test_only_our_values_are_left() -> None:
 def test_moved_row_has_the_changes_of_others() -> None:
     moved = entry(1, "/b", exists=False, columns={"title": "old"})
     found = merge([Entry("/a", 1, 1, deleted=True), moved], [row(1, "/a")], [row(1, "/a", "2")], {1})
-    found.take(moved, Current("/a", {"title": "2", "roles": "1"}, {"title": "1"}, {}), frozenset(), stored=True)
+    found.merge_entry(moved, Current("/a", {"title": "2", "roles": "1"}, {"title": "1"}, {}), frozenset(), stored=True)
     assert found.moved == {1: "/b"}
     assert found.evicted == set()
     assert found.live[1].columns == {}
@@ -97,7 +97,7 @@ def test_subtree_removed_by_others_stays_removed() -> None:
 def test_new_row_below_a_changed_row_is_a_conflict() -> None:
     above = entry(1, "/a")
     found = merge([above, entry(2, "/a/b")], [row(1, "/a")], [row(1, "/a", "2")])
-    found.take(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
+    found.merge_entry(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
     with pytest.raises(ConflictError, match="/a/b: /a was changed"):
         found.follow()
 
@@ -105,7 +105,7 @@ def test_new_row_below_a_changed_row_is_a_conflict() -> None:
 def test_row_moved_below_a_changed_row_existed_before() -> None:
     above, moved = entry(1, "/a", full=False), entry(2, "/a/c", exists=False)
     found = merge([above, moved], [row(1, "/a"), row(2, "/a/b")], [row(1, "/a", "2"), row(2, "/a/b")], {2})
-    found.take(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
+    found.merge_entry(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
     found.follow()
     assert set(found.live) == {1, 2}
 

@@ -235,7 +235,7 @@ def test_count_after_the_last_row_is_read_alone() -> None:
 def test_page_is_counted_only_on_request() -> None:
     view = View()
     found = reader(view, query(window=Window(0, 5)))
-    found.counts_along = True
+    found.counts_with_page = True
     found.read(1)
     assert found.total() == len(ROWS)
     assert view.asked == [("page and total", 0, 5)]

@@ -1,7 +1,7 @@
 """The order of the columns in a catalog's rows."""
 
-from plone.pgcatalog.database.layout import ASKED_MOST
 from plone.pgcatalog.database.layout import in_row_order
+from plone.pgcatalog.database.layout import MOST_QUERIED
 from plone.pgcatalog.indexes.base import Column
 
 
@@ -20,7 +20,7 @@ def test_frequently_read_and_short_columns_come_first() -> None:
     assert names == [
         *("allowed_roles", "portal_type", "modified", "creator", "subject", "body", "body_words", "body_source")
     ]
-    assert names[:2] == [name for name in ASKED_MOST if name in names]
+    assert names[:2] == [name for name in MOST_QUERIED if name in names]
 
 
 def test_catalog_without_texts_has_an_order() -> None:

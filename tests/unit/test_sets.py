@@ -1,7 +1,7 @@
 """Lists that catalogs store by number: the numbers in a condition."""
 
 from plone.pgcatalog.database import sets as sets_module
-from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.sql import predicate as p
 from plone.pgcatalog.sql.column import Column
@@ -22,9 +22,9 @@ NEWEST = MANY_LISTS + 1
 LISTS = [["a"], ["a", "b"], ["b", "c"], ["c"], ["d", "e", "f"]]
 
 
-def known(lists: list[list[str]], name: str = "tags") -> KnownSets:
-    sets = KnownSets()
-    sets.learn([(set_number(name, each), name, each) for each in lists], newest=len(lists))
+def known(lists: list[list[str]], name: str = "tags") -> CachedSets:
+    sets = CachedSets()
+    sets.store([(set_number(name, each), name, each) for each in lists], newest=len(lists))
     return sets
 
 
@@ -74,8 +74,8 @@ def test_column_with_many_lists_is_not_cached() -> None:
     """20,000 users with folders of their own: PostgreSQL looks up their lists."""
     lists = [["Manager", f"user:{i:05}"] for i in range(MANY_LISTS + 1)]
     sets = known(lists)
-    sets.learn([(1, "other", ["a"])], newest=sets.newest + 1)
-    assert sets.partly_known == {"tags"}
+    sets.store([(1, "other", ["a"])], newest=sets.newest + 1)
+    assert sets.partly_cached == {"tags"}
     assert sets.unread().params == (sets.newest, ["tags"], [], MANY_LISTS + 1)
     assert not sets.numbers_of(p.overlaps(TAGS, ["Manager"]))
     asked = as_interned(p.overlaps(TAGS, ["user:00007"]), INTERNED, [sets])
@@ -86,7 +86,7 @@ def test_column_with_many_lists_is_not_cached() -> None:
     assert pending.params[2] == [set_number("tags", ["mine"])]
 
 
-def many_lists() -> KnownSets:
+def many_lists() -> CachedSets:
     """Return the cache of a column with more lists than the limit."""
     return known([["Manager", f"user:{i:05}"] for i in range(NEWEST)])
 
@@ -95,19 +95,19 @@ def test_lists_of_a_requested_element_are_cached_in_a_column_with_many() -> None
     sets = many_lists()
     anonymous = p.overlaps(TAGS, ["Anonymous"])
     assert sets.unread_elements(anonymous) == ["Anonymous"]
-    sets.learn_elements("tags", [("Anonymous", [3])], NEWEST)
+    sets.store_elements("tags", [("Anonymous", [3])], NEWEST)
     assert sets.unread_elements(anonymous) == []
     asked = as_interned(anonymous, INTERNED, [sets])
     assert (asked.sql, asked.params) == ('"tags" = ANY(%s::bigint[])', ([3],))
     # A later list is read if it has the element.
     read = sets.unread()
     assert read.params[2] == ["Anonymous"]
-    sets.learn([(9, "tags", ["Anonymous", "Editor"]), (8, "tags", ["Editor"])], NEWEST + 2, read)
+    sets.store([(9, "tags", ["Anonymous", "Editor"]), (8, "tags", ["Editor"])], NEWEST + 2, read)
     assert as_interned(anonymous, INTERNED, [sets]).params == ([3, 9],)
     both = p.overlaps(TAGS, ["Anonymous", "Editor"])
     assert sets.unread_elements(both) == ["Editor"]
     assert "SELECT number" in as_interned(both, INTERNED, [sets]).sql
-    sets.learn_elements("tags", [("Editor", [8, 9])], NEWEST + 2)
+    sets.store_elements("tags", [("Editor", [8, 9])], NEWEST + 2)
     assert as_interned(both, INTERNED, [sets]).params == ([3, 8, 9],)
     assert as_interned(p.contains(TAGS, ["Anonymous", "Editor"]), INTERNED, [sets]).params == ([9],)
     assert "SELECT number" in as_interned(p.contains(TAGS, []), INTERNED, [sets]).sql
@@ -116,7 +116,7 @@ def test_lists_of_a_requested_element_are_cached_in_a_column_with_many() -> None
 def test_element_of_very_many_lists_is_looked_up_and_not_requested_again() -> None:
     sets = many_lists()
     manager = p.overlaps(TAGS, ["Manager"])
-    sets.learn_elements("tags", [("Manager", list(range(NEWEST)))], NEWEST)
+    sets.store_elements("tags", [("Manager", list(range(NEWEST)))], NEWEST)
     assert sets.unread_elements(manager) == []
     assert "SELECT number" in as_interned(manager, INTERNED, [sets]).sql
 
@@ -124,11 +124,11 @@ def test_element_of_very_many_lists_is_looked_up_and_not_requested_again() -> No
 def test_lists_read_during_an_update_are_not_cached() -> None:
     """Another thread has cached a list that the statement did not see."""
     sets = many_lists()
-    sets.learn_elements("tags", [("Anonymous", [3])], NEWEST - 1)
+    sets.store_elements("tags", [("Anonymous", [3])], NEWEST - 1)
     assert sets.unread_elements(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
     read = sets.unread()
-    sets.learn_elements("tags", [("Anonymous", [3])], NEWEST)
-    sets.learn([], NEWEST + 1, read)
+    sets.store_elements("tags", [("Anonymous", [3])], NEWEST)
+    sets.store([], NEWEST + 1, read)
     assert sets.unread_elements(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
 
 
@@ -137,7 +137,7 @@ def test_elements_are_dropped_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sets_module, "MOST_NUMBERS", 20)
     sets = many_lists()
     for number in range(1000):
-        sets.learn_elements("tags", [(f"user:{number}", [number])], NEWEST)
+        sets.store_elements("tags", [(f"user:{number}", [number])], NEWEST)
     kept = [n for n in range(1000) if not sets.unread_elements(p.overlaps(TAGS, [f"user:{n}"]))]
     assert 999 in kept
     assert len(kept) <= 20

@@ -16,7 +16,7 @@ import pytest
 
 def tool(**values: Any) -> Any:
     """Return a stub of a catalog tool with the settings *values* of its site."""
-    return SimpleNamespace(**{settings.ATTRIBUTE: values})
+    return SimpleNamespace(**{settings.SETTINGS_ATTRIBUTE: values})
 
 
 #: name -> a value of a site
@@ -97,7 +97,7 @@ def test_settings_are_those_of_the_tool_itself() -> None:
         pass
 
     around, catalog = Folder(), Folder()
-    setattr(around, settings.ATTRIBUTE, {"slow_query_ms": 99.0})
+    setattr(around, settings.SETTINGS_ATTRIBUTE, {"slow_query_ms": 99.0})
     assert settings.slow_query_ms(catalog.__of__(around)) == settings.slow_query_ms.default
 
 

@@ -19,7 +19,7 @@ from plone.pgcatalog.observe.plan import lines
 from plone.pgcatalog.observe.plan import PlanFigures
 from plone.pgcatalog.observe.plan import summary
 from plone.pgcatalog.observe.plan import why
-from plone.pgcatalog.observe.record import keep
+from plone.pgcatalog.observe.record import encode_query
 from plone.pgcatalog.observe.record import MAX_BYTES
 from plone.pgcatalog.observe.record import recall
 from plone.pgcatalog.observe.record import shape_of
@@ -100,7 +100,7 @@ def test_recorded_query_can_be_restored() -> None:
         ),
         "unknown": object(),
     }
-    text, left_out = keep(query, INDEXES, [("modified", True)], "5")
+    text, left_out = encode_query(query, INDEXES, [("modified", True)], "5")
     del query["unknown"]
     assert recall(json.loads(text)) == (query, [("modified", True)], 5)
     assert left_out == []
@@ -108,36 +108,36 @@ def test_recorded_query_can_be_restored() -> None:
 
 def test_user_is_not_recorded() -> None:
     roles = ["Anonymous", "Member", "user:jane", "user:Staff"]
-    text, _ = keep({"allowedRolesAndUsers": roles}, INDEXES, (), None)
+    text, _ = encode_query({"allowedRolesAndUsers": roles}, INDEXES, (), None)
     assert recall(json.loads(text))[0] == {"allowedRolesAndUsers": ["Anonymous", "Member"]}
-    text, _ = keep({"allowedRolesAndUsers": {"query": roles}}, INDEXES, (), None)
+    text, _ = encode_query({"allowedRolesAndUsers": {"query": roles}}, INDEXES, (), None)
     assert recall(json.loads(text))[0] == {"allowedRolesAndUsers": {"query": ["Anonymous", "Member"]}}
-    text, left_out = keep({"where": In("allowedRolesAndUsers", roles)}, INDEXES, (), None)
+    text, left_out = encode_query({"where": In("allowedRolesAndUsers", roles)}, INDEXES, (), None)
     assert "jane" not in text
     assert left_out == ["where"]
 
 
 def test_masked_values_are_not_recorded() -> None:
     query = {"SearchableText": "my illness", "Creator": "jane", "where": Text("my illness")}
-    text, left_out = keep(query, INDEXES, (), None, {"SearchableText", "Title"})
+    text, left_out = encode_query(query, INDEXES, (), None, {"SearchableText", "Title"})
     assert "illness" not in text
     assert "jane" in text
     assert left_out == ["SearchableText", "where"]
-    text, left_out = keep(query, INDEXES, (), None, {"*"})
+    text, left_out = encode_query(query, INDEXES, (), None, {"*"})
     assert json.loads(text) == {"query": {}, "where": None, "sort": [], "limit": None}
     assert left_out == ["Creator", "SearchableText", "where"]
 
 
 @pytest.mark.parametrize("value", [object(), ["x" * MAX_BYTES], {"query": lambda: 1}, "x" * 10**6])
 def test_values_that_cannot_be_recorded_are_named(value: Any) -> None:
-    text, left_out = keep({"Creator": value, "path": "/x"}, INDEXES, (), object())
+    text, left_out = encode_query({"Creator": value, "path": "/x"}, INDEXES, (), object())
     assert json.loads(text)["query"] == {"path": "/x"}
     assert left_out == ["Creator"]
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", float("nan"), 10**400, "\N{GRINNING FACE}", b"\xff", None, [None]])
 def test_odd_values_are_restored(value: Any) -> None:
-    text, left_out = keep({"Creator": value}, INDEXES, (), None)
+    text, left_out = encode_query({"Creator": value}, INDEXES, (), None)
     assert left_out == []
     assert repr(recall(json.loads(text))[0]) == repr({"Creator": value})
 

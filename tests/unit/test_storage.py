@@ -45,13 +45,13 @@ class Database:
 
 
 def test_storage_with_all_names_is_accepted() -> None:
-    storage.require_known_storage(Database())
+    storage.require_supported_storage(Database())
 
 
 @pytest.mark.parametrize("name", [name for name in storage.PRIVATE_NAMES if name != "_main"])
 def test_missing_name_is_reported(name: str) -> None:
     with pytest.raises(storage.UnknownStorage) as raised:
-        storage.require_known_storage(Database(lacking=name))
+        storage.require_supported_storage(Database(lacking=name))
     assert str(raised.value) == f"zodb-pgjsonb {version('zodb-pgjsonb')} has no {name}, which plone.pgcatalog uses"
 
 

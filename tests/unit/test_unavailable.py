@@ -109,7 +109,7 @@ def test_other_errors_are_not_answered(error: Exception) -> None:
 def test_the_answer_is_in_the_language_of_the_request(environ: dict[str, Any], beginning: str, german: None) -> None:
     answer = answer_to(psycopg.OperationalError("connection refused"))
     assert answer is not None
-    assert answer.told(environ).startswith(beginning)
+    assert answer.message_for(environ).startswith(beginning)
 
 
 @pytest.mark.parametrize(

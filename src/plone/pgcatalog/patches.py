@@ -100,7 +100,7 @@ def dispatch(cls: type, stock: type, names: Iterable[str] = ()) -> set[str]:
         value = vars(stock).get(name)
         if value is None:
             continue
-        if is_stock(stock, name, value) or not _keeps_original(stock, value):
+        if is_stock(stock, name, value) or not _refers_to_original(stock, value):
             delattr(cls, name)
         else:
             failures.add(name)
@@ -115,7 +115,7 @@ def _dispatching(cls: type, ours: Callable[..., Any], original: Callable[..., An
     return method
 
 
-def _keeps_original(stock: type, patch: Any) -> bool:
+def _refers_to_original(stock: type, patch: Any) -> bool:
     """Return True if the function *patch* refers to a stock function of *stock* by a variable or a default."""
     if not isinstance(patch, FunctionType):
         return True

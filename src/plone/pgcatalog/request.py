@@ -34,7 +34,7 @@ MOST_DIGITS = 19
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
 
-def asking_path() -> str:
+def request_path() -> str:
     """Return the path of the URL in the browser's request, without the query string; empty outside of requests."""
     request = getRequest()
     path = urlsplit(request.get("ACTUAL_URL", "") or "").path if request is not None else ""

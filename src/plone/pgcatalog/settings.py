@@ -27,7 +27,7 @@ RANKED_ROWS = 600
 #: The largest factor for the relevance of a content type, and weight of a word.
 MAX_BOOST = 1000.0
 #: The attribute of the tool that holds the site's settings.
-ATTRIBUTE = "_settings"
+SETTINGS_ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
 LANGUAGES = "languages"
 
@@ -94,7 +94,7 @@ record_searches = Setting("record_searches", True, "search page, live search")
 
 def site_settings(tool: Any) -> dict[str, Any]:
     """Return the settings of the site of the catalog *tool*, by name; those without a record are missing."""
-    settings: dict[str, Any] = getattr(aq_base(tool), ATTRIBUTE, {})
+    settings: dict[str, Any] = getattr(aq_base(tool), SETTINGS_ATTRIBUTE, {})
     return settings
 
 

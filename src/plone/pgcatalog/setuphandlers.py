@@ -77,7 +77,7 @@ def install(setup_tool: Any) -> None:
     processQueue()
     paths = list(old._catalog.uids.keys())
     new = PlonePGCatalogTool()
-    tools.take_settings(old, new)
+    tools.transfer_settings(old, new)
     indexes = {name: settings_of(index) for name, index in aq_base(old)._catalog.indexes.items()}
     new = replace_tool(site, new)
     for name, index in indexes.items():
@@ -133,8 +133,8 @@ def protect_tool(setup_tool: Any) -> None:
     handler = f"{__name__}.import_toolset"
     step = setup_tool.getImportStepMetadata(TOOLSET_STEP) or {}
     if step.get("handler") != handler:
-        kept = {name: step[name] for name in ("version", "dependencies", "title", "description") if name in step}
-        setup_tool.getImportStepRegistry().registerStep(id=TOOLSET_STEP, handler=handler, **kept)
+        options = {name: step[name] for name in ("version", "dependencies", "title", "description") if name in step}
+        setup_tool.getImportStepRegistry().registerStep(id=TOOLSET_STEP, handler=handler, **options)
     setup_tool._p_changed = True
 
 

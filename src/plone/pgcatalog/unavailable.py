@@ -72,7 +72,7 @@ class Answer:
         headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
         return headers if self.status.startswith("400") else {"Retry-After": "10"} | headers
 
-    def told(self, environ: Mapping[str, Any]) -> str:
+    def message_for(self, environ: Mapping[str, Any]) -> str:
         """Return the text in the language of a request: the language that Plone has found, else the browser's first choice.
 
         Plone itself might read a site's languages from a database that is away.
@@ -126,12 +126,12 @@ class ErrorView(BrowserView):
         if answer is None:
             return self._usual(self.context)
         if answer.error is not None and IAPIRequest.providedBy(self.request):
-            return self._usual(answer.error(answer.told(self.request).strip()))
+            return self._usual(answer.error(answer.message_for(self.request).strip()))
         response = self.request.response
         response.setStatus(int(answer.status[:3]), lock=1)
         for name, value in answer.headers.items():
             response.setHeader(name, value)
-        return answer.told(self.request)
+        return answer.message_for(self.request)
 
     def _usual(self, error: Exception) -> Any:
         """Return the usual page for *error*, from the view that any other exception gets."""
@@ -163,6 +163,6 @@ def unavailable_filter(application: Application) -> Application:
             text = " ".join(map(str, error.args))
             logger.error("%s %s: %s", environ.get("REQUEST_METHOD"), environ.get("PATH_INFO"), text)
             start_response(answer.status, list(answer.headers.items()))
-            return [answer.told(environ).encode()]
+            return [answer.message_for(environ).encode()]
 
     return call

@@ -63,12 +63,12 @@ class Trial:
         execute(f"CREATE TEMP TABLE {quote(self.relation)} (LIKE {original} INCLUDING STORAGE) ON COMMIT DROP")
         execute(f"ALTER TABLE {self.table} SET (toast_tuple_target = 256)")
         # Texts are large, and are copied only if a query reads them.
-        kept = [c.name for c in columns if c.type not in ("tsvector", "jsonb") or read is None or c.name in read]
-        names = ", ".join(map(quote, kept))
+        copied = [c.name for c in columns if c.type not in ("tsvector", "jsonb") or read is None or c.name in read]
+        names = ", ".join(map(quote, copied))
         sample = "" if total <= SAMPLE_ROWS else f" TABLESAMPLE BERNOULLI ({100 * SAMPLE_ROWS / total:.6f})"
         self.rows = execute(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {original}{sample}").rowcount
         for index in indexes:
-            if index.is_valid and {*index.keys, *index.included} <= {*kept, ""}:
+            if index.is_valid and {*index.keys, *index.included} <= {*copied, ""}:
                 execute(f"CREATE {'UNIQUE ' * index.is_unique}INDEX ON {self.table} {index.definition}")
         execute(f"ANALYZE {self.table}")
 

@@ -12,9 +12,9 @@ from plone.base.navigationroot import get_navigation_root
 from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
-from plone.pgcatalog.discovery.facet_groups import may_know_authors
+from plone.pgcatalog.discovery.facet_groups import may_see_authors
 from plone.pgcatalog.discovery.facet_groups import may_sort_by
-from plone.pgcatalog.discovery.facet_groups import told_facets
+from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.query.expression import LimitExceeded
@@ -48,7 +48,7 @@ LAST_START = 10_000_000
 #: Parameters of this page alone: the UID of a page that the hits are similar to, and a text that is not to be corrected.
 SIMILAR, AS_TYPED = "similar", "as_typed"
 #: Parameter for the facets, and its values: with the page whatever the size of the catalog, or without the page.
-FACETS, ALONG, ALONE = "facets", "along", "alone"
+FACETS, WITH_PAGE, ALONE = "facets", "along", "alone"
 #: Parameters that are fields of the form, and parameters of Plone's page that this page ignores.
 FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS)
 DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
@@ -78,12 +78,12 @@ class Address:
 
     def without(self, *names: str) -> Self:
         """Return the address without the parameters *names*."""
-        return self._kept(lambda pair: plain(pair[0]) not in names)
+        return self._filtered(lambda pair: plain(pair[0]) not in names)
 
     def without_values(self, name: str, values: Iterable[str]) -> Self:
         """Return the address without *values* of the parameter *name*; its other values stay."""
         left_out = set(values)
-        return self._kept(lambda pair: plain(pair[0]) != name or pair[1] not in left_out)
+        return self._filtered(lambda pair: plain(pair[0]) != name or pair[1] not in left_out)
 
     def having(self, name: str, value: str) -> Self:
         """Return the address with an additional parameter."""
@@ -94,7 +94,7 @@ class Address:
 
         Raises LimitExceeded if the named parameters are too long.
         """
-        kept: list[Pair] = []
+        remaining: list[Pair] = []
         others, room, length = MOST_OTHERS, LONGEST_OTHERS, 0
         for pair in self.pairs:
             size = len(urlencode([pair]))
@@ -104,16 +104,16 @@ class Address:
                 others, room = others - 1, room - size
             else:
                 continue
-            kept.append(pair)
+            remaining.append(pair)
         if length > LONGEST:
             raise LimitExceeded(f"the parameters of a search have more than {LONGEST:,} characters")
-        return type(self)(self.url, tuple(kept))
+        return type(self)(self.url, tuple(remaining))
 
     def __str__(self) -> str:
         return f"{self.url}?{urlencode(self.pairs)}" if self.pairs else self.url
 
-    def _kept(self, is_kept: Callable[[Pair], bool]) -> Self:
-        return type(self)(self.url, tuple(filter(is_kept, self.pairs)))
+    def _filtered(self, is_wanted: Callable[[Pair], bool]) -> Self:
+        return type(self)(self.url, tuple(filter(is_wanted, self.pairs)))
 
 
 class PageRequest(Search):
@@ -130,11 +130,11 @@ class PageRequest(Search):
         """Return the address that links repeat.  Raises LimitExceeded if it is too long for that."""
         # The parameters of which Plone's page and this one build a query.
         searched = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
-        dropped = DROPPED if self.facets_are(ALONG) else (*DROPPED, FACETS)
+        dropped = DROPPED if self.facets_are(WITH_PAGE) else (*DROPPED, FACETS)
         return Address.of(self.request).without(*dropped).for_links(searched)
 
     def facets_are(self, wanted: str) -> bool:
-        """Return whether the request wants its facets in the way *wanted*, ALONG or ALONE."""
+        """Return whether the request wants its facets in the way *wanted*, WITH_PAGE or ALONE."""
         return bool(self.request.form.get(FACETS) == wanted)
 
     @cached_property
@@ -171,7 +171,7 @@ class PageRequest(Search):
     @cached_property
     def show_about(self) -> bool:
         """Whether the visitor may see authors and dates."""
-        return may_know_authors(self.context, self.request)
+        return may_see_authors(self.context, self.request)
 
     @cached_property
     def _registry(self) -> Any:
@@ -189,7 +189,7 @@ class PageRequest(Search):
         """The facets of the site, in order."""
         indexes = {index.getId(): index for index in self.catalog.index_objects()}
         wanted = (name for name in search_facets(self.catalog) if name in indexes)
-        names = told_facets(wanted, self.context, self.request)
+        names = visible_facets(wanted, self.context, self.request)
         now = datetime.now(self._zone).year
         form = self.request.form
         return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)

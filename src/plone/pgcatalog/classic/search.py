@@ -18,7 +18,6 @@ from plone.pgcatalog.classic.page_facets import SHOWN
 from plone.pgcatalog.classic.page_facets import Value
 from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.classic.request import ALONE
-from plone.pgcatalog.classic.request import ALONG
 from plone.pgcatalog.classic.request import AS_TYPED
 from plone.pgcatalog.classic.request import FACETS
 from plone.pgcatalog.classic.request import FIELDS
@@ -27,6 +26,7 @@ from plone.pgcatalog.classic.request import Pair
 from plone.pgcatalog.classic.request import plain
 from plone.pgcatalog.classic.request import SIMILAR
 from plone.pgcatalog.classic.request import SIZES
+from plone.pgcatalog.classic.request import WITH_PAGE
 from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.classic.suggestions import if_possible
 from plone.pgcatalog.core.searcher import bad_values
@@ -152,7 +152,7 @@ class SearchPage(PageRequest):
     @cached_property
     def _is_large(self) -> bool:
         """True if the page does not wait for the counts of its facets."""
-        if not self.facets or self.facets_are(ALONG) or self.facets_are(ALONE):
+        if not self.facets or self.facets_are(WITH_PAGE) or self.facets_are(ALONE):
             return False
         return bool(self.catalog._core.search_view().rows > QUICK_ROWS)
 
@@ -186,7 +186,7 @@ class SearchPage(PageRequest):
 
     def paging_rel(self, *rel: str) -> str | None:
         """Return the ``rel`` of a link to another page of results; "nofollow" for crawlers if the search is filtered."""
-        is_narrowed = self.similar or self.facets_are(ALONG) or any(facet.tokens for facet in self.facets)
+        is_narrowed = self.similar or self.facets_are(WITH_PAGE) or any(facet.tokens for facet in self.facets)
         return " ".join((*rel, "nofollow") if is_narrowed else rel) or None
 
     @property
@@ -295,8 +295,8 @@ class SearchPage(PageRequest):
             yield SIMILAR, self.similar
         if self.request.form.get(AS_TYPED) == self.text:
             yield AS_TYPED, self.text
-        if self.facets_are(ALONG):
-            yield FACETS, ALONG
+        if self.facets_are(WITH_PAGE):
+            yield FACETS, WITH_PAGE
 
     def sort_choices(self) -> list[tuple[str, Any, bool]]:
         """Return (key, title, is chosen) of the sort orders; [] for similar pages, which are sorted by similarity."""

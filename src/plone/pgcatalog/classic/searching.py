@@ -95,7 +95,7 @@ class PageSearch:
         if self.limit:
             results.count_up_to(self.limit)
         if self._counting is None:
-            results.count_along()
+            results.count_with_page()
         return results
 
     def compile(self) -> Any:

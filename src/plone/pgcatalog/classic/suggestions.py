@@ -93,8 +93,8 @@ class LiveSearch(AjaxSearch):
         if not self._text:
             answer["short"] = translate(_("Type at least ${number} letters"), context=self.request)
         if self.corrected is not None:
-            told = _("Showing results for ${text}", {"text": self.corrected})
-            answer["corrected"] = self._link(self.corrected, told)
+            message = _("Showing results for ${text}", {"text": self.corrected})
+            answer["corrected"] = self._link(self.corrected, message)
         if also := self._also.value():
             label = translate(_("Related results"), context=self.request)
             answer["also"] = {"label": label, "pages": self._as_json(also)}
@@ -189,7 +189,7 @@ class LiveSearch(AjaxSearch):
             rows = 1
         if not isinstance(results, CatalogSearchResults):
             return bool(results)
-        results.count_along()
+        results.count_with_page()
         return len(results[: max(1, min(rows, MAX_ROWS))]) > 0
 
     def _also_about(self, results: Any) -> Fetch[list[AlsoAbout]]:

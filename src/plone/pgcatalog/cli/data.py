@@ -15,13 +15,13 @@ from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.counts import mend as mend_counts
+from plone.pgcatalog.database.counts import repair as repair_counts
 from plone.pgcatalog.database.layout import view_name
 from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.retirement import vacuum_analyze
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.observe.jobs import told
+from plone.pgcatalog.observe.jobs import recorded
 from plone.pgcatalog.observe.jobs import vacuumed
 from psycopg import Connection
 from psycopg import sql
@@ -299,10 +299,10 @@ def vacuum(dsn: str) -> Result:
     Exit code 0: done; 2: there is no catalog.
     """
     console = Console(stderr=True)
-    with connected(dsn, read_only=False) as connection, ExitStack() as tellings:
+    with connected(dsn, read_only=False) as connection, ExitStack() as records:
         catalogs = statistics.catalogs(connection)
         relations = [c["relation"] for c in catalogs]
-        results = [tellings.enter_context(told(dsn, c["catalog"], "vacuum")) for c in catalogs]
+        results = [records.enter_context(recorded(dsn, c["catalog"], "vacuum")) for c in catalogs]
         with console.status("Dropping retired relations"):
             dropped = drop_retired(connection.cursor())
         with console.status("Clearing the idx of objects without a row"):
@@ -311,19 +311,19 @@ def vacuum(dsn: str) -> Result:
             with console.status(f"VACUUM ANALYZE {relation}"):
                 vacuum_analyze(connection, relation)
         with console.status("Checking the counts of values"):
-            mended = [name for name in relations if mend_counts(connection, name)]
+            repaired = [name for name in relations if repair_counts(connection, name)]
         with console.status("Counting the words of texts"):
             counted = [c["catalog"] for c in catalogs if count_words(connection, c["catalog"])]
         waiting = [row["relation"] for row in statistics.retired(connection)]
         for lines in results:
             lines.append(vacuumed(len(dropped), cleared))
     data = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations}
-    data |= {"counted": counted, "mended": mended}
+    data |= {"counted": counted, "mended": repaired}
     lines = [
         f"{len(dropped)} retired relations dropped, {len(waiting)} still in use",
         f"idx cleared of {cleared} objects without a row",
         f"vacuumed: {', '.join(relations) or 'nothing'}",
         f"words counted: {len(counted)} catalogs",
-        f"counts of values repaired: {len(mended)} catalogs",
+        f"counts of values repaired: {len(repaired)} catalogs",
     ]
     return Result(data, lines)

@@ -18,8 +18,8 @@ from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import pooler_findings
 from plone.pgcatalog.database.findings import reference_findings
 from plone.pgcatalog.database.findings import WARNING
+from plone.pgcatalog.database.restored import exists
 from plone.pgcatalog.database.restored import is_expected
-from plone.pgcatalog.database.restored import is_there
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.database.statistics import saved_at
 from plone.pgcatalog.distribution import mixture
@@ -65,7 +65,7 @@ def status(dsn: str, indexes: bool, check: bool) -> Result:
     Exit code 0: healthy; 1: something needs attention, and is listed; 2: there is no catalog.
     """
     with connected(dsn) as connection:
-        overview = health.collect(connection, check, embedders_asked() if check else health.ask_no_embedder)
+        overview = health.collect(connection, check, embedder_check() if check else health.check_no_embedder)
     return Result(overview, status_lines(overview, indexes), 1 if overview["attention"] else 0)
 
 
@@ -171,7 +171,7 @@ def slow(dsn: str, hours: int | None, limit: int) -> Result:
             ]
             if groups:
                 shown[path] = groups
-    data = {path: [told for _group, told in groups] for path, groups in shown.items()}
+    data = {path: [figures for _group, figures in groups] for path, groups in shown.items()}
     return Result(data, slow_lines(shown, f" in the last {hours} hours" if hours else ""), 1 if shown else 0)
 
 
@@ -288,16 +288,16 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
             yield Finding(ERROR, "storage", text, remedy)
 
 
-def embedders_asked() -> health.Ask:
+def embedder_check() -> health.CheckEmbedders:
     """Return the function that checks embedders; imported late, because it needs asyncio."""
-    from plone.pgcatalog.meaning.embedder import ask_embedders
+    from plone.pgcatalog.meaning.embedder import check_embedders
 
-    return ask_embedders
+    return check_embedders
 
 
 def block_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield a finding for each of the first objects whose blocks name code, and one with the number of further ones."""
-    if not is_there(connection, "SELECT to_regclass('object_state') IS NOT NULL AS found"):
+    if not exists(connection, "SELECT to_regclass('object_state') IS NOT NULL AS found"):
         return
     try:
         found = hostile_blocks(connection)
@@ -320,7 +320,7 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield the sentences of ``attention`` in ``pgcatalog status`` as findings."""
     if not has_catalogs(connection) and not is_expected(connection):
         return
-    figures = health.collect(connection, ask=embedders_asked())
+    figures = health.collect(connection, check_embedders=embedder_check())
     waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.neglected(catalog)}
     if version_of("httpx") is None and "embed" in waiting:
         text = "pages wait for vectors, but httpx is not installed"

@@ -246,15 +246,15 @@ def rehearse(zope_conf: str, site: str, dsn: str, limit: int, repeats: int, cons
     """Query Plone's own catalog, copy the site, install, query the new catalog, and visit pages of both in turns."""
     with open_site(zope_conf, site, ours=False) as portal:
         # Imported late: these modules import Plone, which needs the configuration of Zope.
-        from plone.pgcatalog.migration.compare import ask
         from plone.pgcatalog.migration.compare import compare
+        from plone.pgcatalog.migration.compare import run_query
         from plone.pgcatalog.migration.compare import site_queries
         from plone.pgcatalog.migration.pages import page_times
         from plone.pgcatalog.migration.pages import pages_of
 
         queries = list(track(site_queries(portal, limit), "Collecting the site's own queries", console=console))
         progress = track(queries, "Querying Plone's own catalog", console=console)
-        before = [ask(portal.portal_catalog, query, repeats) for query in progress]
+        before = [run_query(portal.portal_catalog, query, repeats) for query in progress]
         paths = pages_of(portal)
         started = monotonic()
         with counting(console) as count:
@@ -270,7 +270,7 @@ def rehearse(zope_conf: str, site: str, dsn: str, limit: int, repeats: int, cons
             copying.analyze(dsn)
             installed = monotonic()
             progress = track(queries, "Querying the new catalog", console=console)
-            after = [ask(other.portal_catalog, query, repeats) for query in progress]
+            after = [run_query(other.portal_catalog, query, repeats) for query in progress]
             shown = track(paths, "Visiting pages with both catalogs", console=console)
             pages = [page_times(portal, other, path, repeats) for path in shown]
     comparisons = [compare(*three) for three in zip(queries, before, after, strict=True)]

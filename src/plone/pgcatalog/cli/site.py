@@ -66,12 +66,12 @@ def look_at(zope_conf: str, ours: bool | None) -> None:
         if ours:
             raise SiteError(f"the storage of {zope_conf} is {main.storage}, and not zodb-pgjsonb")
         return
-    with errors_told(zope_conf), connect(main.dsn, "command"):
+    with site_errors(zope_conf), connect(main.dsn, "command"):
         pass
 
 
 @contextmanager
-def errors_told(zope_conf: str) -> Iterator[None]:
+def site_errors(zope_conf: str) -> Iterator[None]:
     """Turn an error of the database of *zope_conf* into a SiteError."""
     try:
         yield
@@ -104,7 +104,7 @@ def open_zope(zope_conf: str) -> Any:
     import Zope2
 
     try:
-        with errors_told(zope_conf):
+        with site_errors(zope_conf):
             configure_wsgi(zope_conf)
             Zope2.startup_wsgi()
             return Zope2.DB

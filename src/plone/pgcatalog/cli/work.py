@@ -36,7 +36,7 @@ from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import rebuilt
-from plone.pgcatalog.observe.jobs import told
+from plone.pgcatalog.observe.jobs import recorded
 from plone.pgcatalog.query import criteria
 from plone.pgcatalog.query.criteria import sort_directions
 from plone.pgcatalog.query.nearest import RANK
@@ -100,7 +100,7 @@ def rebuild(
                 count = workers or default_workers(len(tool))
                 with (
                     helpers(count - 1, zope_conf, site, skip_broken),
-                    told(dsn_of(tool._core.jar), tool._core.zoid, "rebuild") as lines,
+                    recorded(dsn_of(tool._core.jar), tool._core.zoid, "rebuild") as lines,
                 ):
                     target, seconds = run_rebuild(runner)
                     lines.append(rebuilt(target.done))
@@ -167,10 +167,10 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
     console = Console(stderr=True)
     with open_site(zope_conf, site) as portal:
         verifier, core = Verifier(portal.portal_catalog), portal.portal_catalog._core
-        with told(dsn_of(core.jar), core.zoid, "verify") as lines:
+        with recorded(dsn_of(core.jar), core.zoid, "verify") as lines:
             differences = remaining = differences_of(verifier, console)
             if repair and differences:
-                verifier.mend(differences)
+                verifier.repair_all(differences)
                 remaining = differences_of(Verifier(portal.portal_catalog), console)
             lines.append(compared(verifier.checked, len(differences), len(remaining) if repair else None))
         if is_unfilled(core):
@@ -178,14 +178,14 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
                 "The catalog has no table, or contains only objects saved since it was lost. Run pgcatalog rebuild to fill it.",
                 err=True,
             )
-    mended = len(differences) - len(remaining)
+    repaired = len(differences) - len(remaining)
     end = f"{verifier.checked} objects compared: {len(differences)} differences"
     data = {
         "checked": verifier.checked,
         "differences": [{"path": d.path, "kind": d.kind, "names": d.names} for d in differences],
         "remaining": len(remaining),
     }
-    text = [*map(str, differences), f"{end}, {mended} repaired" if mended > 0 else end]
+    text = [*map(str, differences), f"{end}, {repaired} repaired" if repaired > 0 else end]
     return Result(data, text, 1 if remaining else 0)
 
 

@@ -7,7 +7,7 @@ from plone.pgcatalog.compat.mappings import Data
 from plone.pgcatalog.compat.mappings import IndexMapping
 from plone.pgcatalog.compat.mappings import Paths
 from plone.pgcatalog.compat.mappings import Uids
-from plone.pgcatalog.compat.zcatalog import NOT_ASKED
+from plone.pgcatalog.compat.zcatalog import NOT_CALLED
 from plone.pgcatalog.compat.zcatalog import PATCHED_BEFORE
 from plone.pgcatalog.core import catalog
 from plone.pgcatalog.core import cataloguer
@@ -237,7 +237,7 @@ class _CatalogCompat(ZCatalogCatalog):
         return Data(self)
 
 
-NOT_ASKED[ZCatalogCatalog] |= dict.fromkeys(dispatch(_CatalogCompat, ZCatalogCatalog), PATCHED_BEFORE)
+NOT_CALLED[ZCatalogCatalog] |= dict.fromkeys(dispatch(_CatalogCompat, ZCatalogCatalog), PATCHED_BEFORE)
 
 #: The methods that ZCatalog's ``searchResults`` calls.
 STEPS = ("search", "make_query", "merge_query_args", "_getSortIndex", "_get_sort_attr")

@@ -40,7 +40,7 @@ _MADE = "objects are created by a constructor of plone.pgcatalog"
 PATCHED_BEFORE = "it was patched before plone.pgcatalog was imported, and calls the original"
 
 #: Attributes whose patches affect neither searches nor saves, of a class or one of its bases: class -> name -> reason.
-NOT_ASKED: dict[type, dict[str, str]] = {
+NOT_CALLED: dict[type, dict[str, str]] = {
     CatalogTool: {
         "Indexes": _OURS,
         "__init__": _MADE,
@@ -90,7 +90,7 @@ def _methods(**names_by_reason: str) -> dict[str, str]:
     return {name: reasons[kind] for kind, names in names_by_reason.items() for name in names.split()}
 
 
-NOT_ASKED |= {
+NOT_CALLED |= {
     UnIndex: _methods(
         stores="_increment_counter _index_object index_object insertForwardIndexEntry removeForwardIndexEntry "
         "unindex_object",
@@ -154,19 +154,19 @@ NOT_ASKED |= {
 }
 
 
-def patches_not_asked() -> list[tuple[str, str, str]]:
+def ineffective_patches() -> list[tuple[str, str, str]]:
     """Return (patched attribute, module of the patch, reason why it has no effect) for each such patch in this process."""
     found = []
-    for base, name, value, reason in _not_asked():
+    for base, name, value, reason in _not_called():
         if not is_stock(base, name, value):
             module = getattr(value, "__globals__", {}).get("__name__", "unknown code")
             found.append((f"{base.__module__}.{base.__name__}.{name}", module, reason))
     return found
 
 
-def _not_asked() -> Iterator[tuple[type, str, Any, str]]:
-    """Yield (class, name, current value, reason) for each attribute in ``NOT_ASKED`` that exists."""
-    for cls, reasons in NOT_ASKED.items():
+def _not_called() -> Iterator[tuple[type, str, Any, str]]:
+    """Yield (class, name, current value, reason) for each attribute in ``NOT_CALLED`` that exists."""
+    for cls, reasons in NOT_CALLED.items():
         for base in cls.__mro__:
             if base.__module__.startswith(("Products.", "Record")):
                 yield from ((base, n, vars(base)[n], reason) for n, reason in reasons.items() if n in vars(base))
@@ -174,7 +174,7 @@ def _not_asked() -> Iterator[tuple[type, str, Any, str]]:
 
 def log_patches() -> None:
     """Log each patch without effect once per process, with the module that made it."""
-    for patched, module, reason in patches_not_asked():
+    for patched, module, reason in ineffective_patches():
         if patched not in _logged:
             _logged.add(patched)
             logger.warning("%s is patched by %s, but plone.pgcatalog does not call it: %s", patched, module, reason)
@@ -182,4 +182,6 @@ def log_patches() -> None:
 
 #: The patches that were logged.
 _logged: set[str] = set()
-REMEMBERED.update({(base, name): value for base, name, value, _ in _not_asked() if not isinstance(value, FunctionType)})
+REMEMBERED.update(
+    {(base, name): value for base, name, value, _ in _not_called() if not isinstance(value, FunctionType)}
+)

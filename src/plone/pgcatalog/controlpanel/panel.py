@@ -26,7 +26,7 @@ from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.observe.searches import Counted
-from plone.pgcatalog.observe.searches import KEPT_DAYS
+from plone.pgcatalog.observe.searches import SEARCH_DAYS
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.query.nearest import HYBRID
@@ -178,7 +178,7 @@ class SearchPanel(ControlPanelFormWrapper):
     form = SearchForm
     index = ViewPageTemplateFile("search.pt")
     form_id = SearchForm.id
-    days = KEPT_DAYS
+    days = SEARCH_DAYS
     problem = ""
     _read: RowsFetch | None = None
 

@@ -5,9 +5,9 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.job import settings_changed as settings_of_embedder_changed
-from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import LANGUAGES
 from plone.pgcatalog.settings import SETTINGS
+from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from plone.pgcatalog.settings import site_settings
 from plone.registry.interfaces import IRegistry
 from typing import Any
@@ -30,13 +30,13 @@ def copy_settings(site: Any) -> None:
         return
     # Not by registry.get(): it is cached in the request, with the old value until the event is over.
     records = {name: registry.records.get(f"{PREFIX}.{name}") for name in SETTINGS}
-    kept = {name: record.value for name, record in records.items() if record is not None and record.value is not None}
-    kept[LANGUAGES] = site_languages(registry)
-    former = getattr(aq_base(tool), ATTRIBUTE, {})
-    if kept != former:
-        setattr(aq_base(tool), ATTRIBUTE, kept)
+    values = {name: record.value for name, record in records.items() if record is not None and record.value is not None}
+    values[LANGUAGES] = site_languages(registry)
+    former = getattr(aq_base(tool), SETTINGS_ATTRIBUTE, {})
+    if values != former:
+        setattr(aq_base(tool), SETTINGS_ATTRIBUTE, values)
         # Wrapped in its site, because pending changes need its path.
-        settings_of_embedder_changed(site.portal_catalog, former, kept)
+        settings_of_embedder_changed(site.portal_catalog, former, values)
 
 
 def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
@@ -50,7 +50,7 @@ def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
     if record is not None:
         record.value = value
     else:
-        setattr(aq_base(tool), ATTRIBUTE, site_settings(tool) | {"slow_query_ms": value})
+        setattr(aq_base(tool), SETTINGS_ATTRIBUTE, site_settings(tool) | {"slow_query_ms": value})
 
 
 def site_languages(registry: Any) -> tuple[str, ...]:

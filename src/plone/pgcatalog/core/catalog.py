@@ -14,7 +14,7 @@ from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.indexes.cached_attributes import KnownToLack
+from plone.pgcatalog.indexes.cached_attributes import MissingAttributes
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexes.registry import translator_class
@@ -204,12 +204,12 @@ class Catalog(Base):
 
     # -- cataloguing
 
-    def entry(self, obj: Any, uid: str, lacking: KnownToLack | None = None) -> Entry:
-        """Return the entry that cataloguing *obj* under *uid* would store; *lacking* as in ``CachedAttributes``.
+    def entry(self, obj: Any, uid: str, missing: MissingAttributes | None = None) -> Entry:
+        """Return the entry that cataloguing *obj* under *uid* would store; *missing* as in ``CachedAttributes``.
 
         Raises the errors of indexers.
         """
-        return cataloguer.entry(self, obj, uid, lacking=lacking)
+        return cataloguer.entry(self, obj, uid, missing=missing)
 
 
 def add_column(catalog: Catalog, name: str, default: Any = None) -> None:

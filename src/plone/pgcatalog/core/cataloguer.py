@@ -5,13 +5,13 @@ from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
-from plone.pgcatalog.indexes.cached_attributes import KnownToLack
+from plone.pgcatalog.indexes.cached_attributes import MissingAttributes
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.queue import known_to_lack
+from plone.pgcatalog.indexing.queue import missing_attributes
 from plone.pgcatalog.meaning.job import jobs_for
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
@@ -29,7 +29,7 @@ def catalog_object(catalog: "Catalog", obj: Any, uid: str, idxs: Any = None, upd
 
     The other arguments and the errors are those of ``entry``.
     """
-    found = entry(catalog, obj, uid, idxs, update_metadata, known_to_lack())
+    found = entry(catalog, obj, uid, idxs, update_metadata, missing_attributes())
     catalog.change().put(found)
     return len(found.columns)
 
@@ -40,20 +40,20 @@ def entry(
     uid: str,
     idxs: Any = None,
     update_metadata: bool = True,
-    lacking: KnownToLack | None = None,
+    missing: MissingAttributes | None = None,
 ) -> Entry:
     """Return the entry of *obj* in *catalog* under *uid*, its path.
 
     - *idxs*: names of the indexes to update; None or empty for all
     - *update_metadata*: if false, metadata is computed for a new path only
-    - *lacking*: as in ``CachedAttributes``
+    - *missing*: as in ``CachedAttributes``
 
     Raises the errors of indexers, except AttributeError, and KeyError for an unknown index.
     """
     configuration: Configuration = catalog.configuration
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators
-    source = CachedAttributes(obj, lacking)
-    jobs = texts.take_file_text(catalog, obj, source) if SOURCE_INDEX in names else frozenset[str]()
+    source = CachedAttributes(obj, missing)
+    jobs = texts.add_file_text(catalog, obj, source) if SOURCE_INDEX in names else frozenset[str]()
     extraction = Extraction(uid, source)
     extraction.add_indexes([configuration.translators[name] for name in names], configuration.columns)
     if update_metadata:
@@ -110,7 +110,7 @@ def move(catalog: "Catalog", rid: int, path: str) -> str:
         pending = catalog.change()
         pending.delete(former)
         named = dict(zip((column.name for column in columns), values, strict=True))
-        pending.put(Entry(path, zoid, full=True, columns=named, idx=idx, kept_rid=rid))
+        pending.put(Entry(path, zoid, full=True, columns=named, idx=idx, required_rid=rid))
     return str(former)
 
 

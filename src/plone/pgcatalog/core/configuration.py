@@ -31,7 +31,7 @@ from ZODB.utils import z64
 
 
 #: The tool's volatile attribute: its configuration, and the tid of the snapshot in which it was last found valid, or None.
-ATTRIBUTE = "_v_configuration"
+CONFIGURATION_ATTRIBUTE = "_v_configuration"
 
 # Registered here: the registry must not import the package of the text index.
 BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
@@ -74,7 +74,7 @@ class Configuration:
         """
         base = aq_base(tool)
         base._p_activate()
-        configuration, tid = vars(base).get(ATTRIBUTE, (None, None))
+        configuration, tid = vars(base).get(CONFIGURATION_ATTRIBUTE, (None, None))
         now = unchanged_tid(base._p_jar)
         path = tool.getPhysicalPath()
         if configuration is not None and now is not None and now == tid and path == configuration.path:
@@ -87,7 +87,7 @@ class Configuration:
         state = (path, tuning, *states)
         if configuration is None or configuration.state != state:
             configuration = configured(cls, base, path, tuning, state, is_saved)
-        setattr(base, ATTRIBUTE, (configuration, now if is_saved else None))
+        setattr(base, CONFIGURATION_ATTRIBUTE, (configuration, now if is_saved else None))
         return configuration  # type: ignore[no-any-return]
 
 

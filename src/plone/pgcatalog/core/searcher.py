@@ -42,10 +42,10 @@ def bad_values() -> Iterator[None]:
     except LimitExceeded:
         raise  # handled by ``unavailable``
     except (*VALUE_ERRORS, CatalogError) as error:
-        raise BadRequest(_told(error)) from error
+        raise BadRequest(_message_of(error)) from error
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """Return the message of *error* without memory addresses, with an introduction if it needs one."""
     if isinstance(error, DateTimeError | OverflowError):
         return f"not a searchable date: {error}"

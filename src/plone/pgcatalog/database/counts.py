@@ -57,7 +57,7 @@ CHANGE = (
     " GROUP BY allowed_roles, portal_type, n"
 )
 #: The stored counts of a relation plus its pending changes.
-KEPT = (
+STORED = (
     f"SELECT summed, {KEYS}, sum(n)::integer AS n FROM ("
     f"SELECT summed, {KEYS}, n FROM pgcatalog_counts WHERE relation = {{name}} AND summed IS NOT NULL"
     f" UNION ALL SELECT {LEVEL}, {KEYS}, sum(n) FROM pgcatalog_count_changes"
@@ -143,18 +143,18 @@ def differences(cursor: Cursor[Any], relation: str) -> int:
     columns = [c for c in counted_columns(cursor, relation) if c.name in names]
     if not columns:
         return 0
-    kept = sql.SQL(KEPT).format(name=sql.Literal(relation))
-    [(count,)] = _rows(cursor, sql.SQL(DIFFERENT).format(kept=kept, fresh=sql.SQL(_fresh(relation, columns))))
+    stored = sql.SQL(STORED).format(name=sql.Literal(relation))
+    [(count,)] = _rows(cursor, sql.SQL(DIFFERENT).format(kept=stored, fresh=sql.SQL(_fresh(relation, columns))))
     return int(count)
 
 
-def mend(connection: Connection[Any], relation: str) -> bool:
+def repair(connection: Connection[Any], relation: str) -> bool:
     """Count the rows of *relation* anew if its counts differ from them, or a trigger is missing; return whether.
 
     *connection* is an autocommit connection.
     """
     with connection.transaction(), connection.cursor() as cursor:
-        if not differences(cursor, relation) and are_kept(cursor, relation):
+        if not differences(cursor, relation) and are_stored(cursor, relation):
             return False
         # Writers of rows wait from here on.
         cursor.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(relation)))
@@ -163,7 +163,7 @@ def mend(connection: Connection[Any], relation: str) -> bool:
     return True
 
 
-def are_kept(cursor: Cursor[Any], relation: str) -> bool:
+def are_stored(cursor: Cursor[Any], relation: str) -> bool:
     """Return whether the triggers that update the counts of *relation*, if it has counts, all exist and are enabled."""
     return not _counted(cursor, relation) or _rows(cursor, TRIGGERS, relation) == [(len(EVENTS),)]
 

@@ -152,7 +152,7 @@ MOST = 2**31 - 1
 #: SQL expression: the statement_timeout of the server, database or role in milliseconds; 0 if there is none.
 OWN_LIMIT = "(1000 * extract(epoch FROM current_setting('statement_timeout')::interval))::bigint"
 #: Resets the limit; after an error the rollback to the savepoint resets it.
-TAKE_BACK = "SET LOCAL statement_timeout TO DEFAULT"
+RESET_LIMIT = "SET LOCAL statement_timeout TO DEFAULT"
 
 
 class SearchTimeout(QueryCanceled):

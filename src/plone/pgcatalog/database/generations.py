@@ -18,7 +18,7 @@ from plone.pgcatalog.database.prepared import MANY_ROWS
 from plone.pgcatalog.database.prepared import MORE_MEMORY
 from plone.pgcatalog.database.prepared import PLAN_CUSTOM
 from plone.pgcatalog.database.prepared import PLAN_GENERIC
-from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
 from plone.pgcatalog.database.statistics import Selectivity
 from typing import Any
@@ -78,7 +78,7 @@ class Generations:
         #: whether the server's own work_mem is large enough for large bitmaps; None before it is read
         self.has_memory: bool | None = None
         #: the interned lists
-        self.sets = KnownSets()
+        self.sets = CachedSets()
         #: shares of rows by column and value
         self.selectivity = Selectivity()
 
@@ -108,7 +108,7 @@ class Generations:
             # A new dict, because other threads read the former one.
             self._states = dict(sorted({**self._states, tid: states}.items())[-REMEMBERED_STATES:])
 
-    def learn_settings(self, own_limit: int, has_memory: bool, trigrams: str | None) -> None:
+    def store_settings(self, own_limit: int, has_memory: bool, trigrams: str | None) -> None:
         """Store the server's settings.
 
         *has_memory* counts only the first time: later the session may have set its own work_mem.
@@ -136,7 +136,7 @@ class Generations:
 
     # -- history
 
-    def learn(self, tid: int) -> None:
+    def store_tid(self, tid: int) -> None:
         """Note that *tid* is a transaction of the history."""
         if tid > 0 and tid != self._lost and tid not in self._tids:
             self._tids.append(tid)

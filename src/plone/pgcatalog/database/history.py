@@ -44,9 +44,9 @@ class SnapshotHistory:
         #: number of the history whose objects the connection has loaded
         self._loaded: int | None = None
         #: newest transaction known before the snapshot was taken, and number of its history
-        self._known_before = 0, 0
+        self._newest_before = 0, 0
         #: the same for the next snapshot: the end of a transaction still reads from the current one
-        self._known_next = 0, 0
+        self._newest_next = 0, 0
         #: last result of ``expected_tid``, and number of its history
         self._expected = 0, 0
 
@@ -70,29 +70,29 @@ class SnapshotHistory:
     def forget_snapshot(self) -> None:
         """Forget the history of the old snapshot; called when the storage takes a new one."""
         self._number = None
-        self._known_before = self._known_next
+        self._newest_before = self._newest_next
 
     def end_snapshot(self) -> None:
         """Note the newest known transaction; called before the storage takes a new snapshot, which contains it."""
         history = self.generations.number
-        self._known_next = newest_known(self.jar.db()), history
+        self._newest_next = newest_seen_tid(self.jar.db()), history
 
-    def _known(self) -> int:
+    def _newest_seen(self) -> int:
         """Return the newest transaction of this history that was known before the snapshot was taken; 0 if there is none."""
-        tid, history = self._known_before
+        tid, history = self._newest_before
         return tid if history == self.generations.number else 0
 
     @property
     def is_newest(self) -> bool:
         """Whether the snapshot reaches the newest transaction that was known before it was taken, by its id."""
-        return (self.tid or 0) >= self._known()
+        return (self.tid or 0) >= self._newest_seen()
 
     def expected_tid(self) -> int:
         """Return the newest known transaction that the snapshot must contain; 0 if there is none."""
         history, newest = self.generations.number, self.tid or 0
-        expected = self._known()
+        expected = self._newest_seen()
         if expected <= newest:
-            newest_known(self.jar.db())
+            newest_seen_tid(self.jar.db())
             expected = self.generations.newest_tid(newest)
         self._expected = expected, history
         return expected
@@ -108,12 +108,12 @@ class SnapshotHistory:
         expected, history = self._expected
         if expected and not is_there:
             change_history(self.jar.db(), history)
-            generations.learn(tid)
+            generations.store_tid(tid)
             self._load_anew()
             raise HistoryChanged
         advance_clock(self.jar.db(), tid)
         if tid >= generations.newest_tid() or generations.has_seen(tid):
-            generations.learn(tid)
+            generations.store_tid(tid)
             self._number = generations.number
         # Otherwise a newer transaction is known, perhaps of another history: the history of the snapshot stays unknown.
 
@@ -125,13 +125,13 @@ class SnapshotHistory:
         """
         tid = self.tid
         if tid is not None:
-            if not newest_known(self.jar.db()):
-                self.generations.learn(tid)
+            if not newest_seen_tid(self.jar.db()):
+                self.generations.store_tid(tid)
             elif not self.is_newest or not self.generations.has_seen(tid):
-                self._ask(connection)
+                self._query(connection)
         self._load_anew()
 
-    def _ask(self, connection: Any) -> None:
+    def _query(self, connection: Any) -> None:
         expected = self.expected_tid()
         with transient_when_lost(connection), connection.cursor(row_factory=tuple_row) as cursor:
             [(is_there,)] = cursor.execute(f"SELECT {IS_THERE}", [expected, expected]).fetchall()
@@ -178,10 +178,10 @@ class RefusedCommit:
     commit = tpc_vote = tpc_finish = tpc_abort = abort
 
 
-def newest_known(database: Any) -> int:
+def newest_seen_tid(database: Any) -> int:
     """Return the newest transaction of *database* that the process has seen or committed; 0 if there is none."""
     generations = Generations.of(database)
-    generations.learn(committed_tid(database))
+    generations.store_tid(committed_tid(database))
     return generations.newest_tid()
 
 
@@ -193,7 +193,7 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     catalogs, if the process has cached states, but none for this snapshot.  Raises psycopg.Error.
     """
     generations = Generations.of(database)
-    newest_known(database)
+    newest_seen_tid(database)
     history, expected = generations.number, generations.newest_tid(newest)
     is_new = generations.remembers and generations.states_at(newest) is None
     read = StatesRead(generations, expected) if is_new else None
@@ -211,9 +211,9 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     if is_there and history == generations.number:
         if newest >= generations.newest_tid():
             advance_clock(database, newest)
-            generations.learn(newest)
+            generations.store_tid(newest)
         if read is not None:
-            generations.remember(newest, read.learn(results))
+            generations.remember(newest, read.store(results))
     return changes
 
 
@@ -235,7 +235,7 @@ def check_order(database: Any, cursor: Any) -> None:
     - ClockBehind if its id is not the newest: other processes would never see it.  The repeated commit gets the newest id.
     - HistoryChanged if a transaction that the process has seen is gone.
     """
-    expected, history = newest_known(database), Generations.of(database).number
+    expected, history = newest_seen_tid(database), Generations.of(database).number
     with cursor.connection.cursor(row_factory=tuple_row) as plain:
         newest, is_there, _ = plain.execute(NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
     if expected and not is_there:

@@ -17,7 +17,7 @@ import hashlib
 
 
 #: Columns that most searches filter by.
-ASKED_MOST = (
+MOST_QUERIED = (
     "allowed_roles",
     *EFFECTIVE,
     "portal_type",
@@ -127,7 +127,7 @@ def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQL
     names = set(layout.names) - lists
     covering = {name: columns for name, columns in COVERING.items() if names.issuperset(columns)}
     first = {columns[0] for columns in covering.values()}
-    kept = [
+    unchanged = [
         SQLIndex(index.name, f"({quote(index.lists)})", column=index.lists) if index.lists in interned else index
         for index in layout.indexes
         if index.lists not in interned or index.lists not in first
@@ -136,7 +136,7 @@ def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQL
     if names.issuperset(EFFECTIVE) and ROLES.name in interned:
         since, until = map(quote, EFFECTIVE)
         more += [SQLIndex("not_yet", f"({since})"), SQLIndex("expired", f"({until}) WHERE {until} < {NO_END}")]
-    return (*kept, *more)
+    return (*unchanged, *more)
 
 
 def relation_name(zoid: int, version: int) -> str:
@@ -161,8 +161,8 @@ def in_row_order(columns: Iterable[Column]) -> list[Column]:
     """
 
     def place(column: Column) -> tuple[int, int]:
-        if column.name in ASKED_MOST:
-            return 0, ASKED_MOST.index(column.name)
+        if column.name in MOST_QUERIED:
+            return 0, MOST_QUERIED.index(column.name)
         if column.is_last:
             return 4, 0
         return 3 if column.is_array else 2 if column.type == "text" else 1, 0

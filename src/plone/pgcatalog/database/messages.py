@@ -35,7 +35,7 @@ class Messages:
         #: seconds in which rows were decoded so far
         self.fetching = 0.0
         #: seconds so far between the result of a leading statement and the end of its message
-        self.going_along = 0.0
+        self.trailing_seconds = 0.0
         #: whether the last message contained a statement that was new to the connection
         self.met_new = False
 
@@ -84,7 +84,7 @@ class Messages:
             results = prepared.run([*writes, *statements], before, first)
             self._has_savepoint = self._has_savepoint or is_first
             self.fetching += prepared.decoding
-            self.going_along += prepared.going_along
+            self.trailing_seconds += prepared.trailing_seconds
             self.met_new = prepared.met_new
             return results[len(writes) :]
 
@@ -161,7 +161,7 @@ class Batch:
         if read in reads:
             reads.remove(read)
 
-    def take(self, zoid: int) -> list[Any]:
+    def claim(self, zoid: int) -> list[Any]:
         """Remove and return the collected reads of the catalog *zoid*, for the next message."""
         return self._reads.pop(zoid, [])
 

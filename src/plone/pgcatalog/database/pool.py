@@ -57,11 +57,11 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
         pool_for(dsn).putconn(held.pop(dsn))
         connection = None
     if connection is None:
-        connection = held[dsn] = _take(dsn)
+        connection = held[dsn] = _connect(dsn)
     return connection
 
 
-def _take(dsn: str) -> Any:
+def _connect(dsn: str) -> Any:
     try:
         return pool_for(dsn).getconn(POOL_TIMEOUT)
     except PoolTimeout as error:

@@ -90,7 +90,7 @@ class PreparedStatements:
         #: seconds in which the rows of the last message were decoded
         self.decoding = 0.0
         #: seconds from the result of the leading statement to the end of the last message
-        self.going_along = 0.0
+        self.trailing_seconds = 0.0
         #: whether the last message contained a statement that was new to this connection
         self.met_new = False
         #: for each result of the message: the statement that it prepares, None if it prepares none
@@ -133,7 +133,7 @@ class PreparedStatements:
         """Run *statements* in one message; return the rows of each.
 
         - *before*: commands that are sent first, and never prepared
-        - *first*: place in *statements* of the leading one, whose result is sent at once; ``going_along`` is the time since
+        - *first*: place in *statements* of the leading one, whose result is sent at once; ``trailing_seconds`` is the time since
           then
 
         No statement is prepared if the connection does not allow it.
@@ -304,7 +304,7 @@ class PreparedStatements:
                 results.append(result)
                 if len(results) == first:
                     answered = perf_counter()
-        self.going_along = 0.0 if answered is None else perf_counter() - answered
+        self.trailing_seconds = 0.0 if answered is None else perf_counter() - answered
         if error is not None:
             raise error
         return results

@@ -55,17 +55,17 @@ def missing(connection: Connection[Any]) -> list[str]:
     for row in connection.execute(WITHOUT_LISTS).fetchall():
         columns = sql.SQL(", ").join(map(sql.Identifier, row["interned"]))
         has_numbers = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
-        if not lost_columns_of(connection, row) and is_there(connection, has_numbers):
+        if not lost_columns_of(connection, row) and exists(connection, has_numbers):
             names.append(f"rows of pgcatalog_sets for {row['relation']}")
     return names
 
 
 def lost_columns_of(connection: Connection[Any], row: Any) -> bool:
     """Return whether the relation of *row* lacks one of its interned columns."""
-    return is_there(connection, LACKS_COLUMN, [row["interned"], row["relation"]])
+    return exists(connection, LACKS_COLUMN, [row["interned"], row["relation"]])
 
 
-def is_there(connection: Connection[Any], statement: Any, values: Any = None) -> bool:
+def exists(connection: Connection[Any], statement: Any, values: Any = None) -> bool:
     """Return whether the column ``found`` in the only row of *statement* is true, or not 0."""
     [row] = connection.execute(statement, values).fetchall()
     return bool(row["found"])
@@ -73,14 +73,14 @@ def is_there(connection: Connection[Any], statement: Any, values: Any = None) ->
 
 def is_expected(connection: Connection[Any]) -> bool:
     """Return whether the database of *connection*, whose rows are dicts, has or has had a catalog."""
-    if is_there(connection, ARE_THERE, [list(TABLES)]):
+    if exists(connection, ARE_THERE, [list(TABLES)]):
         return True
-    if not is_there(connection, ARE_THERE, [["object_state"]]):
+    if not exists(connection, ARE_THERE, [["object_state"]]):
         return False
-    return is_there(connection, HAS_TOOL, TOOL_CLASS)
+    return exists(connection, HAS_TOOL, TOOL_CLASS)
 
 
-def bring_back(dsn: str) -> None:
+def recreate_tables(dsn: str) -> None:
     """Recreate the missing tables in the database *dsn*.
 
     Afterwards a catalog whose rows cannot be read counts as one without a table.  Raises psycopg.Error.

@@ -35,7 +35,7 @@ LOCK_TIMEOUT = "10s"
 RARE = 0.1
 
 #: Whether a relation with one of two names exists.
-IS_TAKEN = "SELECT coalesce(to_regclass(quote_ident(%s)), to_regclass(quote_ident(%s))) IS NOT NULL"
+NAME_EXISTS = "SELECT coalesce(to_regclass(quote_ident(%s)), to_regclass(quote_ident(%s))) IS NOT NULL"
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def free_relation(cursor: Cursor[Any], zoid: int, version: int) -> tuple[int, st
     Earlier names may belong to tables without a state, as after a partial restore of a dump.
     """
     relation = relation_name(zoid, version)
-    while cursor.execute(IS_TAKEN, [relation, idx_table(relation)]).fetchone() == (True,):
+    while cursor.execute(NAME_EXISTS, [relation, idx_table(relation)]).fetchone() == (True,):
         if is_unfilled(relation):
             relation += "_0"
         else:
@@ -70,7 +70,7 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
         )
     )
     cursor.execute(sql.SQL(load_sql("relation_settings")).format(relation=sql.Identifier(relation)))
-    keep_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
+    store_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
     create_view(cursor, relation, layout)
     create_chunks_trigger(cursor, relation)
@@ -110,7 +110,7 @@ def create_view(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
     )
 
 
-def keep_in_row(cursor: Cursor[Any], relation: str, names: Iterable[str]) -> None:
+def store_in_row(cursor: Cursor[Any], relation: str, names: Iterable[str]) -> None:
     """Set STORAGE MAIN for the new columns *names* of *relation*."""
     clauses = [sql.SQL("ALTER COLUMN {} SET STORAGE MAIN").format(sql.Identifier(name)) for name in names]
     if clauses:
@@ -124,7 +124,7 @@ def add_columns(cursor: Cursor[Any], relation: str, columns: Sequence[Column]) -
     """
     clauses = sql.SQL(", ").join(sql.SQL(f"ADD COLUMN IF NOT EXISTS {c.ddl}") for c in columns)
     cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
-    keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
+    store_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
 
 
 def complete_columns(cursor: Cursor[Any], relation: str, names: Sequence[str]) -> frozenset[str]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from plone.pgcatalog import storage
+from plone.pgcatalog.database.errors import RESET_LIMIT
 from plone.pgcatalog.database.errors import set_limit
-from plone.pgcatalog.database.errors import TAKE_BACK
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import newest_set
 from plone.pgcatalog.database.generations import States
@@ -23,7 +23,7 @@ from plone.pgcatalog.database.messages import Rows
 from plone.pgcatalog.database.open_results import OpenResults
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import with_planner_hints
-from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.database.states import StatesRead
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
@@ -57,7 +57,7 @@ class Session:
         #: the data manager of the pending changes, an ``indexing.manager.PendingManager``; None before the first change
         self.manager: Any = None
         #: the catalogs of this snapshot; None before they are read
-        self.known_states: States | None = None
+        self.loaded_states: States | None = None
         self.history = SnapshotHistory(jar)
         self.messages = Messages(jar)
         self._synchronized: Any = None
@@ -128,7 +128,7 @@ class Session:
 
     def afterCompletion(self, txn: Any) -> None:
         # The storage may be called before this session or after it.
-        if self._staying is None or not self._staying.is_kept:
+        if self._staying is None or not self._staying.stays_open:
             self.forget_snapshot()
 
     def newTransaction(self, txn: Any) -> None:
@@ -136,7 +136,7 @@ class Session:
 
     def forget_snapshot(self) -> None:
         """Discard all data of the old snapshot; called when the storage takes a new one."""
-        self.known_states = None
+        self.loaded_states = None
         self.snapshots.clear()
         self.vectors.clear()
         self.unanswered.clear()
@@ -170,9 +170,9 @@ class Session:
         return self.messages.connection
 
     @property
-    def keeps_history(self) -> bool:
+    def preserves_history(self) -> bool:
         """True if the storage can undo."""
-        return storage.keeps_history(self.jar)
+        return storage.preserves_history(self.jar)
 
     @property
     def generations(self) -> Generations:
@@ -185,41 +185,41 @@ class Session:
         They are read if the process has not cached them; most snapshots have read them at their begin
         (``history.read_changes``).
         """
-        if self.known_states is None and self.history.is_newest:
-            self.known_states = self.generations.states_at(self.history.tid)
-        if self.known_states is None:
+        if self.loaded_states is None and self.history.is_newest:
+            self.loaded_states = self.generations.states_at(self.history.tid)
+        if self.loaded_states is None:
             read = StatesRead(self.generations, self.history.expected_tid())
             results = self.messages.send(read.statements, self.generations.planning(), None)
             [is_there, *_] = results[0][0]
             self.history.place(is_there)
-            self.known_states = read.learn(results)
-            if self.history.tid is not None and not self.keeps_history:
-                self.generations.remember(self.history.tid, self.known_states)
-        return self.known_states
+            self.loaded_states = read.store(results)
+            if self.history.tid is not None and not self.preserves_history:
+                self.generations.remember(self.history.tid, self.loaded_states)
+        return self.loaded_states
 
-    def known_sets(self) -> KnownSets:
+    def cached_sets(self) -> CachedSets:
         """Return the process's cached lists, after reading the lists of this snapshot that are new."""
         sets, newest = self.generations.sets, newest_set(self.read_states())
         if sets.newest < newest:
             unread = sets.unread()
-            sets.learn(self.ask(unread), newest, unread)
+            sets.store(self.query(unread), newest, unread)
         return sets
 
     def look_up(self, part: Predicate) -> None:
         """Load the numbers of the lists that *part*, a predicate, refers to, if its column has many lists."""
-        sets = self.known_sets()
+        sets = self.cached_sets()
         elements = sets.unread_elements(part)
         if elements:
-            rows = self.ask(sets.read_elements(part.column.name, elements))
-            sets.learn_elements(part.column.name, rows, newest_set(self.read_states()))
+            rows = self.query(sets.read_elements(part.column.name, elements))
+            sets.store_elements(part.column.name, rows, newest_set(self.read_states()))
 
     def execute(self, statement: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
-        """Run *statement* on the snapshot and return its rows; see ``ask``."""
+        """Run *statement* on the snapshot and return its rows; see ``query``."""
         if isinstance(params, Mapping):
             statement, params = positional(statement, params)
-        return self.ask(Statement(statement, tuple(params)))
+        return self.query(Statement(statement, tuple(params)))
 
-    def ask(self, statement: Statement, seconds: float | None = None) -> Rows:
+    def query(self, statement: Statement, seconds: float | None = None) -> Rows:
         """Run *statement* on the snapshot and return its rows.
 
         *seconds* is the time limit; None for the server's own limit.  Raises:
@@ -228,24 +228,24 @@ class Session:
           ServiceUnavailable
         - ValueError for *seconds* that are not more than 0
         """
-        return self.ask_all([(statement, seconds)])[0]
+        return self.query_all([(statement, seconds)])[0]
 
-    def ask_all(self, questions: Sequence[tuple[Statement, float | None]]) -> list[Rows]:
-        """Run statements, each with its time limit in seconds, in one message; return the rows of each.  See ``ask``.
+    def query_all(self, reads: Sequence[tuple[Statement, float | None]]) -> list[Rows]:
+        """Run statements, each with its time limit in seconds, in one message; return the rows of each.  See ``query``.
 
         All statements that read are sent from here.  The first message of a snapshot begins with planner settings and
         savepoint; a time limit precedes its statement.
         """
         statements: list[Statement] = []
         places = []
-        for statement, seconds in questions:
+        for statement, seconds in reads:
             hinted, place = self._hinted(statement)
             if seconds is not None:
                 limit = Statement(set_limit(seconds, self._own_limit()))
-                hinted, place = [limit, *hinted, Statement(TAKE_BACK)], place + 1
+                hinted, place = [limit, *hinted, Statement(RESET_LIMIT)], place + 1
             places.append(len(statements) + place)
             statements += hinted
-        first = places[0] if len(questions) > 1 else None
+        first = places[0] if len(reads) > 1 else None
         results = self.messages.send(statements, self.generations.planning(), first)
         self.generations.has_read = True
         return [results[place] for place in places]

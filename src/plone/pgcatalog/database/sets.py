@@ -73,7 +73,7 @@ OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
 Sets = Mapping[int, tuple[str, Any]]
 
 
-class KnownSets:
+class CachedSets:
     """The cached lists of a process, by column, safe for threads; or the lists of a transaction, which are not bounded.
 
     It may contain more lists than a snapshot: no row of the snapshot has their numbers.
@@ -85,7 +85,7 @@ class KnownSets:
         #: ``added`` of the newest list that was read
         self.newest = 0
         #: columns with more than MANY_LISTS lists
-        self.partly_known: frozenset[str] = frozenset()
+        self.partly_cached: frozenset[str] = frozenset()
         #: column -> element -> numbers of the lists that contain it
         self._numbers: dict[str, dict[str, set[int]]] = {}
         #: column -> numbers of its lists
@@ -94,11 +94,11 @@ class KnownSets:
         self._by_element: dict[str, dict[str, set[int] | None]] = {}
 
     def unread(self) -> Statement:
-        """Return the statement for the lists that are not cached yet; ``learn`` stores its rows."""
+        """Return the statement for the lists that are not cached yet; ``store`` stores its rows."""
         elements_read = {element for elements in list(self._by_element.values()) for element in list(elements)}
-        return Statement(READ, (self.newest, sorted(self.partly_known), sorted(elements_read), MANY_LISTS + 1))
+        return Statement(READ, (self.newest, sorted(self.partly_cached), sorted(elements_read), MANY_LISTS + 1))
 
-    def learn(
+    def store(
         self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0, read: Statement | None = None
     ) -> None:
         """Cache *rows* of (number, column, elements), one per list; *newest* is ``added`` of the newest one.
@@ -107,9 +107,9 @@ class KnownSets:
         """
         rows = list(rows)
         with self._lock:
-            self._learn_by_element([row for row in rows if row[1] in self.partly_known], read)
+            self._store_by_element([row for row in rows if row[1] in self.partly_cached], read)
             for number, name, values in rows:
-                if name in self.partly_known:
+                if name in self.partly_cached:
                     continue
                 self._all.setdefault(name, set()).add(number)
                 numbers = self._numbers.setdefault(name, {})
@@ -118,11 +118,11 @@ class KnownSets:
                     numbers.setdefault(value, set()).add(number)
             most = MANY_LISTS if self._is_bounded else math.inf
             for name in [name for name, numbers in self._all.items() if len(numbers) > most]:
-                self.partly_known |= {name}
+                self.partly_cached |= {name}
                 del self._all[name], self._numbers[name]
             self.newest = max(self.newest, newest)
 
-    def _learn_by_element(self, rows: Sequence[tuple[int, str, Iterable[str]]], read: Statement | None) -> None:
+    def _store_by_element(self, rows: Sequence[tuple[int, str, Iterable[str]]], read: Statement | None) -> None:
         """Add the numbers of *rows*, lists of columns with many lists, to the cached elements that they contain."""
         if read is not None:
             # Elements cached by other threads since then may be in lists that the statement has not read.
@@ -140,23 +140,23 @@ class KnownSets:
 
     def unread_elements(self, part: Predicate) -> list[str]:
         """Return the elements in *part* that are not cached, if its column has many lists."""
-        if part.column.name not in self.partly_known or not names_elements(part):
+        if part.column.name not in self.partly_cached or not names_elements(part):
             return []
         numbers_of = self._by_element.get(part.column.name, {})
         return sorted({value for value in part.values[0] if value not in numbers_of})
 
     def read_elements(self, name: str, elements: Sequence[str]) -> Statement:
-        """Return the statement for the lists of column *name* that contain each of *elements*; see ``learn_elements``."""
+        """Return the statement for the lists of column *name* that contain each of *elements*; see ``store_elements``."""
         return Statement(READ_ELEMENTS, (name, MANY_LISTS + 1, list(elements)))
 
-    def learn_elements(self, name: str, rows: Iterable[tuple[str, list[int]]], newest: int) -> None:
+    def store_elements(self, name: str, rows: Iterable[tuple[str, list[int]]], newest: int) -> None:
         """Cache *rows* of (element, numbers of the lists that contain it) for the column *name*.
 
         *newest* is ``added`` of the newest list in the snapshot that they were read from.
         """
         with self._lock:
             # Another thread may have read a newer list with such an element meanwhile.
-            if newest != self.newest or name not in self.partly_known:
+            if newest != self.newest or name not in self.partly_cached:
                 return
             if (
                 sum(len(numbers or ()) + 1 for each in self._by_element.values() for numbers in each.values())
@@ -182,7 +182,7 @@ class KnownSets:
 
     def elements(self, name: str) -> list[str] | None:
         """Return the elements in the lists of the column *name*, unsorted; None if there are too many lists to cache."""
-        return None if name in self.partly_known else list(self._numbers.get(name, ()))
+        return None if name in self.partly_cached else list(self._numbers.get(name, ()))
 
     def numbers_of(self, part: Predicate) -> set[int]:
         """Return the numbers of the lists that satisfy *part*, a predicate on an array."""

@@ -43,15 +43,15 @@ class StatesRead:
             *(each for each in (self._lists, shares) if each is not None),
         ]
 
-    def learn(self, results: Sequence[Rows]) -> States:
+    def store(self, results: Sequence[Rows]) -> States:
         """Store the rows of each statement in the process's Generations; return the states."""
         generations = self._generations
         rows, *others = results
         _, own_limit, has_memory, trigrams, *_ = rows[0]
-        generations.learn_settings(own_limit, has_memory, trigrams)
+        generations.store_settings(own_limit, has_memory, trigrams)
         states = states_of(row[4:] for row in rows)
         if self._lists is not None:
-            generations.sets.learn(others.pop(0), newest_set(states), self._lists)
+            generations.sets.store(others.pop(0), newest_set(states), self._lists)
         for shares in others:
-            generations.selectivity.learn(shares)
+            generations.selectivity.store(shares)
         return states

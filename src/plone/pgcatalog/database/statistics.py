@@ -187,7 +187,7 @@ class Selectivity:
         """True if the shares should be read together with the next statements."""
         return monotonic() > self._read + SECONDS
 
-    def learn(self, rows: Iterable[Sequence[Any]]) -> None:
+    def store(self, rows: Iterable[Sequence[Any]]) -> None:
         """Store the *rows* of FREQUENCIES."""
         shares: dict[str, Shares] = {}
         for relation, name, share, common, frequencies in rows:
@@ -197,12 +197,12 @@ class Selectivity:
         self._shares = shares  # assigned last: other threads read it meanwhile
         self._read = monotonic()
 
-    def shares(self, ask: Callable[[Statement], list[Any]], relation: str) -> Shares:
+    def shares(self, run: Callable[[Statement], list[Any]], relation: str) -> Shares:
         """Return the shares of *relation*, as PostgreSQL's planner estimates them.
 
         If they are missing or old, they are read by the function of the first argument, which returns the rows of a
         statement.
         """
         if relation not in self._shares or monotonic() > self._read + 2 * SECONDS:
-            self.learn(ask(FREQUENCIES))
+            self.store(run(FREQUENCIES))
         return self._shares.setdefault(relation, ({}, {}))

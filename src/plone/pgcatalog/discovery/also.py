@@ -98,7 +98,7 @@ def _pages(results: CatalogSearchResults, near: RowsFetch) -> list[AlsoAbout]:
     catalog = results.catalog
     loader = RowLoader(catalog.search_view(), array("q", [row[3] for row in rows]), catalog.excluded_keys)
     if rows and len(rows[0]) > 4:
-        loader.keep([row[3:] for row in rows], share=False)
+        loader.add_rows([row[3:] for row in rows], share=False)
     make, marks = catalog.brain_maker(), highlighter(results)
     brains = [make(loader, row[3]) for row in rows]
     return [

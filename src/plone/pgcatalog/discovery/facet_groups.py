@@ -60,7 +60,7 @@ def kind_of(index: Any) -> str | None:
     return kind
 
 
-def may_know_authors(context: Any, request: Any) -> bool:
+def may_see_authors(context: Any, request: Any) -> bool:
     """Return whether the user may see authors and dates: if logged in, or if the site shows them to anonymous users.
 
     This is Plone's rule for by-lines, applied to counts of authors as well.
@@ -69,17 +69,17 @@ def may_know_authors(context: Any, request: Any) -> bool:
     return not state.anonymous() or bool(getUtility(IRegistry).get("plone.allow_anon_views_about"))
 
 
-def told_facets(names: Iterable[str], context: Any, request: Any) -> list[str]:
+def visible_facets(names: Iterable[str], context: Any, request: Any) -> list[str]:
     """Return *names*, of indexes, without those whose values the user may not see."""
     names = list(names)
-    if AUTHORS in names and not may_know_authors(context, request):
+    if AUTHORS in names and not may_see_authors(context, request):
         return [name for name in names if name != AUTHORS]
     return names
 
 
 def may_sort_by(name: str, context: Any, request: Any) -> bool:
     """Return whether the user may sort by the index *name*; an order reveals values."""
-    return name not in RESTRICTIONS and bool(told_facets([name], context, request))
+    return name not in RESTRICTIONS and bool(visible_facets([name], context, request))
 
 
 class Facet(dict[Any, int]):

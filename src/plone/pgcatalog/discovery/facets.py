@@ -35,7 +35,7 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
-from plone.pgcatalog.query.stored_counts import Kept
+from plone.pgcatalog.query.stored_counts import StoredCounts
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
@@ -164,7 +164,7 @@ class FacetCounting(Fetch[Facets]):
 
     def _bound(self, stored: Stored) -> Statement:
         bound = self._facets.changed(lambda condition: bind.condition(condition, stored))
-        bound.kept = None if bound.ignorable else Kept.of(self._facets.where, stored)
+        bound.stored_counts = None if bound.ignorable else StoredCounts.of(self._facets.where, stored)
         bound.where = bind.selective_condition(bound.where, stored)
         return bound.statement(*stored.source, bind.lists_sql(stored))
 
@@ -229,7 +229,7 @@ class FacetStatement:
         #: facet -> the condition that it ignores; it applies to the other facets only
         self.ignorable = self._ignorable()
         #: the stored counts that are read instead of rows; None to count rows only
-        self.kept: Kept | None = None
+        self.stored_counts: StoredCounts | None = None
         chosen = all_of(self.ignorable.values())
         # The nearest rows depend on the criteria.  So a row is near if it is near with all criteria, as in the search, or
         # near without the criteria of the facets.
@@ -319,15 +319,17 @@ class FacetStatement:
         read = [*columns, *((Fragment(f"({c.sql}) IS TRUE", c.params), name) for c, name in flags)]
         expressions = ", ".join(f"{expression.sql} AS {name}" for expression, name in read) or "1"
         fields = dict.fromkeys(filter(None, self._fields))
-        kept = self.kept.counts([ROWS, *fields]) if self.kept is not None and fields else Fragment("")
-        ctes = [f"kept AS MATERIALIZED ({kept.sql})"] if fields else []
+        stored = (
+            self.stored_counts.counts([ROWS, *fields]) if self.stored_counts is not None and fields else Fragment("")
+        )
+        ctes = [f"kept AS MATERIALIZED ({stored.sql})"] if fields else []
         if names or self.buckets:
             ctes.append(f"found AS (SELECT {expressions} FROM {relation} WHERE {self.where.sql})")
         if names:
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
         values = {quote(name): f"{value} AS {quote(name)}" for name, value in lists.items()}
         parts = [
-            self._facet(i, self._keys_of(i, names, values) if field is None else self._kept_keys(field))
+            self._facet(i, self._keys_of(i, names, values) if field is None else self._stored_keys(field))
             for i, field in enumerate(self._fields)
         ]
         if fields:
@@ -346,25 +348,25 @@ class FacetStatement:
         params = tuple(value for expression, _ in read for value in expression.params)
         keys = tuple(value for group in self.groups for value in group.key.params)
         found = (*params, *source_params, *self.where.params) if names or self.buckets else ()
-        return Statement(text, (*kept.params, *found, *keys), self.where.is_costly)
+        return Statement(text, (*stored.params, *found, *keys), self.where.is_costly)
 
     @property
     def _fields(self) -> list[str | None]:
         """For each group the name of its field in the stored counts; None if it is counted in the rows."""
-        kept = self.kept
-        if kept is None:
+        stored = self.stored_counts
+        if stored is None:
             return [None] * len(self.groups)
-        return [kept.field(group.key.sql, [name for _, name in group.columns]) for group in self.groups]
+        return [stored.field(group.key.sql, [name for _, name in group.columns]) for group in self.groups]
 
     @property
     def _live(self) -> list[Group]:
         """The groups that are counted in the rows."""
         return [group for group, field in zip(self.groups, self._fields, strict=True) if field is None]
 
-    def _kept_keys(self, field: str) -> str:
+    def _stored_keys(self, field: str) -> str:
         """Return the SELECT of (key, n) of *field* from the stored counts."""
-        assert self.kept is not None
-        return f"SELECT value::{self.kept.type(field)} AS key, n FROM kept WHERE field = '{field}'"
+        assert self.stored_counts is not None
+        return f"SELECT value::{self.stored_counts.type(field)} AS key, n FROM kept WHERE field = '{field}'"
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the ignorable conditions that apply to the facet *name*."""

@@ -257,14 +257,14 @@ def _inside(token: str, wanted: Sequence[str]) -> list[Span]:
     return joined
 
 
-def _whole_words(text: str, start: int, end: int, keep: tuple[int, int]) -> tuple[int, int]:
+def _whole_words(text: str, start: int, end: int, match: tuple[int, int]) -> tuple[int, int]:
     """Return *start* and *end* moved to nearby ends of words, without cutting into the span in the last argument."""
     end = min(end, len(text))
     if start:
-        space = text.find(" ", start, keep[0])
+        space = text.find(" ", start, match[0])
         start = start if space < 0 else space + 1
     if end < len(text):
-        space = text.rfind(" ", max(keep[1], end - LEAD), end + 1)
+        space = text.rfind(" ", max(match[1], end - LEAD), end + 1)
         end = end if space < 0 else space
     return start, end
 

@@ -51,10 +51,10 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
     def statement(stored: Stored) -> Statement:
         chunks = near.question.nearest(stored.source, bind.condition(near.among, stored))
         relation, values = stored.source
-        kept = f"SELECT rid, {source_column(catalog)} AS text FROM {relation}"
+        sources = f"SELECT rid, {source_column(catalog)} AS text FROM {relation}"
         return Statement(
             "SELECT near.rid, near.similarity, substr(kept.text, near.start + 1, near.stop - near.start)"
-            f" FROM ({chunks.sql}) AS near JOIN ({kept}) AS kept ON kept.rid = near.rid"
+            f" FROM ({chunks.sql}) AS near JOIN ({sources}) AS kept ON kept.rid = near.rid"
             " WHERE near.similarity >= %s::float8 ORDER BY near.similarity DESC, near.rid DESC, near.start LIMIT %s",
             (*chunks.params, *values, threshold, count),
             near.is_costly,

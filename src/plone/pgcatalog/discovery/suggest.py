@@ -192,8 +192,8 @@ class Correction:
         forms = _forms(lexicon_of(self.tool), words, texts)
         if missing := words.difference(forms):
             any_word = " OR ".join(f'"{word}"' for word in sorted(missing))
-            kept = _found_texts(self.tool, {**self.query, SOURCE_INDEX: any_word}, len(missing))
-            forms |= _forms(lexicon_of(self.tool), missing, kept)
+            found = _found_texts(self.tool, {**self.query, SOURCE_INDEX: any_word}, len(missing))
+            forms |= _forms(lexicon_of(self.tool), missing, found)
         return self._with(forms)
 
     def _with(self, forms: Mapping[str, str]) -> str:

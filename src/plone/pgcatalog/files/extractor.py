@@ -92,7 +92,7 @@ class Kreuzberg:
         except IndexError:
             child = Child()
         try:
-            answer = child.ask({"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * TIMEOUT)})
+            answer = child.request({"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * TIMEOUT)})
         except ExtractionError:
             child.end()
             raise
@@ -127,7 +127,7 @@ class Child:
             env=environment,
         )
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def request(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the response to *request*.  Raises ExtractionError if none arrives in time, or the process has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -98,7 +98,7 @@ class TextOfFile:
                 text = None  # a pack has removed the blob
             except ExtractionError as error:
                 raise JobFailed(str(error), error.for_good) from error
-            texts.keep_others(connection, job.zoid)
+            texts.store_others(connection, job.zoid)
         return text
 
 

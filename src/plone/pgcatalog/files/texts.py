@@ -42,22 +42,22 @@ KIND = "text"
 #: Most characters of a content type.
 LONGEST_KIND = 255
 
-KNOWN = """
+STORED_TEXT = """
 SELECT texts.text, texts.error FROM pgcatalog_file_blobs AS blobs JOIN pgcatalog_file_texts AS texts USING (digest)
 WHERE (blobs.zoid, blobs.tid) = (%s, %s)
 """
 BY_DIGEST = "SELECT text, error FROM pgcatalog_file_texts WHERE digest = %s"
 LOCK_DIGEST = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-KEEP_TEXT = """
+STORE_TEXT = """
 INSERT INTO pgcatalog_file_texts (digest, kind, bytes, text, extractor, error)
 VALUES (%(digest)s, %(kind)s, %(bytes)s, %(text)s, %(extractor)s, %(error)s)
 ON CONFLICT (digest) DO UPDATE SET (text, extractor, error, extracted_at) = (EXCLUDED.text, EXCLUDED.extractor, EXCLUDED.error, now())
 """
-KEEP_BLOB = """
+STORE_BLOB = """
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) VALUES (%s, %s, %s)
 ON CONFLICT (zoid, tid) DO UPDATE SET digest = EXCLUDED.digest
 """
-KEEP_OTHERS = read_statement("files", "keep_others")
+STORE_OTHERS = read_statement("files", "keep_others")
 #: The digest of the empty string, recorded for files whose text is not needed.
 NO_BYTES = hashlib.sha256(b"").digest()
 
@@ -126,7 +126,7 @@ def is_content_type(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= LONGEST_KIND and value.isascii() and value.isprintable()
 
 
-def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset[str]:
+def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset[str]:
     """Put the stored text of the file of *obj* into *source*; return the kinds of jobs that are still needed.
 
     *source* caches the attributes of *obj*.  Its SearchableText becomes the value of the indexer, without Plone's transform
@@ -140,7 +140,7 @@ def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozense
         return frozenset()
     with without_transform(file.kind):
         words = getattr(source, SOURCE_INDEX, None)
-    text = known_text(catalog.session, file)
+    text = stored_text(catalog.session, file)
     if text is None:
         return frozenset({KIND})
     if text.text:
@@ -151,10 +151,10 @@ def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozense
     return frozenset()
 
 
-def known_text(session: Any, file: File) -> Text | None:
+def stored_text(session: Any, file: File) -> Text | None:
     """Return the stored text of *file* in the snapshot of *session*; None without one."""
     version = file.version
-    rows = [] if version is None else session.execute(KNOWN, version)
+    rows = [] if version is None else session.execute(STORED_TEXT, version)
     return Text(*rows[0]) if rows else None
 
 
@@ -200,15 +200,15 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
         text = Text(*row) if row is not None else extracted(stream.name, file.kind, extractor)
         if row is None:
             values = {"digest": digest, "kind": file.kind, "bytes": stream.seek(0, 2), "extractor": extractor.name}
-            connection.execute(KEEP_TEXT, values | {"text": text.text, "error": text.error})
+            connection.execute(STORE_TEXT, values | {"text": text.text, "error": text.error})
         if version is not None:
-            connection.execute(KEEP_BLOB, (*version, digest))
+            connection.execute(STORE_BLOB, (*version, digest))
     return text
 
 
-def keep_others(connection: Connection[Any], zoid: int) -> None:
+def store_others(connection: Connection[Any], zoid: int) -> None:
     """Record all other files of the object *zoid* as files without a text: only the primary file's text is needed."""
-    connection.execute(KEEP_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
+    connection.execute(STORE_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
 
 
 def extracted(path: str, kind: str, extractor: Any) -> Text:

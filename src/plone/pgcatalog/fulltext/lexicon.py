@@ -149,8 +149,8 @@ def tsvector_literal(
     - Words behind position 16,383, and occurrences of a word behind its 255th, have no position: phrases do not find them.
     """
     positions: dict[str, list[int]] = {}
-    size = cut = kept = 0
-    for kept, word in enumerate(source, 1):
+    size = cut = position = 0
+    for position, word in enumerate(source, 1):
         if len(word) * 4 > MAX_LEXEME_BYTES and (short := lexeme(word)) != word:
             word = short
             cut += 1
@@ -158,17 +158,17 @@ def tsvector_literal(
         if places is None:
             size += _size(word)
             if size > MAX_TSVECTOR_BYTES:
-                kept -= 1
+                position -= 1
                 break
             places = positions[word] = []
-        if kept <= MAX_POSITION and len(places) < MAX_POSITIONS:
-            places.append(kept)
+        if position <= MAX_POSITION and len(places) < MAX_POSITIONS:
+            places.append(position)
             size += 2
     if stems is not None:
         _add_stems(positions, stems, size)
     labels = {place: label for start, end, label in parts for place in range(start + 1, end + 1)}
     text = " ".join(_entry(word, places, labels) for word, places in positions.items())
-    return text, _trimmed(len(source), kept, cut)
+    return text, _trimmed(len(source), position, cut)
 
 
 def _size(word: str) -> int:
@@ -194,10 +194,10 @@ def _entry(word: str, places: list[int], labels: dict[int, str]) -> str:
     return f"{quoted(word)}:{','.join(f'{place}{labels.get(place, "")}' for place in places)}"
 
 
-def _trimmed(total: int, kept: int, cut: int) -> str | None:
+def _trimmed(total: int, indexed: int, cut: int) -> str | None:
     parts = []
-    if kept < total:
-        parts.append(f"the text is too long, only the first {kept} of its {total} words are searchable")
+    if indexed < total:
+        parts.append(f"the text is too long, only the first {indexed} of its {total} words are searchable")
     if cut:
         parts.append(f"{cut} words longer than {MAX_LEXEME_BYTES} bytes were cut")
     return " and ".join(parts) or None

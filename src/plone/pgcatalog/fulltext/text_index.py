@@ -148,7 +148,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def not_excluded(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition:
         search = self._search(query, context)
-        return EVERYTHING if search is None else search.clause.kept
+        return EVERYTHING if search is None else search.clause.not_excluded
 
     def has_meaning(self, query: Mapping[str, Any], context: SearchContext | None = None) -> bool:
         search = self._search(query, context)

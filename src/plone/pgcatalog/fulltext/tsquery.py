@@ -73,7 +73,7 @@ class Clause:
     - ``tsquery``: a tsquery that finds the same rows, None if there is none.
     - ``rank``: the terms to rank by, without the excluded words; may be empty.
     - ``size``: the number of lexemes in the tsquery.
-    - ``kept``: the condition of the rows without the excluded words.
+    - ``not_excluded``: the condition of the rows without the excluded words.
     - ``has_meaning``: False for a query of stop words only.
     """
 
@@ -81,7 +81,7 @@ class Clause:
     tsquery: str | None = None
     rank: tuple[Term, ...] = ()
     size: int = 0
-    kept: Condition = EVERYTHING
+    not_excluded: Condition = EVERYTHING
     has_meaning: bool = True
 
 
@@ -272,11 +272,11 @@ class _Compiler:
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
         rank = ranked(positive)
-        kept = all_of([clause.kept for clause in positive] + [~clause.condition for clause in negative])
+        not_excluded = all_of([clause.not_excluded for clause in positive] + [~clause.condition for clause in negative])
         parts = self._joined(" & ", dict.fromkeys([*positive, *map(self._excluded, negative)]))
         if len(parts) == 1:
-            return replace(parts[0], rank=rank, kept=kept)
-        return Clause(all_of(p.condition for p in parts), rank=rank, kept=kept)
+            return replace(parts[0], rank=rank, not_excluded=not_excluded)
+        return Clause(all_of(p.condition for p in parts), rank=rank, not_excluded=not_excluded)
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
         """Return the positive *nodes* of an AND that a text must match."""

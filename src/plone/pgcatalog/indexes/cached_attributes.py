@@ -5,13 +5,13 @@ from typing import Any
 from typing import Protocol
 
 
-class KnownToLack(Protocol):
+class MissingAttributes(Protocol):
     """A cache of the attributes that objects lack."""
 
     def add(self, name: str) -> None:
         """Record that an object lacks the attribute *name*."""
 
-    def is_lacked(self, indexable: Any, name: str) -> bool:
+    def is_missing(self, indexable: Any, name: str) -> bool:
         """Return True if *indexable* is certain to raise AttributeError for *name*; False means that it is unknown."""
 
 
@@ -19,26 +19,26 @@ class CachedAttributes:
     """Wraps an indexable object: each attribute is fetched and called, or found to be missing, once.
 
     An index and a metadata column of the same name, or two indexes of one attribute, read the same value.  A value that
-    cannot be called is returned as it is: index types differ in whether that is an error.  *lacking* saves looking up
+    cannot be called is returned as it is: index types differ in whether that is an error.  *missing* saves looking up
     attributes that are certain to be missing.
     """
 
-    def __init__(self, obj: Any, lacking: KnownToLack | None = None) -> None:
-        self.__dict__.update(_once_object=obj, _once_lacked=set(), _once_lacking=lacking)
+    def __init__(self, obj: Any, missing: MissingAttributes | None = None) -> None:
+        self.__dict__.update(_once_object=obj, _once_lacked=set(), _once_lacking=missing)
 
     def __getattr__(self, name: str) -> Any:
         parts = self.__dict__
         if name in parts["_once_lacked"]:
             raise AttributeError(name)
-        obj, lacking = parts["_once_object"], parts["_once_lacking"]
+        obj, missing = parts["_once_object"], parts["_once_lacking"]
         try:
-            if lacking is not None and lacking.is_lacked(obj, name):
+            if missing is not None and missing.is_missing(obj, name):
                 raise AttributeError(name)
             value = getattr(obj, name)
         except AttributeError:
             parts["_once_lacked"].add(name)
-            if lacking is not None:
-                lacking.add(name)
+            if missing is not None:
+                missing.add(name)
             raise
         if safe_callable(value) and name not in ("getPhysicalPath", "aq_parent"):
             try:

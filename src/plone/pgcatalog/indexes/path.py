@@ -173,11 +173,11 @@ class PathColumns:
 
 def outermost(paths: Iterable[str]) -> list[str]:
     """Return *paths* without paths below another one."""
-    kept: list[str] = []
+    found: list[str] = []
     for path in sorted(set(paths), key=lambda p: p + "/"):
-        if not kept or not (path + "/").startswith(kept[-1] + "/"):
-            kept.append(path)
-    return kept
+        if not found or not (path + "/").startswith(found[-1] + "/"):
+            found.append(path)
+    return found
 
 
 # -- translators
@@ -340,7 +340,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         if navtree and start > level + len(comps) - 1 + depth:
             return Found()
         if level == 0 and depth in (0, 1):
-            return self._along(comps, depth, start) if navtree else self._single(path, depth)
+            return self._containers(comps, depth, start) if navtree else self._single(path, depth)
         base: list[str] | None = None
         if level == 0:
             # The real index assumes that all values share the beginning of its own path.  It does not compare that part
@@ -361,7 +361,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
             return Found(paths=(path,))
         return Found(parents=(path,))
 
-    def _along(self, comps: list[str], depth: int, start: int) -> Found:
+    def _containers(self, comps: list[str], depth: int, start: int) -> Found:
         """Return *comps* and its containers from level *start* on; for depth 1 their children, unless ``multi_valued``."""
         way = tuple(joined(comps[:i]) for i in range(len(comps), max(start, 0) - 1, -1))
         if depth == 1 and not self.index.multi_valued:

@@ -54,6 +54,6 @@ def settings_of(index: Any) -> Any:
     return (translator_class(index.meta_type) or IndexTranslator).settings(index)
 
 
-def is_known(index: Any) -> bool:
+def has_translator(index: Any) -> bool:
     """Return True if there is a translator for *index*; False also if the class of *index* is no longer installed."""
     return translator_class(getattr(index, "meta_type", "")) is not None

@@ -46,7 +46,7 @@ class Extraction:
             for i, column in enumerate(columns):
                 self.columns[column.name] = None if values is None else values[i]
             if translator.in_idx and columns and translator.id not in metadata:
-                self._keep(translator.id, _missing if values is None else translator.entry(values))
+                self._store(translator.id, _missing if values is None else translator.entry(values))
 
     def add_metadata(self, names: Iterable[str]) -> None:
         """Extract the metadata columns *names*; an attribute that the object lacks remains Missing.Value."""
@@ -54,9 +54,9 @@ class Extraction:
             value = getattr(self.object, name, Missing.MV)
             if value is not Missing.MV and safe_callable(value):
                 value = value()
-            self._keep(name, _missing if value is Missing.MV else value)
+            self._store(name, _missing if value is Missing.MV else value)
 
-    def _keep(self, name: str, value: Any) -> None:
+    def _store(self, name: str, value: Any) -> None:
         if value is _missing:
             self.vanished.add(name)
             return
@@ -87,7 +87,7 @@ def metadata_of(path: str, source: Any, names: Iterable[str]) -> dict[str, Any]:
 SCRIPT = "Script (Python)"
 
 
-class Lacking:
+class MissingAttributeCache:
     """Cache, for one transaction, of attributes that cannot be acquired from containers.
 
     An indexable wrapper looks up each attribute on its object and on all containers up to the root of Zope, and uses an
@@ -105,7 +105,7 @@ class Lacking:
         """Record that an object lacks the attribute *name*."""
         self._names.add(name)
 
-    def is_lacked(self, indexable: Any, name: str) -> bool:
+    def is_missing(self, indexable: Any, name: str) -> bool:
         """Return True if *indexable* is certain to raise AttributeError for *name*; False means that it is unknown.
 
         Makes the checks of ``IndexableObjectWrapper.__getattr__``, with cached results for containers.
@@ -119,15 +119,15 @@ class Lacking:
             return False
         if getSiteManager().adapters.lookup(required, IIndexer, name) is not None:
             return False
-        return not hasattr(aq_base(obj), name) and not self._gives_script(aq_parent(obj), name)
+        return not hasattr(aq_base(obj), name) and not self._acquires_script(aq_parent(obj), name)
 
-    def _gives_script(self, container: Any, name: str) -> bool:
+    def _acquires_script(self, container: Any, name: str) -> bool:
         """Return whether an object in *container* acquires a Script (Python) called *name*."""
         if container is None:
             return False
         base = aq_base(container)
-        _, gives = self._containers.setdefault(id(base), (base, {}))
-        is_script = gives.get(name)
+        _, scripts = self._containers.setdefault(id(base), (base, {}))
+        is_script = scripts.get(name)
         if is_script is None:
-            is_script = gives[name] = getattr(getattr(container, name, None), "meta_type", None) == SCRIPT
+            is_script = scripts[name] = getattr(getattr(container, name, None), "meta_type", None) == SCRIPT
         return is_script

@@ -52,10 +52,10 @@ class Merge:
         self.evicted = evicted
         #: rid -> path in this transaction
         self.paths = {rid: e.path for rid, e in self.live.items()}
-        known = self.live.keys() & seen.keys()
-        self.changed = {rid: self.live[rid] for rid in known if rid in self.now and self._differs(rid)}
+        rids = self.live.keys() & seen.keys()
+        self.changed = {rid: self.live[rid] for rid in rids if rid in self.now and self._differs(rid)}
         #: entries whose row others have removed
-        self.removed = {rid: self.live[rid] for rid in known if rid not in self.now}
+        self.removed = {rid: self.live[rid] for rid in rids if rid not in self.now}
         #: rid -> new path of rows that this transaction moves and others have changed
         self.moved: dict[int, str] = {}
         #: rids of rows that others have removed or changed a value of, as far as read; and of rows with a value changed
@@ -98,12 +98,12 @@ class Merge:
         return row is None or row.path != entry.path
 
     def _comes_from_changed(self, entry: Entry) -> bool:
-        gone = [e.rid for e in self.deleted.values() if e.zoid is not None and e.zoid == entry.zoid]
-        return any(rid is not None and (rid not in self.now or self._differs(rid)) for rid in gone)
+        deleted = [e.rid for e in self.deleted.values() if e.zoid is not None and e.zoid == entry.zoid]
+        return any(rid is not None and (rid not in self.now or self._differs(rid)) for rid in deleted)
 
     # -- values
 
-    def take(self, entry: Entry, current: Current, always: frozenset[str], stored: bool) -> None:
+    def merge_entry(self, entry: Entry, current: Current, always: frozenset[str], stored: bool) -> None:
         """Reduce *entry* to the values that differ from the snapshot.
 
         - *current*: the current state of its row
@@ -139,9 +139,9 @@ class Merge:
         )
 
     def _idx_changes(self, entry: Entry, row: SeenRow, current: Current) -> set[str]:
-        known = orjson.loads(row.idx or "{}")
+        seen = orjson.loads(row.idx or "{}")
         now = {k: packed(v) for k, v in current.idx.items()}
-        old = {k: packed(v) for k, v in known.items()}
+        old = {k: packed(v) for k, v in seen.items()}
         ours = dict.fromkeys(entry.vanished, ABSENT)
         if entry.new:
             ours = dict.fromkeys([*old, *now], ABSENT)
@@ -177,8 +177,8 @@ class Merge:
     def trees(self) -> list[str]:
         """Return the paths of changed rows whose removal, move or change affects the rows below them."""
         partial = [rid for rid, e in self.changed.items() if rid in self.ours and (rid in self.moved or not e.full)]
-        gone = [rid for rid in self.deleted if rid in self.now and self._differs(rid)]
-        return [self.now[rid].path for rid in (*partial, *gone)]
+        deleted = [rid for rid in self.deleted if rid in self.now and self._differs(rid)]
+        return [self.now[rid].path for rid in (*partial, *deleted)]
 
 
 def our_changes(

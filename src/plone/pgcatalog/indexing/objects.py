@@ -10,7 +10,7 @@ from functools import partial
 from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
 from plone.indexer.interfaces import IIndexableObject
-from plone.pgcatalog.indexes.cached_attributes import KnownToLack
+from plone.pgcatalog.indexes.cached_attributes import MissingAttributes
 from plone.pgcatalog.indexes.path import storable_path
 from plone.pgcatalog.indexing.pending import Entry
 from Products.CMFCore.interfaces import ISiteRoot
@@ -69,45 +69,45 @@ CONVERSATION = "plone.app.discussion:conversation"
 def content_of(
     catalog: Any,
     on_dangling: Callable[[str], object] = lambda path: None,
-    on_gone: Callable[[str], object] | None = None,
+    on_missing: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield (path, object) for each object that belongs in *catalog*, depth first.
 
     - *on_dangling*: called with the path of each id that a folder lists without having an object for it
-    - *on_gone*: called with the path of each object that the database refers to but lacks, wholly or in part; if None,
+    - *on_missing*: called with the path of each object that the database refers to but lacks, wholly or in part; if None,
       POSKeyError is raised
     """
     portal = aq_parent(aq_inner(catalog))
     yield from indexable(portal)
-    yield from _below(portal, catalog, on_dangling, on_gone)
+    yield from _below(portal, catalog, on_dangling, on_missing)
 
 
 def _below(
-    container: Any, catalog: Any, on_dangling: Callable[[str], object], on_gone: Callable[[str], object] | None
+    container: Any, catalog: Any, on_dangling: Callable[[str], object], on_missing: Callable[[str], object] | None
 ) -> Iterator[tuple[str, Any]]:
     path = "/".join(container.getPhysicalPath())
-    for id in _there(lambda: child_ids(container), path, on_gone):
-        for obj in _there(partial(map, partial(child, container), [id]), f"{path}/{id}", on_gone):
+    for id in _items(lambda: child_ids(container), path, on_missing):
+        for obj in _items(partial(map, partial(child, container), [id]), f"{path}/{id}", on_missing):
             if obj is None:
                 on_dangling(f"{path}/{id}")
             elif aq_base(obj) is not aq_base(catalog):
-                yield from _there(partial(indexable, obj), f"{path}/{id}", on_gone)
-                if is_there(obj):
-                    yield from _below(obj, catalog, on_dangling, on_gone)
+                yield from _items(partial(indexable, obj), f"{path}/{id}", on_missing)
+                if exists(obj):
+                    yield from _below(obj, catalog, on_dangling, on_missing)
 
 
-def _there[T](read: Callable[[], Iterable[T]], path: str, on_gone: Callable[[str], object] | None) -> list[T]:
-    """Return the items that *read* returns for *path*; if an object is gone, call *on_gone* and return no items."""
+def _items[T](read: Callable[[], Iterable[T]], path: str, on_missing: Callable[[str], object] | None) -> list[T]:
+    """Return the items that *read* returns for *path*; if an object is gone, call *on_missing* and return no items."""
     try:
         return list(read())
     except POSKeyError:
-        if on_gone is None:
+        if on_missing is None:
             raise
-        on_gone(path)
+        on_missing(path)
         return []
 
 
-def is_there(obj: Any) -> bool:
+def exists(obj: Any) -> bool:
     """Return False if the database refers to *obj* but does not have it."""
     try:
         base_hasattr(obj, "getPhysicalPath")
@@ -158,11 +158,11 @@ def object_at(catalog: Any, path: str) -> Any:
     return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
-def fresh_entry(catalog: Any, path: str, obj: Any, lacking: KnownToLack | None = None) -> Entry:
+def fresh_entry(catalog: Any, path: str, obj: Any, missing: MissingAttributes | None = None) -> Entry:
     """Return the entry that cataloguing *obj* under *path* adds to *catalog*; exceptions of indexers propagate.
 
-    *lacking* is passed to ``CachedAttributes``.
+    *missing* is passed to ``CachedAttributes``.
     """
     indexable = queryMultiAdapter((obj, catalog), IIndexableObject, default=obj)
-    entry: Entry = catalog._core.entry(indexable, path, lacking=lacking)
+    entry: Entry = catalog._core.entry(indexable, path, missing=missing)
     return entry

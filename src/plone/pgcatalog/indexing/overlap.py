@@ -68,7 +68,7 @@ def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[See
         parameters = [sorted(keys)]
     values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
     statement, rest = stored_rows(state.relation, entries, values)
-    rows = session.ask(Statement(statement, (*parameters, *rest)))
+    rows = session.query(Statement(statement, (*parameters, *rest)))
     return [SeenRow._make((*row, names, keys)) for row in rows]
 
 
@@ -94,7 +94,7 @@ def merge(
     if not result.differs:
         return None
     for entry, current in currents(cursor, state, types, result):
-        result.take(entry, current, pending.cleared_columns, entry.zoid in has_idx and pending.is_primary(entry))
+        result.merge_entry(entry, current, pending.cleared_columns, entry.zoid in has_idx and pending.is_primary(entry))
     result.follow()
     trees = result.trees()
     if trees:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.manager import resolve_pending
 from plone.pgcatalog.indexing.pending import CatalogPending
@@ -106,10 +106,10 @@ class Overlay:
         self.table.create()
         self.pending.reset = True
         #: lists of pending rows, and possibly of rows that are no longer pending
-        self.sets = KnownSets(is_bounded=False)
+        self.sets = CachedSets(is_bounded=False)
         #: name of the table with the unsaved lists; empty while there are none
         self.lists = ""
-        if not self.pending.unsettled:
+        if not self.pending.unresolved:
             self._write()
 
     def source(self) -> Source:
@@ -156,18 +156,18 @@ class Overlay:
         pending.unsynced_deletions.clear()
         entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
         live = [e for e in entries if not e.deleted]
-        self._learn(live)
+        self._store_sets(live)
         self.table.insert([e for e in live if e.new])
         self._insert_changed([e for e in live if not e.new])
         self.table.mark_moved([e.rid for e in live if e.rid is not None and pending.is_moved(e)])
         pending.dirty.clear()
 
-    def _learn(self, entries: list[Entry]) -> None:
+    def _store_sets(self, entries: list[Entry]) -> None:
         """Cache the lists of *entries*; have the unsaved ones written to the table of lists."""
         lists = list(sets_of(entries, self.stored.interned_columns))
         saved = self.session.generations.sets
         new = {number: values for number, _, values in lists if number not in self.sets and number not in saved}
-        self.sets.learn(lists)
+        self.sets.store(lists)
         if new:
             if not self.lists:
                 self.session.messages.run(MAKE_LISTS)

@@ -133,7 +133,7 @@ class Entry:
     #: returns the metadata (idx keys) that the entry leaves out, in case its path turns out to be new
     late: Callable[[], dict[str, Any]] | None = None
     #: rid of the row before it was moved with its values unchanged
-    kept_rid: int | None = None
+    required_rid: int | None = None
     #: kinds of jobs that the object needs after the commit
     jobs: frozenset[str] = frozenset()
     #: kind of job -> columns; the object needs the job if one of them gets another value
@@ -201,7 +201,7 @@ class CatalogPending:
         self._journal = Journal()
         self.entries: dict[str, Entry] = JournaledDict(self._journal)
         #: paths of the entries without a rid, in their order
-        self.unsettled: dict[str, None] = JournaledDict(self._journal)
+        self.unresolved: dict[str, None] = JournaledDict(self._journal)
         #: committed rows that were looked up: path -> (rid, zoid), and back
         self.stored: dict[str, tuple[int, int | None]] = JournaledDict(self._journal)
         self.stored_paths: dict[int, str] = JournaledDict(self._journal)
@@ -280,13 +280,13 @@ class CatalogPending:
         self.nameless.pop(entry.path, None)
         self.dirty.add(entry.path)
         if entry.rid is None:
-            self.unsettled[entry.path] = None
+            self.unresolved[entry.path] = None
 
-    def settle(self, entry: Entry) -> None:
+    def resolve(self, entry: Entry) -> None:
         """Replace the entry without a rid by *entry*, which has one."""
         self.entries[entry.path] = entry
-        if entry.path in self.unsettled:
-            del self.unsettled[entry.path]
+        if entry.path in self.unresolved:
+            del self.unresolved[entry.path]
 
     def complete(self, path: str) -> None:
         """Add the metadata that the entry at *path* left out, if the entry has turned out to be a new row."""
@@ -313,7 +313,7 @@ class CatalogPending:
         """Discard all entries, and record that all committed rows are to be deleted."""
         self.changes += 1
         self.entries.clear()
-        self.unsettled.clear()
+        self.unresolved.clear()
         self.left.clear()
         for names in (self.uids, self.paths, self.nameless):
             names.clear()
@@ -333,8 +333,8 @@ class CatalogPending:
         self.reset = True
         self.cleared_columns |= names
         for path, entry in self.entries.items():
-            kept = {k: v for k, v in entry.columns.items() if k not in names}
-            self.entries[path] = replace(entry, columns=kept)
+            remaining = {k: v for k, v in entry.columns.items() if k not in names}
+            self.entries[path] = replace(entry, columns=remaining)
 
     def see(self, rows: Iterable[SeenRow]) -> None:
         """Cache the committed *rows*; of several versions, the one with the most columns."""

@@ -21,9 +21,9 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import begin_snapshot
 from plone.pgcatalog.database.prepared import end_snapshot
 from plone.pgcatalog.database.prepared import finish
-from plone.pgcatalog.database.restored import bring_back
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.restored import missing
+from plone.pgcatalog.database.restored import recreate_tables
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import Condition
@@ -45,7 +45,7 @@ from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.storage import forget_objects
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
-from plone.pgcatalog.storage import require_known_storage
+from plone.pgcatalog.storage import require_supported_storage
 from plone.pgcatalog.storage.snapshots import PollMessages
 from psycopg import Cursor
 from typing import Any
@@ -180,11 +180,11 @@ def register(database: Any) -> bool:
     """
     if not hasattr(database.storage, "register_state_processor"):
         return False
-    require_known_storage(database)
+    require_supported_storage(database)
     if not any(isinstance(p, PGCatalogStateProcessor) for p in processors(database)):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
         _complete_tables(database)
-        # Zope opens its database before it imports this package: cached records may predate `keep_values`.
+        # Zope opens its database before it imports this package: cached records may predate `preserve_values`.
         database.storage.clear_caches()
         database._connectionMap(forget_objects)
         messages = PollMessages(begin_snapshot, partial(read_changes, database), end_snapshot, finish)
@@ -203,7 +203,7 @@ def _complete_tables(database: Any) -> None:
         if names:
             level = logging.WARNING if is_expected(connection) else logging.INFO
             logger.log(level, "recreated missing parts of the database: %s", ", ".join(names))
-            database.storage.defer_startup_action(bring_back, "plone.pgcatalog: missing tables")
+            database.storage.defer_startup_action(recreate_tables, "plone.pgcatalog: missing tables")
 
 
 ATTEMPTS = 5

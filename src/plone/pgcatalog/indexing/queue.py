@@ -7,7 +7,7 @@ sharing a folder would cost a round trip for each object in it.
 from Acquisition import aq_base
 from plone.pgcatalog.database.prefetch import batch_size
 from plone.pgcatalog.database.prefetch import prefetch
-from plone.pgcatalog.indexing.extract import Lacking
+from plone.pgcatalog.indexing.extract import MissingAttributeCache
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from Products.CMFCore.indexing import getQueue
 from Products.CMFCore.interfaces import IIndexQueueProcessor
@@ -23,19 +23,19 @@ class _Running(threading.local):
     """The first operation in the queue that a thread is processing, and the cache for the objects in it."""
 
     first: Any = None
-    lacking: Lacking | None = None
+    missing: MissingAttributeCache | None = None
 
 
 _running = _Running()
 
 
-def known_to_lack() -> Lacking | None:
+def missing_attributes() -> MissingAttributeCache | None:
     """Return the cache of attributes that objects in the queue lack, None if this thread is not processing its queue.
 
     The cache is valid because nothing else changes meanwhile.  The queue removes its operations at the end.
     """
     operations = getQueue().queue
-    return _running.lacking if operations and operations[0] is _running.first else None
+    return _running.missing if operations and operations[0] is _running.first else None
 
 
 @implementer(IIndexQueueProcessor)
@@ -55,7 +55,7 @@ class QueueLoader(threading.local):
         objects = [operation[1] for operation in getQueue().getState()]
         if len(objects) > 1 and IPGCatalogTool.providedBy(getToolByName(objects[0], "portal_catalog", None)):
             self._objects = objects
-            _running.first, _running.lacking = getQueue().queue[0], Lacking()
+            _running.first, _running.missing = getQueue().queue[0], MissingAttributeCache()
 
     def index(self, obj: Any, attributes: Any = None) -> None:
         self._proceed()
@@ -74,7 +74,7 @@ class QueueLoader(threading.local):
 
     def _forget(self) -> None:
         self._objects, self._done = [], 0
-        _running.first = _running.lacking = None
+        _running.first = _running.missing = None
 
     def _proceed(self) -> None:
         size = batch_size()

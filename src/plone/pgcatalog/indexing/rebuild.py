@@ -78,7 +78,7 @@ FORGET_IDX = (
     "UPDATE object_state o SET idx = NULL FROM {old} c WHERE o.zoid = c.rid AND c.idx IS NULL AND o.idx IS NOT NULL"
     " AND NOT EXISTS (SELECT FROM {new} n WHERE n.rid = c.rid AND n.idx IS NULL)"
 )
-GIVE_IDX = "UPDATE object_state o SET idx = i.idx FROM {idx} i WHERE o.zoid = i.rid AND o.idx IS DISTINCT FROM i.idx"
+COPY_IDX = "UPDATE object_state o SET idx = i.idx FROM {idx} i WHERE o.zoid = i.rid AND o.idx IS DISTINCT FROM i.idx"
 
 
 class RebuildRunning(MessageError, RuntimeError):
@@ -284,7 +284,7 @@ class Swap:
             "idx": quote(idx_table(target.relation)),
         }
         cursor.execute(FORGET_IDX.format(**tables))
-        cursor.execute(GIVE_IDX.format(**tables))
+        cursor.execute(COPY_IDX.format(**tables))
         cursor.execute(f"DROP TABLE {tables['idx']}")
         cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s", [target.catalog])
         retirement.retire_relation(cursor, state.relation)

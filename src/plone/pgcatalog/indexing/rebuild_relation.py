@@ -47,7 +47,7 @@ FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns,
 FEW_VALUES = read_statement("indexing", "rebuild_few_values")
 #: A column is interned if it has at most so many different lists, and at most so many per row.
 MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
-TAKE = (
+CLAIM_TASK = (
     "DELETE FROM pgcatalog_rebuild_task WHERE id = (SELECT id FROM pgcatalog_rebuild_task"
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
 )
@@ -164,12 +164,12 @@ def add_tasks(cursor: Cursor[Any], catalog: int, container: str | None, ids: Seq
         )
 
 
-def take_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]] | None:
+def claim_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]] | None:
     """Take a task that no other worker has locked: (container, ids), or (None, paths); None if there is no such task.
 
     A rollback of the transaction restores the task.
     """
-    cursor.execute(TAKE, [catalog])
+    cursor.execute(CLAIM_TASK, [catalog])
     row = cursor.fetchone()
     if row is None:
         return None
@@ -267,10 +267,10 @@ class Rows:
         self.new_rid = new_rid
         self.save_sets = save_sets
 
-    def replace(self, entries: Iterable[Entry], gone: Iterable[str] = ()) -> None:
-        """Insert *entries*, each a whole row, in place of the rows at their paths; delete the rows at *gone*."""
+    def replace(self, entries: Iterable[Entry], deleted: Iterable[str] = ()) -> None:
+        """Insert *entries*, each a whole row, in place of the rows at their paths; delete the rows at *deleted*."""
         entries = list({e.path: e for e in entries}.values())
-        paths = [*gone, *(e.path for e in entries)]
+        paths = [*deleted, *(e.path for e in entries)]
         self.cursor.execute(f"DELETE FROM {self._table} WHERE path = ANY(%s::text[])", [paths])
         if entries:
             lists = sets_of(entries, self.stored.interned_columns)

@@ -13,7 +13,7 @@ from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexing import rebuild_relation as relation
-from plone.pgcatalog.indexing.extract import Lacking
+from plone.pgcatalog.indexing.extract import MissingAttributeCache
 from plone.pgcatalog.indexing.objects import child
 from plone.pgcatalog.indexing.objects import child_ids
 from plone.pgcatalog.indexing.objects import clean_path
@@ -76,16 +76,20 @@ def rebuild_connection(catalog: Any) -> psycopg.Connection[Any]:
 
 
 def entries_of(
-    catalog: Any, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool, lacking: Lacking
+    catalog: Any,
+    path: str,
+    found: Callable[[], Iterable[tuple[str, Any]]],
+    skip_broken: bool,
+    missing: MissingAttributeCache,
 ) -> list[Entry]:
     """Return the entries of the (path, object) pairs that *found* returns.
 
     - *path*: the visited path, for messages
     - *skip_broken*: log an exception and return no entries; otherwise BrokenObject is raised
-    - *lacking*: the cache of the transaction
+    - *missing*: the cache of the transaction
     """
     try:
-        return [fresh_entry(catalog, uid, obj, lacking) for uid, obj in found()]
+        return [fresh_entry(catalog, uid, obj, missing) for uid, obj in found()]
     except (ConflictError, psycopg.Error):
         raise
     except Exception as error:
@@ -131,7 +135,7 @@ class Worker:
         self.connection = connection
         self.skip_broken = skip_broken
         self.save_sets = SetSaver(catalog)
-        self.lacking = Lacking()
+        self.missing = MissingAttributeCache()
 
     def run(self) -> None:
         """Visit objects until no task is left, neither free nor in work."""
@@ -166,11 +170,11 @@ class Worker:
         if target is None:
             raise RebuildGone(RebuildGone.__doc__)
         self.manager.begin()
-        self.lacking = Lacking()
+        self.missing = MissingAttributeCache()
         entries: list[Entry] = []
         visited = None
         while (visited or 0) < BATCH:
-            task = relation.take_task(cursor, self.zoid)
+            task = relation.claim_task(cursor, self.zoid)
             if task is None:
                 break
             container, names = task
@@ -190,7 +194,7 @@ class Worker:
     def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of the objects at *paths*, without visiting their children."""
         for path in paths:
-            yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken, self.lacking)
+            yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken, self.missing)
 
     def _in(self, cursor: Cursor[Any], container: str, ids: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of the objects *ids* in *container*, and add tasks for their children."""
@@ -200,7 +204,7 @@ class Worker:
         for id in ids:
             path = f"{container}/{id}"
             visit = partial(self._visit, cursor, parent, id, path)
-            yield entries_of(self.catalog, path, visit, self.skip_broken, self.lacking)
+            yield entries_of(self.catalog, path, visit, self.skip_broken, self.missing)
 
     def _visit(self, cursor: Cursor[Any], parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
         obj = child(parent, id)
@@ -252,12 +256,12 @@ def follow_log(
         raise StartOver(StartOver.__doc__)
 
     def follow() -> int:
-        lacking = Lacking()
+        missing = MissingAttributeCache()
         wanted = relation.live_paths(cursor, target, paths) | relation.sibling_paths(cursor, target, paths)
         entries = [
             entry
             for path in sorted(wanted)
-            for entry in entries_of(catalog, path, partial(found_at, catalog, path), skip_broken, lacking)
+            for entry in entries_of(catalog, path, partial(found_at, catalog, path), skip_broken, missing)
             if clean_path(entry.path) == path
         ]
         rows_of(catalog, cursor, target, save_sets).replace(entries, paths)

@@ -19,7 +19,7 @@ NewRid = Callable[[], int]
 
 def unresolved(pending: CatalogPending) -> list[Entry]:
     """Return the entries without a rid, removals first: they free rids for entries at other paths."""
-    entries = [pending.entries[path] for path in pending.unsettled]
+    entries = [pending.entries[path] for path in pending.unresolved]
     return sorted(entries, key=lambda e: not e.deleted)
 
 
@@ -32,14 +32,14 @@ def resolve(pending: CatalogPending, entries: Sequence[Entry], rows: Iterable[St
         pending.stored[path] = (rid, zoid)
         pending.stored_paths[rid] = path
     for entry in entries:
-        settled = _settle_removal(pending, entry) if entry.deleted else _settle_row(pending, entry, new_rid)
-        pending.settle(settled)
+        resolved = _resolve_removal(pending, entry) if entry.deleted else _resolve_row(pending, entry, new_rid)
+        pending.resolve(resolved)
     # At the end, because indexers run here, and may search.
     for entry in entries:
         pending.complete(entry.path)
 
 
-def _settle_removal(pending: CatalogPending, entry: Entry) -> Entry:
+def _resolve_removal(pending: CatalogPending, entry: Entry) -> Entry:
     stored = pending.stored.get(entry.path)
     if stored is None:
         return replace(entry, rid=0, exists=False)
@@ -48,14 +48,14 @@ def _settle_removal(pending: CatalogPending, entry: Entry) -> Entry:
     return replace(entry, rid=stored[0], zoid=stored[1], exists=True)
 
 
-def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry:
+def _resolve_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry:
     stored = pending.stored.get(entry.path)
-    keeps_another = entry.kept_rid is not None and stored is not None and entry.kept_rid != stored[0]
+    has_other_rid = entry.required_rid is not None and stored is not None and entry.required_rid != stored[0]
     if (
         stored is not None
         and entry.zoid in (None, stored[1])
         and stored[0] not in pending.evicted
-        and not keeps_another
+        and not has_other_rid
     ):
         rid, exists = stored[0], entry.exists is not False
         if not exists:
@@ -70,7 +70,7 @@ def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry
 
 
 def _free_rid(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> int:
-    wanted = entry.zoid if entry.kept_rid is None else entry.kept_rid
+    wanted = entry.zoid if entry.required_rid is None else entry.required_rid
     return new_rid() if wanted is None or _is_taken(pending, wanted, entry.path) else wanted
 
 

@@ -139,7 +139,7 @@ class Transitions:
     @property
     def seen_state(self) -> CatalogState | None:
         """The state in the transaction's snapshot, None if it was not read."""
-        return (self.session.known_states or {}).get(self.pending.zoid)
+        return (self.session.loaded_states or {}).get(self.pending.zoid)
 
     def advance(self) -> CatalogState:
         """Advance the generation; return the state, with a relation that fits the layout."""
@@ -269,14 +269,14 @@ class Transitions:
 
     def evict(self, relation: str, rids: list[int]) -> None:
         """Delete the rows *rids* of *relation*, and their idx in object_state."""
-        gone = f"WITH gone AS (DELETE FROM {quote(relation)} WHERE rid = ANY(%s) RETURNING rid, idx) "
-        self.cursor.execute(gone + FORGET_IDX.format(gone="gone"), [rids, self._keeps_idx()])
+        delete = f"WITH gone AS (DELETE FROM {quote(relation)} WHERE rid = ANY(%s) RETURNING rid, idx) "
+        self.cursor.execute(delete + FORGET_IDX.format(gone="gone"), [rids, self._written_zoids()])
 
-    def forget_idx(self, gone: str) -> None:
-        """Delete the idx in object_state of the rows *gone*, an item of a FROM clause."""
-        self.cursor.execute(FORGET_IDX.format(gone=gone), [self._keeps_idx()])
+    def forget_idx(self, rows: str) -> None:
+        """Delete the idx in object_state of the rows *rows*, an item of a FROM clause."""
+        self.cursor.execute(FORGET_IDX.format(gone=rows), [self._written_zoids()])
 
-    def _keeps_idx(self) -> list[int]:
+    def _written_zoids(self) -> list[int]:
         """Return the zoids of objects whose idx in object_state this commit writes, for any catalog."""
         pendings = self.session.pending.values()
         written = {e.zoid for p in pendings for e in p.live() if e.zoid is not None and p.is_primary(e)}

@@ -8,8 +8,8 @@ from itertools import batched
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import content_of
+from plone.pgcatalog.indexing.objects import exists
 from plone.pgcatalog.indexing.objects import fresh_entry
-from plone.pgcatalog.indexing.objects import is_there
 from plone.pgcatalog.indexing.overlay import ScratchTable
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.writer import dump
@@ -42,7 +42,7 @@ class Difference:
     names: tuple[str, ...] = ()
 
     @property
-    def can_be_mended(self) -> bool:
+    def can_be_repaired(self) -> bool:
         """True if cataloguing or uncataloguing the path repairs the difference."""
         return self.kind not in ("dangling", "gone")
 
@@ -62,15 +62,15 @@ class Verifier:
         self.progress = progress
         self.checked = 0
         #: paths of objects that the database lacks, wholly or in part
-        self._gone: set[str] = set()
+        self._missing: set[str] = set()
 
     def differences(self) -> Iterator[Difference]:
         """Yield each difference between rows and content; the object cache is reduced after each batch."""
         processQueue()
         unmet = {path for (path,) in self.core.view().select("path").value()}
         dangling: list[str] = []
-        self._gone.clear()
-        for batch in batched(content_of(self.catalog, dangling.append, self._gone.add), BATCH):
+        self._missing.clear()
+        for batch in batched(content_of(self.catalog, dangling.append, self._missing.add), BATCH):
             unmet.difference_update(clean_path(path) for path, _ in batch)
             yield from self._compare(batch)
             self.progress(self.checked)
@@ -78,14 +78,16 @@ class Verifier:
         yield from (Difference(path, "dangling") for path in dangling)
         for path in sorted(unmet):
             yield from self._judge(path)
-        yield from (Difference(path, "gone") for path in sorted(self._gone))
+        yield from (Difference(path, "gone") for path in sorted(self._missing))
 
-    def mend(self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None) -> None:
+    def repair_all(
+        self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None
+    ) -> None:
         """Repair the *differences* that can be repaired, and commit after each COMMIT_BATCH of them.
 
         *progress* is called with the number of repairs after each full batch.
         """
-        for number, difference in enumerate((d for d in differences if d.can_be_mended), 1):
+        for number, difference in enumerate((d for d in differences if d.can_be_repaired), 1):
             self.repair(difference)
             if number % COMMIT_BATCH == 0:
                 transaction.commit()
@@ -103,7 +105,7 @@ class Verifier:
     def _judge(self, path: str) -> Iterator[Difference]:
         """Compare a row that the walk did not reach: its object may have been catalogued by hand."""
         obj = self.catalog.unrestrictedTraverse(path, None)
-        if obj is None or not is_there(obj) or clean_path("/".join(obj.getPhysicalPath())) != path:
+        if obj is None or not exists(obj) or clean_path("/".join(obj.getPhysicalPath())) != path:
             yield Difference(path, "orphaned")
         else:
             yield from self._compare([(path, obj)])
@@ -115,7 +117,7 @@ class Verifier:
             try:
                 entries.append(fresh_entry(self.catalog, path, obj))
             except POSKeyError:
-                self._gone.add(path)
+                self._missing.add(path)
         different = self._different_columns(entries)
         idx = self.core.view().idx([rid for rid, _ in different.values()]).value()
         keys = self._idx_keys()

@@ -126,7 +126,7 @@ class Writer:
                 )
 
     def _log(self, paths: list[str]) -> None:
-        if self.session.keeps_history:
+        if self.session.preserves_history:
             self.cursor.execute(LOG_CHANGES, [self.pending.zoid, paths])
 
     def _write_rows(self, state: CatalogState, entries: list[Entry]) -> None:

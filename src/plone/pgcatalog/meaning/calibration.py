@@ -122,7 +122,7 @@ def first_direction(vectors: Sequence[Sequence[float]]) -> Vector | None:
 def without(vector: Sequence[float], direction: Sequence[float]) -> Vector:
     """Return *vector* minus its component along *direction*, a unit vector."""
     part = sumprod(vector, direction)
-    return [value - part * along for value, along in zip(vector, direction, strict=True)]
+    return [value - part * step for value, step in zip(vector, direction, strict=True)]
 
 
 def _packed(vector: Sequence[float]) -> str:

@@ -140,7 +140,7 @@ class Embedder:
             raise EmbedderError("the response of the embedder is not JSON", is_down=True) from error
 
 
-def ask_embedders(catalogs: list[dict[str, Any]]) -> None:
+def check_embedders(catalogs: list[dict[str, Any]]) -> None:
     """Set ``embedder_fault`` of each of *catalogs* with an embedder in its ``settings``: why it returns no vectors, or "".
 
     Each embedder is sent a question, PROBE, with the key of this process.  A refusal is ignored if this process has no key.

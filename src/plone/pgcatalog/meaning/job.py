@@ -90,9 +90,9 @@ def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
     about = {*HEADINGS, SOURCE_INDEX}
     if not OF_PRIVATE(catalog.tool):
         about.add(WHO_MAY_SEE)
-    taken = about.intersection(names)
+    used = about.intersection(names)
     translators = catalog.indexes
-    return {KIND: frozenset(c.name for name in taken for c in translators[name].columns())} if taken else {}
+    return {KIND: frozenset(c.name for name in used for c in translators[name].columns())} if used else {}
 
 
 def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -147,7 +147,7 @@ class Embedding:
             if not is_page:
                 return tend(dsn, job.catalog, embedder, of_private)
             if embedder is not None:
-                keep(dsn, job.catalog, job.zoid, embedder, passages)
+                store_chunks(dsn, job.catalog, job.zoid, embedder, passages)
         except EmbedderError as error:
             if error.is_down:
                 self._paused_until = monotonic() + error.pause
@@ -160,7 +160,7 @@ class Embedding:
 # -- pages
 
 
-def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[Passage]) -> None:
+def store_chunks(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[Passage]) -> None:
     """Store the vectors of *passages*, all of the object *zoid*, in the table of *embedder*; only new ones are requested.
 
     Without *passages*, delete the chunks of the object from all tables.  Raises EmbedderError.
@@ -175,8 +175,8 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
         if mine is None:
             put_upkeep(connection, catalog)  # it queues all pages
             return
-        kept = table.kept_chunks(connection, mine, zoid)
-        new = {passage.digest: passage for passage in passages if passage.digest not in kept}
+        stored = table.stored_chunks(connection, mine, zoid)
+        new = {passage.digest: passage for passage in passages if passage.digest not in stored}
         try:
             new_vectors = vectors_of_model(embedder, mine, [passage.text for passage in new.values()])
         except AnotherModel:
@@ -187,7 +187,7 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
             return
         with connection.transaction():
             if connection.execute(table.HOLD_ROW.format(relation=Identifier(relation)), (zoid,)).fetchone():
-                table.write(connection, mine, zoid, passages, kept, dict(zip(new, new_vectors, strict=True)))
+                table.write(connection, mine, zoid, passages, stored, dict(zip(new, new_vectors, strict=True)))
         if mine.is_complete and (mine.wants_hnsw or has_grown(connection, mine)):
             put_upkeep(connection, catalog)
 
@@ -235,7 +235,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             if not fitting or vectors.of_private != of_private:
                 put_all(connection, catalog)
             mine = table.note(connection, vectors, embedder=embedder, of_private=of_private)
-            table.keep_chunks_with_rows(connection, relation)
+            table.ensure_chunks_trigger(connection, relation)
             # Pages for which no commit has queued a job, as after a rebuild or a partial loss of the table.
             queue.put(connection.cursor(), KIND, catalog, NeededJobs(executing(connection), catalog).pages(mine.name))
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()

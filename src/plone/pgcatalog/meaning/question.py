@@ -88,11 +88,11 @@ def search_context(
     query: Mapping[str, Any],
     texts: Sequence[tuple[str, str]],
     is_ranked: bool,
-    asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+    timing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SearchContext:
     """Return the context of a search by *query*, a whole query dict with the ``text_queries`` *texts*.
 
-    *is_ranked*: its results are ordered by relevance.  An embedder is called within the context of ``asking()``.
+    *is_ranked*: its results are ordered by relevance.  An embedder is called within the context of ``timing()``.
     Raises WrongRank, LimitExceeded, and psycopg.Error.
     """
     # The context must not be shared with other searches if it depends on the texts of this one.
@@ -110,7 +110,7 @@ def search_context(
         if parts_of_words(catalog.tool):
             context = replace(context, word_parts=find_word_parts(catalog, texts))
         if is_hybrid_search:
-            context = replace(context, question=question_of(catalog, context, query, asking=asking))
+            context = replace(context, question=question_of(catalog, context, query, timing=timing))
     return context
 
 
@@ -124,13 +124,13 @@ def question_of(
     context: SearchContext,
     query: Mapping[str, Any],
     least: float | None = None,
-    asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+    timing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Question | None:
     """Return the question of *query* in the catalog *core*; None if the search has to use words only.
 
     - *context* is the context of a search by words.
     - *least* replaces the site's least similarity.  Without either, there is no question until the model is calibrated.
-    - The embedder is called within the context of ``asking()``.
+    - The embedder is called within the context of ``timing()``.
     - A query without ranking, or of stop words only, has no question.
     - A question without a vector is not sent again in the same snapshot: a page waits for an embedder at most once, and
       all its parts show the same rows.
@@ -146,7 +146,7 @@ def question_of(
         vectors = replace(vectors, least=least)
     if vectors is None or not (vectors.least or vectors.calibration) or (core.zoid, words) in core.session.unanswered:
         return None
-    with asking():
+    with timing():
         vector = vector_of(vectors, words)
     if vector is None:
         core.session.unanswered.add((core.zoid, words))

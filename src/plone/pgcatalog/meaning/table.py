@@ -41,7 +41,7 @@ FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extnam
 """
 HAS_FUNCTION = "SELECT to_regproc('pgcatalog_forget_chunks') IS NOT NULL"
 FORGET = SQL("DELETE FROM {chunks} WHERE zoid = %s AND chunk >= %s")
-KEEP = SQL("""
+STORE = SQL("""
 INSERT INTO {chunks} (zoid, chunk, start, stop, digest, embedding) VALUES (%s, %s, %s, %s, %s, %s::{halfvec})
 ON CONFLICT (zoid, chunk) DO UPDATE
 SET (start, stop, digest, embedding) = (EXCLUDED.start, EXCLUDED.stop, EXCLUDED.digest, EXCLUDED.embedding)
@@ -49,7 +49,7 @@ SET (start, stop, digest, embedding) = (EXCLUDED.start, EXCLUDED.stop, EXCLUDED.
 MOVE = SQL("UPDATE {chunks} SET (start, stop) = (%s, %s) WHERE zoid = %s AND chunk = %s")
 # Locks the row, so that no commit deletes it meanwhile.
 HOLD_ROW = SQL("SELECT 1 FROM {relation} WHERE zoid = %s FOR KEY SHARE")
-KEPT = SQL("SELECT chunk, start, stop, digest, embedding::text FROM {chunks} WHERE zoid = %s ORDER BY chunk")
+STORED = SQL("SELECT chunk, start, stop, digest, embedding::text FROM {chunks} WHERE zoid = %s ORDER BY chunk")
 FORGET_SETTINGS = "DELETE FROM pgcatalog_vectors WHERE relation = ANY(%s::text[])"
 FORGET_STALE = SQL("DELETE FROM {chunks} AS c WHERE NOT EXISTS (SELECT FROM {relation} AS r WHERE r.zoid = c.zoid)")
 
@@ -247,11 +247,11 @@ def create(
     connection.execute(SQL(load("create")).format(**values))
     connection.execute(read_statement("meaning", "save"), vectors.row | {"catalog": catalog})
     connection.execute(load("forget_chunks"))
-    keep_chunks_with_rows(connection, relation)
+    ensure_chunks_trigger(connection, relation)
     return vectors
 
 
-def keep_chunks_with_rows(connection: Connection[Any], relation: str) -> None:
+def ensure_chunks_trigger(connection: Connection[Any], relation: str) -> None:
     """Create or enable the trigger that deletes chunks with the rows of *relation*, and its function if it is missing.
 
     In the transaction of *connection*.
@@ -278,12 +278,12 @@ def retire(connection: Connection[Any], names: Iterable[str]) -> None:
 
 
 #: digest -> (chunk, start, stop, vector as text)
-KeptChunks = dict[bytes, tuple[int, int, int, str]]
+StoredChunks = dict[bytes, tuple[int, int, int, str]]
 
 
-def kept_chunks(connection: Connection[Any], vectors: Vectors, zoid: int) -> KeptChunks:
+def stored_chunks(connection: Connection[Any], vectors: Vectors, zoid: int) -> StoredChunks:
     """Return the chunks of the object *zoid* in the table of *vectors*, by digest."""
-    rows = connection.execute(KEPT.format(chunks=vectors.table), (zoid,)).fetchall()
+    rows = connection.execute(STORED.format(chunks=vectors.table), (zoid,)).fetchall()
     return {bytes(digest): (chunk, start, stop, vector) for chunk, start, stop, digest, vector in rows}
 
 
@@ -292,25 +292,25 @@ def write(
     vectors: Vectors,
     zoid: int,
     passages: Sequence[Passage],
-    kept: KeptChunks,
+    stored: StoredChunks,
     vectors_by_digest: Mapping[bytes, Vector],
 ) -> None:
     """Make *passages* the chunks of the object *zoid* in the table of *vectors*, by writing only the differences.
 
-    ``kept`` are its present chunks, *vectors_by_digest* the vectors of passages that are not among them.
+    ``stored`` are its present chunks, *vectors_by_digest* the vectors of passages that are not among them.
     """
     with connection.cursor() as cursor:
         cursor.execute(FORGET.format(chunks=vectors.table), (zoid, len(passages)))
         moved, new = [], []
         for passage in passages:
             place = (passage.chunk, passage.start, passage.stop)
-            old = kept.get(passage.digest)
+            old = stored.get(passage.digest)
             if old is None or old[0] != passage.chunk:
                 vector = literal(vectors_by_digest[passage.digest]) if old is None else old[3]
                 new.append((zoid, *place, passage.digest, vector))
             elif old[:3] != place:
                 moved.append((*place[1:], zoid, passage.chunk))
-        cursor.executemany(KEEP.format(chunks=vectors.table, halfvec=vectors.halfvec), new)
+        cursor.executemany(STORE.format(chunks=vectors.table, halfvec=vectors.halfvec), new)
         cursor.executemany(MOVE.format(chunks=vectors.table), moved)
 
 

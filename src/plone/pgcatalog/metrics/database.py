@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
-from plone.pgcatalog.meaning.embedder import ask_embedders
+from plone.pgcatalog.meaning.embedder import check_embedders
 from plone.pgcatalog.observe.health import collect
 from psycopg import Connection
 from typing import Any
@@ -61,7 +61,7 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
 
     *check* adds numbers of faults, which should be 0; this reads all rows.
     """
-    overview = collect(connection, check, ask_embedders)
+    overview = collect(connection, check, check_embedders)
     catalogs = overview["catalogs"]
     yield gauge("pgcatalog_attention", len(overview["attention"]), ATTENTION)
     if overview["connections"] is None:

@@ -65,8 +65,8 @@ def searches() -> Iterator[Metric]:
 
 
 def cache() -> Iterator[Metric]:
-    kept = result_cache()
-    for kind, count in kept.counts.items():
+    cached = result_cache()
+    for kind, count in cached.counts.items():
         labels = {"kind": kind}
         yield Metric(
             "pgcatalog_cache_hits_total", count.hits, "counter", "Lookups that found an entry in the cache", labels
@@ -75,7 +75,7 @@ def cache() -> Iterator[Metric]:
             "pgcatalog_cache_misses_total", count.misses, "counter", "Lookups that found no entry in the cache", labels
         )
         yield Metric("pgcatalog_cache_bytes", count.bytes, "gauge", "Bytes of the entries in the cache", labels)
-    yield Metric("pgcatalog_cache_limit_bytes", kept.limit, "gauge", "Bytes that the cache may hold")
+    yield Metric("pgcatalog_cache_limit_bytes", cached.limit, "gauge", "Bytes that the cache may hold")
 
 
 def pools(database: Any) -> Iterator[Metric]:

@@ -58,11 +58,11 @@ class SiteQuery:
 
 def site_queries(portal: Any, limit: int) -> Iterator[SiteQuery]:
     """Yield the queries of *portal*, *limit* of each kind at most; the site is walked once, and not changed."""
-    taken: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path, obj in content_of(portal.portal_catalog):
         for kind, query in queries_of(obj):
-            taken[kind] += 1
-            if taken[kind] <= limit:
+            counts[kind] += 1
+            if counts[kind] <= limit:
                 yield SiteQuery(kind, path, query)
         obj._p_jar.cacheGC()
 
@@ -147,7 +147,7 @@ class Comparison:
         return self.verdict in ("same", "ties")
 
 
-def ask(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> Answer:
+def run_query(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> Answer:
     """Return the answer of *catalog*, ZCatalog or plone.pgcatalog's, to *query*; times are the median of *repeats*.
 
     Raises the errors of the catalog.

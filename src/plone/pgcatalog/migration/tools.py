@@ -12,12 +12,12 @@ from contextvars import ContextVar
 from itertools import batched
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.core.catalog import check_index_name
-from plone.pgcatalog.indexes.registry import is_known
+from plone.pgcatalog.indexes.registry import has_translator
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.indexing.objects import object_at
 from plone.pgcatalog.indexing.transition import is_unfilled
-from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from plone.pgcatalog.sql.files import read_statement
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import CatalogError
@@ -46,7 +46,7 @@ OWN_STATE = (
     "_columns",
     # The meaning of this setting differs from ZCatalog's.
     "long_query_time",
-    ATTRIBUTE,
+    SETTINGS_ATTRIBUTE,
     SUCCESSOR,
 )
 
@@ -68,7 +68,7 @@ def is_filled_later() -> bool:
     return _later.get()
 
 
-def take_settings(old: Any, new: Any) -> None:
+def transfer_settings(old: Any, new: Any) -> None:
     """Copy properties, local roles and permissions, lexicons and other sub-objects; lexicons without their words."""
     items = dict(old.objectItems())
     for name, value in vars(aq_base(old)).items():
@@ -113,7 +113,7 @@ def fill(catalog: Any, paths: Iterable[str]) -> None:
             else:
                 catalog.catalog_object(obj, path)
         except POSKeyError:
-            log_gone(path)
+            log_missing(path)
             # It may have been catalogued in part.
             catalog.uncatalog_object(path)
 
@@ -121,7 +121,7 @@ def fill(catalog: Any, paths: Iterable[str]) -> None:
 def unknown_indexes(tool: Any) -> list[tuple[str, str]]:
     """Return (name, type) of the indexes of the ZCatalog *tool* that have no translator."""
     indexes = aq_base(tool)._catalog.indexes
-    return [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not is_known(i)]
+    return [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not has_translator(i)]
 
 
 def refused_names(tool: Any) -> list[str]:
@@ -158,7 +158,7 @@ def successor_of(tool: Any) -> Any:
 def new_successor(tool: Any) -> Any:
     """Return an empty ZCatalog with the indexes, columns and settings of *tool*, wrapped like it."""
     new = CatalogTool()
-    take_settings(tool, new)
+    transfer_settings(tool, new)
     new = new.__of__(tool.aq_inner.aq_parent)
     indexes = {name: settings_of(index) for name, index in aq_base(tool)._indexes.items()}
     add_indexes(new, indexes, tool._catalog.names)
@@ -168,10 +168,14 @@ def new_successor(tool: Any) -> Any:
 def paths_of(tool: Any) -> list[str]:
     """Return the paths that a ZCatalog in place of *tool* must contain."""
     core = tool._core
-    return [path for path, _ in content_of(tool, on_gone=log_gone)] if is_unfilled(core) else list(tool._catalog.uids)
+    return (
+        [path for path, _ in content_of(tool, on_missing=log_missing)]
+        if is_unfilled(core)
+        else list(tool._catalog.uids)
+    )
 
 
-def log_gone(path: str) -> None:
+def log_missing(path: str) -> None:
     """Log that the object at *path* is left out."""
     logger.warning("%s: the object, or a part of it, is missing in the database: ignored", path)
 

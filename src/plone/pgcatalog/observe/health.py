@@ -39,7 +39,7 @@ FEW_LONG = 5
 #: The settings of the embedder.
 EMBEDDER = ("embedder_url", "embedder_model", "embedder_question_prefix", "embedder_passage_prefix")
 #: Adds ``embedder_fault`` to each catalog of ``statistics.catalogs``: why the embedder returns no vectors, or "".
-Ask = Callable[[list[dict[str, Any]]], None]
+CheckEmbedders = Callable[[list[dict[str, Any]]], None]
 #: The summary if nothing needs attention.
 HEALTHY = _("Healthy: nothing needs attention")
 #: The figures of a database without the tables that all catalogs share.
@@ -58,17 +58,19 @@ SMALL_TABLE = 1 << 20
 NAMED = 3
 
 
-def ask_no_embedder(catalogs: list[dict[str, Any]]) -> None:
+def check_no_embedder(catalogs: list[dict[str, Any]]) -> None:
     """Leave *catalogs* as they are: no embedder is checked."""
 
 
-def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_no_embedder) -> dict[str, Any]:
+def collect(
+    connection: Connection[Any], check: bool = False, check_embedders: CheckEmbedders = check_no_embedder
+) -> dict[str, Any]:
     """Return the figures of ``statistics.overview`` and ``statistics.catalogs``, and ``attention`` in English, as JSON data.
 
     - Added are missing parts, sites without a table, and upgrade steps that wait.
     - If a shared table is missing, the result has only faults, missing parts and upgrade steps.
     - *check* also counts damaged rows and lost references; this reads all rows and objects.
-    - ``ask`` adds the faults of the embedders.
+    - ``check_embedders`` adds the faults of the embedders.
     """
     execute = statistics.executing(connection)
     faults = shared_faults(execute)
@@ -80,7 +82,7 @@ def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_no_
     catalogs = statistics.catalogs(connection, figures["catalogs"])
     figures |= of_shared(faults) | of_sites(connection)
     add_needed(execute, catalogs)
-    ask(catalogs)
+    check_embedders(catalogs)
     if check:
         for catalog in catalogs:
             if statistics.lost_columns(catalog):
@@ -113,10 +115,10 @@ def of_sites(connection: Connection[Any]) -> dict[str, Any]:
 
 
 def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
-    """Add to each of *catalogs* the figures of ``take_needed``, read with *execute*."""
+    """Add to each of *catalogs* the figures of ``store_needed``, read with *execute*."""
     for catalog in catalogs:
         jobs = NeededJobs(execute, catalog["catalog"])
-        take_needed(catalog, jobs, *(execute(*statement) for statement in needed_statements(catalog, jobs)))
+        store_needed(catalog, jobs, *(execute(*statement) for statement in needed_statements(catalog, jobs)))
 
 
 def needed_statements(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[NamedStatement, NamedStatement]:
@@ -130,7 +132,7 @@ def needed_statements(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[NamedS
     return jobs.files_statement() if reads_files else NO_ROWS, jobs.pages_statement()
 
 
-def take_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pages: list[Any]) -> None:
+def store_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pages: list[Any]) -> None:
     """Add to *catalog* the number of objects whose *jobs* are not queued, by kind, and the settings of its embedder.
 
     *files* and *pages* are the rows of ``needed_statements``.

@@ -58,7 +58,7 @@ def end(connection: Connection[Any], catalog: int, name: str, lines: Iterable[st
 
 
 @contextmanager
-def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
+def recorded(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
     """Record the job *name* of the catalog with tool oid *catalog* in the database *dsn* while the body runs.
 
     Yields a list for messages about the result.  The body runs unrecorded if:

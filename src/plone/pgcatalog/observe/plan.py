@@ -20,7 +20,7 @@ import re
 RUN = "ANALYZE, BUFFERS, FORMAT JSON"
 ONLY_PLAN = "FORMAT JSON"
 #: Keys of a plan's node that are stored.
-KEPT = (
+STORED_KEYS = (
     *("Node Type", "Relation Name", "Index Name", "Join Type", "Plan Rows", "Actual Rows", "Actual Loops"),
     *("Actual Total Time", "Rows Removed by Filter", "Rows Removed by Index Recheck", "Rows Removed by Join Filter"),
     *("Shared Hit Blocks", "Shared Read Blocks", "Sort Method"),
@@ -58,21 +58,21 @@ def explain_json(connection: Connection[Any], statement: Statement, run: bool = 
 def summary(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the plan *raw* that is stored: its times, rows and nodes, without values of the query."""
     top = raw["Plan"]
-    kept: dict[str, Any] = {"plan": without_values(top)}
+    stored: dict[str, Any] = {"plan": without_values(top)}
     if "Execution Time" in raw:
-        kept["server_ms"] = raw["Planning Time"] + raw["Execution Time"]
-        kept["planning_ms"] = raw["Planning Time"]
-        kept["rows_read"] = round(rows_read(top))
-        kept["rows_returned"] = round(rows_returned(top))
-        kept["pages_read"] = top.get("Shared Read Blocks", 0)
-    return kept
+        stored["server_ms"] = raw["Planning Time"] + raw["Execution Time"]
+        stored["planning_ms"] = raw["Planning Time"]
+        stored["rows_read"] = round(rows_read(top))
+        stored["rows_returned"] = round(rows_returned(top))
+        stored["pages_read"] = top.get("Shared Read Blocks", 0)
+    return stored
 
 
 def without_values(node: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {name: node[name] for name in KEPT if name in node}
+    stored: dict[str, Any] = {name: node[name] for name in STORED_KEYS if name in node}
     if "Plans" in node:
-        kept["Plans"] = [without_values(part) for part in node["Plans"]]
-    return kept
+        stored["Plans"] = [without_values(part) for part in node["Plans"]]
+    return stored
 
 
 def rows_read(node: Mapping[str, Any]) -> float:
@@ -101,11 +101,11 @@ class PlanFigures:
     pages_read: int
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any] | None) -> "PlanFigures | None":
+    def of(cls, stored: Mapping[str, Any] | None) -> "PlanFigures | None":
         """Return the figures in a result of ``summary``; None if the statement was not executed."""
-        if not kept or "server_ms" not in kept:
+        if not stored or "server_ms" not in stored:
             return None
-        return cls(*(kept[name] for name in cls.__slots__))
+        return cls(*(stored[name] for name in cls.__slots__))
 
 
 def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
@@ -197,16 +197,16 @@ def why(group: Group) -> Why:
 
 def reason(group: Group) -> str:
     """Return a message of one sentence: why the queries of *group* were slow."""
-    told = why(group)
-    if told.cause == "cold":
+    explanation = why(group)
+    if explanation.cause == "cold":
         kinds = [COLD[kind] for kind, count in group.cold.items() if count]
-        values = {"cold": str(told.cold), "number": str(group.count), "kinds": listed(kinds)}
+        values = {"cold": str(explanation.cold), "number": str(group.count), "kinds": listed(kinds)}
         return _("Cold: ${cold} of ${number} were ${kinds}.", values)
-    share = {"share": percent(told.parts[told.cause]), "part": PARTS[told.cause]}
-    if told.plan is not None and told.cause == PLAN:
-        return _("${share} of the time is ${part}: ${rows}.", share | {"rows": rows_text(told.plan)})
-    if told.plan is not None and told.cause == WAITING:
-        time = {"time": ms(told.plan.server_ms)}
+    share = {"share": percent(explanation.parts[explanation.cause]), "part": PARTS[explanation.cause]}
+    if explanation.plan is not None and explanation.cause == PLAN:
+        return _("${share} of the time is ${part}: ${rows}.", share | {"rows": rows_text(explanation.plan)})
+    if explanation.plan is not None and explanation.cause == WAITING:
+        time = {"time": ms(explanation.plan.server_ms)}
         return _("${share} of the time is ${part}: EXPLAIN took only ${time} ms.", share | time)
     return _("${share} of the time is ${part}.", share)
 

@@ -66,7 +66,7 @@ class SlowQuery:
         return tuple((values | {"statement": self.statement.sql}).values())
 
 
-def keep(
+def encode_query(
     query: Mapping[str, Any],
     options: Mapping[str, Collection[str]],
     sort: Sequence[tuple[str, bool]],
@@ -80,7 +80,7 @@ def keep(
     was read, None if no page was.  A value is left out if it is masked, too long, or has no JSON form.  Of
     ``allowedRolesAndUsers`` only the roles are stored, not the names of users and groups.
     """
-    kept: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     left_out = []
     for name in sorted(options):
         parts = {key: query[key] for key in (name, *(f"{name}_{o}" for o in options[name])) if key in query}
@@ -92,25 +92,25 @@ def keep(
         if encoded is None:
             left_out.append(name)
         else:
-            kept.update(encoded)
-    kept.update({key: int(query[key]) for key in WINDOW if is_number(query.get(key))})
+            stored.update(encoded)
+    stored.update({key: int(query[key]) for key in WINDOW if is_number(query.get(key))})
     if query.get(RANK) == HYBRID and RANK not in options:
-        kept[RANK] = HYBRID
+        stored[RANK] = HYBRID
     if query.get(AS_SITE) is True and AS_SITE not in options:
-        kept[AS_SITE] = True
+        stored[AS_SITE] = True
     expression = expression_in(query)
     where = None if expression is None else encoded_expression(expression, masked)
     if expression is not None and where is None:
         left_out.append(WHERE)
     size = int(limit) if is_number(limit) else None
-    data: dict[str, Any] = {"query": kept, "where": where, "sort": list(sort), "limit": size}
+    data: dict[str, Any] = {"query": stored, "where": where, "sort": list(sort), "limit": size}
     if page is not None:
         data["page"] = page
     return orjson.dumps(data).decode(), left_out
 
 
 def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, bool]], int | None]:
-    """Return query, sort and limit from *data*, the JSON of ``keep``.  Raises CodecError for damaged data."""
+    """Return query, sort and limit from *data*, the JSON of ``encode_query``.  Raises CodecError for damaged data."""
     sort = [(str(name), bool(reverse)) for name, reverse in data["sort"]]
     query = {key: decode(value) for key, value in data["query"].items()}
     if data["where"] is not None:
@@ -119,7 +119,7 @@ def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, boo
 
 
 def query_text(data: Mapping[str, Any]) -> str:
-    """Return the query in *data*, the JSON of ``keep``, as Python code; damaged data as JSON."""
+    """Return the query in *data*, the JSON of ``encode_query``, as Python code; damaged data as JSON."""
     try:
         query, sort, limit = recall(data)
     except CodecError:
@@ -133,7 +133,7 @@ def query_text(data: Mapping[str, Any]) -> str:
 
 
 def page_in(data: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """Return (start, size) of the page that was read, from *data*, the JSON of ``keep``; None if it has no page."""
+    """Return (start, size) of the page that was read, from *data*, the JSON of ``encode_query``; None if it has no page."""
     match data.get("page"):
         case [int(start), int() | None as size]:
             return start, size
@@ -183,7 +183,7 @@ def is_number(value: Any) -> bool:
 
 
 #: Options whose value is part of the shape; of other options only the name is.
-TOLD = ("range", "operator")
+SHAPE_OPTIONS = ("range", "operator")
 
 
 def shape_of(
@@ -219,7 +219,7 @@ def index_shape(name: str, query: Mapping[str, Any], options: Collection[str]) -
             record.setdefault(option, query[f"{name}_{option}"])
     words = [name, kind_of(record.get("query"))]
     for option in sorted(set(record) & set(options) - {"query"}):
-        words.append(f"{option}:{word(record[option])}" if option in TOLD else option)
+        words.append(f"{option}:{word(record[option])}" if option in SHAPE_OPTIONS else option)
     return " ".join(filter(None, words))
 
 

@@ -73,11 +73,11 @@ logger = logging.getLogger(__name__)
 
 QUEUE_SIZE = 1000
 #: Number of slow queries that a database stores, and days for which they are stored.
-KEPT_ROWS = 5000
-KEPT_DAYS = 30.0
+SLOW_QUERY_ROWS = 5000
+SLOW_QUERY_DAYS = 30.0
 #: Days and rows of the history that are stored: a view of a month, and the week before it.
 HISTORY_DAYS = 38.0
-KEPT_LINES = 20_000
+HISTORY_LINES = 20_000
 #: Seconds to collect further queries before a connection is opened.
 LINGER = 0.3
 #: Time limit of a statement, in seconds.
@@ -121,19 +121,19 @@ class Recorder:
         try:
             with connect(self.dsn, "slow queries", seconds=SECONDS) as connection:
                 if entries:
-                    self._keep(connection, entries)
+                    self._store(connection, entries)
                 if len(entries) < len(items):
                     connection.execute(log_sql("keep_sizes"))
-                connection.execute(log_sql("prune_history"), {"lines": KEPT_LINES, "days": HISTORY_DAYS})
+                connection.execute(log_sql("prune_history"), {"lines": HISTORY_LINES, "days": HISTORY_DAYS})
                 # Last, because it may take seconds, and the end of the process may cut it off.
-                self._keep_plans(connection, entries)
+                self._store_plans(connection, entries)
         except psycopg.Error as error:
             self.failed += len(entries)
             logger.warning("recording %d slow queries failed: %s", len(entries), error)
         else:
             self.recorded += len(entries)
 
-    def _keep(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
+    def _store(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
         times: defaultdict[tuple[int, str, str], list[float]] = defaultdict(list)
         for entry in entries:
             times[entry.kind].append(entry.total_ms)
@@ -142,17 +142,17 @@ class Recorder:
         with connection.cursor() as cursor:
             cursor.executemany(log_sql("record"), [(*entry.row(), STARTED) for entry in entries])
             cursor.executemany(log_sql("count_hour"), hours)
-        connection.execute(log_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
+        connection.execute(log_sql("prune"), {"rows": SLOW_QUERY_ROWS, "days": SLOW_QUERY_DAYS})
 
-    def _keep_plans(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
+    def _store_plans(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
         """Store the plan of one query for each kind without a recent plan, for PLANS kinds at most."""
         newest = {entry.kind: entry for entry in entries}
         wanted = (entry for kind, entry in newest.items() if self._plans.left_out(kind) is not None)
         for entry in islice(wanted, PLANS):
-            kept = plan_of(connection, entry)
-            if kept is not None:
+            plan = plan_of(connection, entry)
+            if plan is not None:
                 names = ("catalog", "operation", "shape")
-                values = dict(zip(names, entry.kind, strict=True)) | {"plan": Jsonb(kept), "started": STARTED}
+                values = dict(zip(names, entry.kind, strict=True)) | {"plan": Jsonb(plan), "started": STARTED}
                 connection.execute(log_sql("keep_plan"), values)
 
 

@@ -42,14 +42,14 @@ QUEUE_SIZE = 1000
 #: Seconds for which searches are collected.
 LINGER = 20.0
 #: Days for which a catalog stores words, and the number of most frequent searches per day that are stored.
-KEPT_DAYS, KEPT_WORDS = 28, 500
+SEARCH_DAYS, SEARCH_WORDS = 28, 500
 #: A text with more words or characters is not counted: it was pasted, or will not be searched for again.
 MAX_WORDS, MAX_LENGTH = 8, 80
 
 #: Key in ``request.other`` of the first text search of the request.
 NOTED = "plone.pgcatalog.text_search"
 #: Names of the pages and services whose searches count.  Live search is left out: its text is still being typed.
-ASKED_BY = ("search", "@search", "@pgsearch", "@querystring-search")
+SEARCH_VIEWS = ("search", "@search", "@pgsearch", "@querystring-search")
 
 _WORD = re.compile(r"\w+")
 #: A mail address, a telephone number or an account: personal data, which is not stored.
@@ -98,7 +98,7 @@ class Recorder:
             with connect(self.dsn, "searches", seconds=5) as connection:
                 with connection.cursor() as cursor:
                     cursor.executemany(log_sql("count_search"), rows)
-                connection.execute(log_sql("prune_searches"), {"days": KEPT_DAYS, "words": KEPT_WORDS})
+                connection.execute(log_sql("prune_searches"), {"days": SEARCH_DAYS, "words": SEARCH_WORDS})
         except psycopg.Error as error:
             logger.warning("counting %d searches failed: %s", len(searches), error)
 
@@ -129,7 +129,11 @@ def count_noted(request: Any) -> None:
     """Count the stored search of the ended *request*, if it was for the first page of results."""
     noted = request.other.get(NOTED)
     name = getattr(request.other.get("PUBLISHED"), "__name__", "")
-    if noted is not None and name.rpartition("_")[2] in ASKED_BY and request.form.get("b_start") in (None, "", 0, "0"):
+    if (
+        noted is not None
+        and name.rpartition("_")[2] in SEARCH_VIEWS
+        and request.form.get("b_start") in (None, "", 0, "0")
+    ):
         record(*noted)
 
 
@@ -140,7 +144,7 @@ def flush(timeout: float = EXIT_SECONDS) -> bool:
 
 def top_searches_statement(catalog: int, limit: int = 10) -> Statement:
     """Return the statement for ``top_searches``: the most frequent searches in *catalog*, and those without results."""
-    statement, params = positional(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": KEPT_DAYS})
+    statement, params = positional(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": SEARCH_DAYS})
     return Statement(statement, tuple(params))
 
 

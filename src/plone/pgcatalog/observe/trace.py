@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from plone.pgcatalog.fulltext.term_statistics import request_count
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.observe.record import keep
+from plone.pgcatalog.observe.record import encode_query
 from plone.pgcatalog.observe.record import shape_of
 from plone.pgcatalog.observe.record import SlowQuery
 from plone.pgcatalog.observe.recorder import Throttle
-from plone.pgcatalog.request import asking_path
+from plone.pgcatalog.request import request_path
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -168,7 +168,7 @@ class Trace:
         query, sort, limit, _ = self._query
         indexes = aq_base(catalog.tool)._indexes
         options = {name: getattr(index, "query_options", ()) for name, index in indexes.items()}
-        text, left_out = keep(query, options, sort, limit, slow_query_mask(catalog.tool), statement.window)
+        text, left_out = encode_query(query, options, sort, limit, slow_query_mask(catalog.tool), statement.window)
         shape = shape_of(query, options, sort, bool(limit or query.get("b_size")))
         path = "/".join(catalog.tool.getPhysicalPath())
         left_out_lines = throttle.left_out((path, shape))
@@ -184,6 +184,6 @@ class Trace:
             )
         if is_read_only(catalog.jar):
             return
-        page = asking_path()
+        page = request_path()
         entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement, page, cold)
         recorder.record(dsn_of(catalog.jar), entry)

@@ -48,7 +48,7 @@ class Stored:
     - ``source``: the SQL relation to select from, with its values
     - ``complete``: the columns with a value in every row
     - ``interned_columns``: the columns that hold numbers of lists, by name
-    - ``known_sets``: the interned sets in memory; ``pending_sets``: a table with uncommitted sets, "" if there is none
+    - ``cached_sets``: the interned sets in memory; ``pending_sets``: a table with uncommitted sets, "" if there is none
     - ``rows``: the estimated number of rows; ``full``: up to this many hits of a ranked search are all ranked, 0: all
     - ``shares``: None for small catalogs, where plans do not matter
     - ``moved``: the SQL condition for rows that the transaction has moved, "" if there are none
@@ -58,7 +58,7 @@ class Stored:
     source: Source
     complete: Collection[str] = ()
     interned_columns: Mapping[str, Column] | None = None
-    known_sets: Sequence[InternedSets] = ()
+    cached_sets: Sequence[InternedSets] = ()
     pending_sets: str = ""
     rows: int | None = None
     full: int = 0
@@ -87,7 +87,7 @@ def condition(where: Condition, stored: Stored) -> Condition:
             return part
         if part.operator == NOT_NULL and part.column.name in stored.complete:
             return EVERYTHING
-        return as_interned(part, interned_columns, stored.known_sets) if part.column.name in interned_columns else part
+        return as_interned(part, interned_columns, stored.cached_sets) if part.column.name in interned_columns else part
 
     return where.changed(bound)
 
@@ -124,7 +124,7 @@ def hide_unselective_indexes(
     return where.changed(hidden)
 
 
-def asks_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
+def needs_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
     """Return True if ``selective_condition`` needs the share of rows that match *part*; other arguments as in ``Stored``."""
     if part.operator == NOT_NULL:
         return part.column.name not in complete

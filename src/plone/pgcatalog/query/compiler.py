@@ -168,8 +168,8 @@ def compile_query(
         score = expression.score(context)
     text = dict(conditions).get(SOURCE_INDEX)
     if context.question is not None and text is not None:
-        kept = indexes[SOURCE_INDEX].not_excluded(query, context)
-        among = all_of([*(each for each in found if each is not text), kept])
+        not_excluded = indexes[SOURCE_INDEX].not_excluded(query, context)
+        among = all_of([*(each for each in found if each is not text), not_excluded])
         near = Near(context.question, among)
         score = None if sorters else Fusion(score or UNRANKED, where, near)
         where = all_of((among, any_of((text, near))))
@@ -195,12 +195,12 @@ def order_terms(
     for translator, reverse in sorters:
         columns = {column.quoted: column for column in translator.columns()}
         expressions = translator.order_by() or ()
-        is_kept = bool(terms) and not limited
+        has_nulls = bool(terms) and not limited
         terms += [
-            Order(e, reverse, columns.get(e), nulls=is_kept or i > 0, nulls_lowest=is_kept and i == 0)
+            Order(e, reverse, columns.get(e), nulls=has_nulls or i > 0, nulls_lowest=has_nulls and i == 0)
             for i, e in enumerate(expressions)
         ]
-        for e in () if is_kept else expressions[:1]:
+        for e in () if has_nulls else expressions[:1]:
             filled = columns.get(e)
             opaque = Condition(f"{e} IS NOT NULL", (), translator.columns())
             not_null.append(opaque if filled is None else has_value(filled))

@@ -59,7 +59,7 @@ class Leaf(Combinable):
     def condition(self, context: SearchContext) -> Condition:
         translator = find(context, self.index)
         try:
-            return self._ask(translator, context)
+            return self._condition_by(translator, context)
         except QueryError:
             raise
         except VALUE_ERRORS as error:
@@ -69,7 +69,7 @@ class Leaf(Combinable):
         """Return the equivalent query dict."""
         return {self.index: self._options()}
 
-    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
+    def _condition_by(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         condition = translator.where(self.query(), context)
         if condition is None:
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} cannot be searched")
@@ -130,14 +130,14 @@ class Range(Leaf):
         ends = {word: value for word, value in (("min", self.min), ("max", self.max)) if value is not None}
         return {"query": list(ends.values()), "range": ":".join(ends)}
 
-    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
+    def _condition_by(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         if isinstance(translator, UnIndexTranslator):
             # Not by a query dict, in which 0 or "" is no upper end, and ends in the wrong order are swapped.
             ends = (None if end is None else translator.convert_key(end) for end in (self.min, self.max))
             return translator.match_range(*ends)
         if "range" not in getattr(translator.index, "query_options", ()):
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} has no ranges")
-        return super()._ask(translator, context)
+        return super()._condition_by(translator, context)
 
 
 @dataclass(frozen=True)
@@ -155,10 +155,10 @@ class Text(Leaf):
     def _options(self) -> dict[str, Any]:
         return {"query": self.text}
 
-    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
+    def _condition_by(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         if not translator.has_ranking:
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} has no text")
-        return super()._ask(translator, context)
+        return super()._condition_by(translator, context)
 
     def score(self, context: SearchContext) -> Fragment | None:
         return find(context, self.index).score(self.query(), context)
@@ -190,11 +190,11 @@ class Path(Leaf):
         depth = {} if self.depth is None else {"depth": self.depth}
         return {"query": list(self.path)} | depth
 
-    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
+    def _condition_by(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         options = getattr(translator.index, "query_options", ())
         if "level" not in options or (self.depth is not None and "depth" not in options):
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} does not support {self!r}")
-        return super()._ask(translator, context)
+        return super()._condition_by(translator, context)
 
 
 @dataclass(frozen=True)
@@ -212,9 +212,9 @@ class DictQuery(Combinable):
         return frozenset(self.query)
 
     def condition(self, context: SearchContext) -> Condition:
-        return all_of(self._ask(find(context, name), context) for name in self.query)
+        return all_of(self._condition_by(find(context, name), context) for name in self.query)
 
-    def _ask(self, translator: IndexTranslator, context: SearchContext) -> Condition:
+    def _condition_by(self, translator: IndexTranslator, context: SearchContext) -> Condition:
         try:
             return translator.where(self.query, context) or NOTHING
         except QueryError:

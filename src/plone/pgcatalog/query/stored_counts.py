@@ -45,7 +45,7 @@ CHANGES = "pgcatalog_count_changes CROSS JOIN LATERAL unnest(fields, vals) AS v 
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredCounts:
     """The stored counts of *columns*, by name, for the rows of *relation* that match a search."""
 
     relation: str
@@ -57,7 +57,7 @@ class Kept:
     away: Condition
 
     @classmethod
-    def of(cls, where: Condition, stored: Stored) -> "Kept | None":
+    def of(cls, where: Condition, stored: Stored) -> "StoredCounts | None":
         """Return the counts for the rows of *stored* that match *where*, not bound; None if they do not suffice."""
         if not stored.counted:
             return None
@@ -121,12 +121,14 @@ class Kept:
 
 def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement | None:
     """Return ``statements.key_counts`` from stored counts; None unless *where* only requires a value."""
-    kept = Kept.of(EVERYTHING, stored)
-    field = None if kept is None else kept.field(key, [c.quoted for c in columns])
-    if kept is None or field is None or not isinstance(where, Predicate) or where.operator != NOT_NULL:
+    stored_counts = StoredCounts.of(EVERYTHING, stored)
+    field = None if stored_counts is None else stored_counts.field(key, [c.quoted for c in columns])
+    if stored_counts is None or field is None or not isinstance(where, Predicate) or where.operator != NOT_NULL:
         return None
-    counts = kept.counts([field])
-    return Statement(f"SELECT value::{kept.type(field)}, n FROM ({counts.sql}) AS kept ORDER BY 1", counts.params)
+    counts = stored_counts.counts([field])
+    return Statement(
+        f"SELECT value::{stored_counts.type(field)}, n FROM ({counts.sql}) AS kept ORDER BY 1", counts.params
+    )
 
 
 def _is_key(key: str, column: Column) -> bool:

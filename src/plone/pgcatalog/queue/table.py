@@ -21,13 +21,13 @@ BACK_OFF = (60, 300, 1800, 7200, 28800, 86400)
 #: Maximum number of attempts at a job.
 MOST_ATTEMPTS = 8
 #: Number of failed jobs per kind that are stored, for users to see.
-KEPT_FAILURES = 10_000
+MOST_FAILURES = 10_000
 #: Maximum length of a stored reason.
 LONGEST_REASON = 500
 
 PUT = read_statement("queue", "put")
 NOTIFY = "SELECT pg_notify(%s, '')"
-TAKE = read_statement("queue", "take")
+CLAIM = read_statement("queue", "take")
 SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by = %(put_by)s::xid8"
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
 FAILED = read_statement("queue", "failed").format(same=SAME)
@@ -95,9 +95,9 @@ def put(cursor: Any, kind: str, catalog: int, zoids: Iterable[int]) -> None:
         cursor.execute(PUT, {"kind": kind, "catalog": catalog, "zoids": zoids, "channel": CHANNEL})
 
 
-def take(connection: Connection[Any], kinds: Iterable[str]) -> Job | None:
+def claim(connection: Connection[Any], kinds: Iterable[str]) -> Job | None:
     """Take the job of one of *kinds* that has been due longest, on the autocommit *connection*; None if no job is due."""
-    row = connection.execute(TAKE, {"kinds": list(kinds), "back_off": list(BACK_OFF)}).fetchone()
+    row = connection.execute(CLAIM, {"kinds": list(kinds), "back_off": list(BACK_OFF)}).fetchone()
     return None if row is None else Job(*row)
 
 
@@ -114,7 +114,7 @@ def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, p
     reason = storable(reason)[:LONGEST_REASON]
     for_good = for_good or (pause is None and job.is_last_attempt)
     connection.execute(FAILED, job.values | {"reason": reason, "for_good": for_good, "pause": pause})
-    connection.execute(FORGET, {"kind": job.kind, "kept": KEPT_FAILURES})
+    connection.execute(FORGET, {"kind": job.kind, "kept": MOST_FAILURES})
 
 
 def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:

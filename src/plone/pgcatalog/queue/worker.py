@@ -198,7 +198,7 @@ class Worker:
         A job with a rest that runs in parallel has no outcome yet.
         """
         ready = kinds()
-        job = table.take(connection, ready) if ready else None
+        job = table.claim(connection, ready) if ready else None
         if job is None:
             return False
         outcome = _outcome(job, lambda: ready[job.kind].work(self.database, job))

@@ -5,15 +5,15 @@ Requests without facets get plone.restapi's response unchanged.
 
 from collections.abc import Mapping
 from plone.pgcatalog.discovery.facet_groups import Facet
-from plone.pgcatalog.discovery.facet_groups import told_facets
+from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.parameters import buckets
 from plone.pgcatalog.restapi.parameters import parsing
-from plone.pgcatalog.restapi.search import ALONG
 from plone.pgcatalog.restapi.search import counted
 from plone.pgcatalog.restapi.search import counting_of
+from plone.pgcatalog.restapi.search import EXTRA_KEY
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
 from plone.restapi.bbb import IPloneSiteRoot
@@ -38,7 +38,7 @@ class Faceted:
     request: Any
 
     def reply(self) -> dict[str, Any]:
-        IAnnotations(self.request)[ALONG] = self._along
+        IAnnotations(self.request)[EXTRA_KEY] = self._fetch
         answer = self._answer()
         names, ranges, _ = self._wanted()
         if names or ranges:
@@ -50,10 +50,10 @@ class Faceted:
         """Return (names of facets, ranges, number of values) of the request, for facets whose values the user may see."""
         data = json_body(self.request)
         names, ranges, limit = _names(data), _ranges(data), _limit(data)
-        told = told_facets([*names, *ranges], self.context, self.request)
-        return [n for n in names if n in told], {name: of for name, of in ranges.items() if name in told}, limit
+        visible = visible_facets([*names, *ranges], self.context, self.request)
+        return [n for n in names if n in visible], {name: of for name, of in ranges.items() if name in visible}, limit
 
-    def _along(self, results: CatalogSearchResults) -> Fetch[dict[str, Any]]:
+    def _fetch(self, results: CatalogSearchResults) -> Fetch[dict[str, Any]]:
         """Return a fetch of the facets of *results*, as a part of the response."""
         names, ranges, limit = self._wanted()
         if not names and not ranges:

@@ -10,7 +10,7 @@ from plone.pgcatalog.discovery.also import also_about
 from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
-from plone.pgcatalog.discovery.facet_groups import told_facets
+from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import FacetCounting
 from plone.pgcatalog.discovery.highlight import Highlighter
@@ -67,7 +67,7 @@ FIELDS = (
 
 
 #: Annotation of a request: a function that takes the results and returns a fetch of additions to the response.
-ALONG = "plone.pgcatalog.along"
+EXTRA_KEY = "plone.pgcatalog.along"
 #: Keys of a query that select order and size, not rows.
 WINDOW = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
 
@@ -121,12 +121,12 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         shown = HypermediaBatch(self.request, ())
         marks = self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter()
         # Removed, because full objects may have results of their own.
-        along = IAnnotations(self.request).pop(ALONG, None)
+        extra = IAnnotations(self.request).pop(EXTRA_KEY, None)
         with self.lazy_resultset.view.session.batch():
-            more = Fetch.of({}) if along is None else along(self.lazy_resultset)
+            more = Fetch.of({}) if extra is None else extra(self.lazy_resultset)
             has_no_words = by_meaning_alone(self.lazy_resultset) if marks else None
             if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
-                self.lazy_resultset.count_along()
+                self.lazy_resultset.count_with_page()
                 self.lazy_resultset.read_first(end)
             total = self.lazy_resultset.actual_result_count
         answer = super().__call__(fullobjects) | more.value()
@@ -255,13 +255,13 @@ def counting(parameters: Parameters, names: Sequence[str], results: Any) -> Face
     In an open batch it is read in the same round trip.  Facets whose values the user may not see are left out; None if no
     facet is left.
     """
-    told = set(told_facets([*names, *parameters.ranges], parameters.context, parameters.request))
-    names = [name for name in names if name in told]
-    ranges = {name: of for name, of in parameters.ranges.items() if name in told}
+    visible = set(visible_facets([*names, *parameters.ranges], parameters.context, parameters.request))
+    names = [name for name in names if name in visible]
+    ranges = {name: of for name, of in parameters.ranges.items() if name in visible}
     # A limit would not do if only some of the values are shown.
     parted = any(condition.get("p") for condition in parameters.conditions.values())
     limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
-    return counting_of(results, names, ranges, limit) if told else None
+    return counting_of(results, names, ranges, limit) if visible else None
 
 
 def counting_of(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> FacetCounting:

@@ -139,5 +139,5 @@ def _read(compiled: CompiledQuery, part: Predicate, values: list[str], loader: R
     if stamp is not None:
         together.share(stamp)
     if rows:
-        together.keep([row[:-1] for row in rows])
+        together.add_rows([row[:-1] for row in rows])
     return {value: (found, together) for value, found in rids.items()}

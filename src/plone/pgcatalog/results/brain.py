@@ -213,10 +213,10 @@ class URLs:
         ):
             self._begin(request)
         folder, slash, name = path.rpartition("/")
-        known = (self._relative if relative else self._absolute).get(folder) if slash else None
-        if known is None:
+        base = (self._relative if relative else self._absolute).get(folder) if slash else None
+        if base is None:
             return self._of_new_folder(request, path, relative)
-        return f"{known}/{name}" if _PLAIN.fullmatch(name) else f"{known}/{quote(name)}"
+        return f"{base}/{name}" if _PLAIN.fullmatch(name) else f"{base}/{quote(name)}"
 
     def _begin(self, request: Any) -> None:
         """Use the cached URLs of the contexts of *request*; an unknown class of requests has none."""
@@ -239,6 +239,6 @@ class URLs:
         if self._request is None or not slash or folder.count("/") + 1 < len(self._root):
             url: str = request.physicalPathToURL(path, relative)
             return url
-        known = self.url(request, folder, relative)
-        (self._relative if relative else self._absolute)[folder] = known
-        return f"{known}/{quote(name)}"
+        base = self.url(request, folder, relative)
+        (self._relative if relative else self._absolute)[folder] = base
+        return f"{base}/{quote(name)}"

@@ -50,17 +50,17 @@ class Neighbours:
         if len(rids) <= IDX_BATCH:
             self._slices.update(dict.fromkeys(rids, rids))
 
-    def of(self, rid: int, lacking: Callable[[Sequence[int]], Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
+    def of(self, rid: int, missing: Callable[[Sequence[int]], Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
         """Return the rids of the batch to load with *rid*, and the rids behind it that will probably be read next.
 
-        The batch doubles while a caller reads on behind the last one.  *lacking* returns the rids whose rows are not loaded;
+        The batch doubles while a caller reads on behind the last one.  *missing* returns the rids whose rows are not loaded;
         loaded rows between two batches do not count as a gap.
         """
         wanted = self._slices.get(rid)
         if wanted is not None:
             return wanted, ()
         at, end = self._at(rid), self._end
-        if at is None or end is None or not 0 <= at - end <= MOST_IDX or lacking(self.rids[end:at]):
+        if at is None or end is None or not 0 <= at - end <= MOST_IDX or missing(self.rids[end:at]):
             self._size = IDX_BATCH
             wanted = self.batch(rid, IDX_BATCH)
             self._end = (self._at(wanted[-1]) or 0) + 1
@@ -175,13 +175,13 @@ class RowLoader:
 
     # -- rows from statements
 
-    def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> None:
+    def add_rows(self, found: Sequence[Sequence[Any]], share: bool = True) -> None:
         """Store the rows *found*: (rid, path, score) and, for a page with versions, a text as of ``idx_texts`` or None.
 
         With *share* they are cached for other results.
         """
         if len(found[0]) > 3 and found[0][3] is not None:
-            self._take([(row[0], row[1], row[3]) for row in found], share)
+            self._store([(row[0], row[1], row[3]) for row in found], share)
             return
         rows = self.find([row[0] for row in found])
         self.place([(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None])
@@ -206,8 +206,8 @@ class RowLoader:
                 new.append((rid, Row(path, placed=stamp), 0))
         store.put(new, len(found) > IDX_BATCH)
 
-    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True, yields: bool = False) -> None:
-        """Store the rows *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep`` and ``RowStore.put``.
+    def _store(self, found: Iterable[tuple[int, str, str]], share: bool = True, yields: bool = False) -> None:
+        """Store the rows *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``add_rows`` and ``RowStore.put``.
 
         A cached row of the same version is reused.  Another row is stored without idx if the text has none.
         """
@@ -330,7 +330,7 @@ class RowLoader:
                 self._use(rid, row, rows)
         result_cache().count(ROWS, len(held) - len(changed.intersection(held)), 0)
         # A row without a path is gone.
-        self._take((row for row in found if row[1] is not None), yields=len(rids) + len(held) > IDX_BATCH)
+        self._store((row for row in found if row[1] is not None), yields=len(rids) + len(held) > IDX_BATCH)
 
     # -- objects
 

@@ -9,7 +9,7 @@ Fixed rules decide which data a statement reads besides the requested ones:
 - a search for fewer than IDX_BATCH unique values reads all its rows at once, and so their number
 - a search for one announced unique value reads the rows of all announced values (``results.announced``)
 - a row beyond the first WINDOW is read with the ids of all rows up to a power of two, at least FEWEST_IDS
-- reading rows counts no others, unless ``counts_along`` is set
+- reading rows counts no others, unless ``counts_with_page`` is set
 - a result that is sorted in Python is read completely; up to FEW_ROWS rows with their versions and metadata
 """
 
@@ -71,7 +71,7 @@ class Reader:
         self._key: Key | None = None
         self._has_cached = False
         #: True if the statement that reads the first rows also counts all rows
-        self.counts_along = False
+        self.counts_with_page = False
         #: True if the loader also holds the rows of other, announced searches
         self._is_together = False
         self._on_start = on_start
@@ -111,13 +111,13 @@ class Reader:
         if cached is not None:
             self.answer = self.answer.merged(cached)
 
-    def _learn(self, fetch: Fetch[tuple[Answer, Rows]]) -> None:
+    def _store(self, fetch: Fetch[tuple[Answer, Rows]]) -> None:
         """Set ``answer`` from *fetch*, cache it, and store the rows of *fetch* in the loader."""
         self.answer, rows = fetch.value()
         if self._key is not None and self.view.is_current(self._key[1]):
             result_cache().put(self._key, self.answer, self.answer.bytes)
         if rows:
-            self.loader.keep(rows)
+            self.loader.add_rows(rows)
 
     def _has_read(self) -> None:
         if not self._is_together:
@@ -141,13 +141,13 @@ class Reader:
         if self.compiled.window.size is not None or self._few_rows():
             self._read_first(1)
         if not self.answer.whole and (wanted is None or len(self.answer.ids) < wanted):
-            self._learn(self._rest(wanted, with_paths, with_metadata and not self.compiled.score))
+            self._store(self._rest(wanted, with_paths, with_metadata and not self.compiled.score))
 
     def _read_first(self, wanted: int) -> None:
         """Read at least the first *wanted* rows as a page, unless they are read."""
         if self.answer.whole or len(self.answer.ids) >= wanted or self._read_announced():
             return
-        self._read_page(max(wanted, self._few_rows()), self.counts_along)
+        self._read_page(max(wanted, self._few_rows()), self.counts_with_page)
 
     def _read_page(self, wanted: int, with_total: bool, with_versions: bool = True) -> None:
         """Read the missing ones of the first *wanted* rows, *with_total* the number of all, *with_versions* metadata."""
@@ -156,14 +156,14 @@ class Reader:
         if size is None:
             size = wanted - len(answer.ids)
         if not size:
-            self._learn(Fetch.of((answer.with_page(compiled, (), size), [])))
+            self._store(Fetch.of((answer.with_page(compiled, (), size), [])))
             return
         excluded = self.loader.excluded_keys if with_versions and size <= IDX_BATCH else None
         with_total = with_total and answer.total is None
         page = self.view.page(
             compiled, compiled.window.start + len(answer.ids), size, excluded, self._held(), with_total
         )
-        self._learn(page.then(lambda page: (answer.with_page(compiled, page[0], size, page[1]), page[0])))
+        self._store(page.then(lambda page: (answer.with_page(compiled, page[0], size, page[1]), page[0])))
 
     def _few_rows(self) -> int:
         """Return a number above the number of rows of a search for a few unique values; 0 for any other search."""
@@ -179,7 +179,7 @@ class Reader:
             return False
         rids, self.loader = found
         self._is_together = True
-        self._learn(Fetch.of((Answer(rids, (), True, len(rids)), [])))
+        self._store(Fetch.of((Answer(rids, (), True, len(rids)), [])))
         return True
 
     def _held(self) -> bytes | None:
@@ -211,7 +211,7 @@ class Reader:
     def length(self) -> int:
         """Return the number of rows of the result; reading a page also counts all rows that match."""
         if self.compiled.window.size is not None:
-            self.counts_along = self.counts_along or self.compiled.window.is_page
+            self.counts_with_page = self.counts_with_page or self.compiled.window.is_page
             self._read(1)
         if not self.answer.whole:
             self.compiled = (
@@ -236,7 +236,7 @@ class Reader:
             self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):
             answer = self.answer
-            self._learn(self.view.count(self.compiled).then(lambda counted: (answer.with_count(counted, limit), [])))
+            self._store(self.view.count(self.compiled).then(lambda counted: (answer.with_count(counted, limit), [])))
         self._has_read()
         total = self.answer.total
         return None if total is None or (limit is not None and total > limit) else total

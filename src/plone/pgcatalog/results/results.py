@@ -118,9 +118,9 @@ class CatalogSearchResults(LazyMap):
         """Read the first *rows* rows now, in one message with the statements of an open batch."""
         self._reader.read(rows)
 
-    def count_along(self) -> None:
+    def count_with_page(self) -> None:
         """Count all rows in the statement that reads the first ones, for a caller that needs both."""
-        self._reader.counts_along = True
+        self._reader.counts_with_page = True
 
     def count_up_to(self, limit: int) -> None:
         """Stop counting at *limit*: if more rows match, ``actual_result_count`` is *limit*, and ``is_limited`` is True.

@@ -156,5 +156,5 @@ class RowStore:
             former = self._rows.get(rid)
             if former is None or not former.is_newer(row.stamp or row.placed):
                 row.used = row.used or yields
-                taken = ROW_BYTES + len(row.path or "") + (size and size + VALUES_BYTES)
-                put((ROWS, self._source, rid), row, taken, yields)
+                total = ROW_BYTES + len(row.path or "") + (size and size + VALUES_BYTES)
+                put((ROWS, self._source, rid), row, total, yields)

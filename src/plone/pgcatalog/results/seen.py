@@ -106,7 +106,7 @@ class SeenCatalog:
             source=(quote(state.relation), ()) if overlay is None else overlay.source(),
             complete=state.complete if pending is None else (),
             interned_columns=layout.interned_columns,
-            known_sets=() if overlay is None else (overlay.sets,),
+            cached_sets=() if overlay is None else (overlay.sets,),
             pending_sets="" if overlay is None else overlay.lists,
             rows=state.rows,
             full=settings.RANKED_ROWS,
@@ -133,18 +133,18 @@ class SeenCatalog:
         for part in interned:
             self.session.look_up(part)
         if interned:
-            stored = replace(stored, known_sets=(self.session.known_sets(), *stored.known_sets))
-        asks_shares = any(where.is_costly for where in conditions) and any(
-            bind.asks_share(part, stored.complete, interned_columns) for part in parts
+            stored = replace(stored, cached_sets=(self.session.cached_sets(), *stored.cached_sets))
+        needs_shares = any(where.is_costly for where in conditions) and any(
+            bind.needs_share(part, stored.complete, interned_columns) for part in parts
         )
-        return replace(stored, shares=self._shares(stored.relation)) if asks_shares else stored
+        return replace(stored, shares=self._shares(stored.relation)) if needs_shares else stored
 
     def _shares(self, relation: str) -> Shares | None:
         """Return the shares of values in *relation*; None for a small catalog, where plans do not matter."""
         generations = self.session.generations
         if not relation or generations.is_small():
             return None
-        return generations.selectivity.shares(self.session.ask, relation)
+        return generations.selectivity.shares(self.session.query, relation)
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the idx of the row *rid* with its pending changes applied to *committed*; None if it has none."""

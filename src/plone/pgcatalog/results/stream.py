@@ -167,7 +167,7 @@ class BrainStream(Iterator[Any]):
         if self._rest is None:
             self._read_batch()
         else:
-            self._take_batch(self._rest)
+            self._begin_batch(self._rest)
         self._at = 0
 
     def _read_batch(self) -> None:
@@ -179,9 +179,9 @@ class BrainStream(Iterator[Any]):
         self._use(loader, array("q", [row[0] for row in rows]))
         if not rows:
             raise StopIteration
-        loader.keep(rows, share=False)
+        loader.add_rows(rows, share=False)
 
-    def _take_batch(self, rest: "array[int]") -> None:
+    def _begin_batch(self, rest: "array[int]") -> None:
         """Start the batch with the next of the record ids *rest*; rows that are gone meanwhile are left out."""
         if not rest:
             self._use(RowLoader(self._view, rest), rest)

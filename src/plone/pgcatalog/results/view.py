@@ -259,13 +259,13 @@ class RowsFetch(Fetch[Rows]):
     def _read(self) -> Rows:
         session, trace = self._view.session, self._view.trace
         messages, cold = session.messages, "" if session.generations.has_read else COLD_PROCESS
-        started, fetched, along = perf_counter(), messages.fetching, messages.going_along
+        started, fetched, trailing = perf_counter(), messages.fetching, messages.trailing_seconds
         statement = self.statement()
         if statement is None:
             return []
         rows = self._send(statement)
         if trace is not None:
-            spent = perf_counter() - started - (messages.going_along - along)
+            spent = perf_counter() - started - (messages.trailing_seconds - trailing)
             cold = cold or (COLD_CONNECTION if messages.met_new else "")
             trace.ran(self._operation, statement, spent, messages.fetching - fetched, len(rows), cold)
         return rows
@@ -273,32 +273,32 @@ class RowsFetch(Fetch[Rows]):
     def _send(self, statement: Statement) -> Rows:
         """Run *statement* in one message with the statements that a batch has collected; return its rows."""
         view = self._view
-        reads = view.session.collected.take(view.zoid)
-        along = [(read, sent) for read in reads if (sent := read.statement())] if view.is_committed else []
-        if not along or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in along))):
-            return self._ask(statement)
+        reads = view.session.collected.claim(view.zoid)
+        joined = [(read, sent) for read in reads if (sent := read.statement())] if view.is_committed else []
+        if not joined or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in joined))):
+            return self._query(statement)
         is_too_slow = False
         try:
-            statements = [(statement, self.seconds), *((sent, read.seconds) for read, sent in along)]
+            statements = [(statement, self.seconds), *((sent, read.seconds) for read, sent in joined)]
             rows: Rows
-            rows, *others = view.session.ask_all(statements)
-            for (read, _), answer in zip(along, others, strict=True):
+            rows, *others = view.session.query_all(statements)
+            for (read, _), answer in zip(joined, others, strict=True):
                 read.answer = answer
             return rows
         except psycopg.Error as error:
             is_too_slow = isinstance(error, psycopg.errors.QueryCanceled)
         # Repeating a statement alone shows whether it has failed; of two, if this one succeeds, the other was too slow.
-        rows = self._ask(statement)
-        if is_too_slow and len(along) == 1:
-            along[0][0].is_too_slow = True
+        rows = self._query(statement)
+        if is_too_slow and len(joined) == 1:
+            joined[0][0].is_too_slow = True
         return rows
 
-    def _ask(self, statement: Statement) -> Rows:
+    def _query(self, statement: Statement) -> Rows:
         """Run *statement* alone; return its rows.  Raises as ``value``."""
         if len(statement.params) > MAX_PARAMS:
             raise LimitExceeded(f"a search has more than {MAX_PARAMS} values in its conditions")
         try:
-            return self._view.session.ask(statement, self.seconds)
+            return self._view.session.query(statement, self.seconds)
         except TOO_LARGE as error:
             reason = error.diag.message_primary
             raise LimitExceeded(f"a search exceeds a limit of PostgreSQL: {reason}") from error
@@ -351,7 +351,7 @@ def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> 
     state = view.read_state()
     if state is None or column.name not in state.collected:
         return None
-    keywords = view.session.known_sets().elements(column.name)
+    keywords = view.session.cached_sets().elements(column.name)
     statement = None if keywords is None else with_some_row(state, column, keywords)
     if statement is None:
         return None

@@ -149,25 +149,25 @@ def as_list_sql(column: Column, pending: str = "") -> str:
 
 
 class InternedSets(Protocol):
-    """Interned sets in memory, with their numbers, by column; see ``database.sets.KnownSets``."""
+    """Interned sets in memory, with their numbers, by column; see ``database.sets.CachedSets``."""
 
     @property
-    def partly_known(self) -> Collection[str]:
+    def partly_cached(self) -> Collection[str]:
         """Columns with too many sets to cache all of them."""
 
     def numbers_by_element(self, part: Predicate) -> set[int] | None:
-        """Return the numbers of the sets that fulfil *part*, on a column in ``partly_known``; None if not looked up."""
+        """Return the numbers of the sets that fulfil *part*, on a column in ``partly_cached``; None if not looked up."""
 
     def numbers_of(self, part: Predicate) -> set[int]:
         """Return the numbers of the cached sets that fulfil *part*."""
 
 
 def as_interned(
-    part: Condition, interned_columns: Mapping[str, Column], known_sets: Iterable[InternedSets]
+    part: Condition, interned_columns: Mapping[str, Column], cached_sets: Iterable[InternedSets]
 ) -> Condition:
     """Return *part* of a condition for a relation in which *interned_columns*, by name, hold numbers.
 
-    *known_sets* are the committed sets, as far as the process has cached them, and the pending sets.
+    *cached_sets* are the committed sets, as far as the process has cached them, and the pending sets.
     """
     if not isinstance(part, Predicate) or part.column.name not in interned_columns or not part.column.is_array:
         return part
@@ -176,8 +176,8 @@ def as_interned(
         return Predicate(column, part.operator, part.values)
     numbers: set[int] = set()
     has_unknown = False
-    for sets in known_sets:
-        if column.name not in sets.partly_known:
+    for sets in cached_sets:
+        if column.name not in sets.partly_cached:
             numbers |= sets.numbers_of(part)
             continue
         of_elements = sets.numbers_by_element(part)

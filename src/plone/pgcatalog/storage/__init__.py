@@ -13,7 +13,7 @@ from operator import attrgetter
 from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
 from plone.pgcatalog.storage.records import as_loaded
-from plone.pgcatalog.storage.records import keep_values
+from plone.pgcatalog.storage.records import preserve_values
 from plone.pgcatalog.storage.snapshots import Horizon
 from plone.pgcatalog.storage.snapshots import PollMessages
 from plone.pgcatalog.storage.snapshots import Snapshots
@@ -82,7 +82,7 @@ class UnknownStorage(Exception):
     """The installed zodb-pgjsonb is not supported by this package."""
 
 
-def require_known_storage(database: Any) -> None:
+def require_supported_storage(database: Any) -> None:
     """Raise UnknownStorage if the storages of *database*, a ZODB.DB of zodb-pgjsonb, lack one of PRIVATE_NAMES."""
 
     def check(jar: Any) -> None:
@@ -130,7 +130,7 @@ def unsaved_oids(jar: Any) -> Container[bytes]:
     return () if snapshot_tid(jar) is not None else set(jar._modified)
 
 
-def keeps_history(jar: Any) -> bool:
+def preserves_history(jar: Any) -> bool:
     """Return whether the storage of *jar*, a ZODB connection, can undo; a pack may set it back to an older transaction."""
     return bool(jar._normal_storage.supportsUndo())
 
@@ -242,7 +242,7 @@ class NewOids:
 
     def __init__(self, instance: Any) -> None:
         self._instance = instance
-        self._ask = instance.new_oid
+        self._new_oid = instance.new_oid
         self._connection: Any = None
         self._oids: list[int] = []
         self._size = FIRST_OIDS
@@ -256,13 +256,13 @@ class NewOids:
         """Return an oid that no other connection gets."""
         connection = self._instance._conn
         if connection is None or self._instance.isReadOnly():
-            return self._ask()  # type: ignore[no-any-return]
+            return self._new_oid()  # type: ignore[no-any-return]
         if not self._oids or connection is not self._connection:
             try:
                 with connection.cursor(row_factory=tuple_row) as cursor:
                     found = cursor.execute(OIDS, [self._size], prepare=True).fetchall()
             except psycopg.Error:  # a search has ended the transaction of this connection, or it is lost
-                return self._ask()  # type: ignore[no-any-return]
+                return self._new_oid()  # type: ignore[no-any-return]
             self._oids = sorted((oid for (oid,) in found), reverse=True)
             self._connection = connection
             self._size = min(2 * self._size, MOST_OIDS)
@@ -367,7 +367,7 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
     pool.connection_class = connection_class
     pool.kwargs = {**(pool.kwargs or {}), **options}
     pool.drain()
-    kept = [database.storage._conn]
+    open_connections = [database.storage._conn]
 
     def renew(jar: Any) -> None:
         if jar.opened is None:
@@ -376,10 +376,10 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
                 snapshots.finish()
             jar._normal_storage._drop_conn()
         else:
-            kept.append(connection(jar))
+            open_connections.append(connection(jar))
 
     database._connectionMap(renew)
-    for each in filter(None, kept):
+    for each in filter(None, open_connections):
         for name, value in options.items():
             setattr(each, name, value)
 
@@ -460,4 +460,4 @@ def processors(database: Any) -> Any:
 
 
 # Done at import, because a script that copies, exports or packs only imports this module.
-keep_values()
+preserve_values()

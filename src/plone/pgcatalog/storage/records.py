@@ -161,7 +161,7 @@ def storable(data: bytes) -> bytes:
     if not suspicious(data):
         return data
     pieces: list[bytes] = []
-    kept = 0
+    copied = 0
     zones = NAMED_ZONES.search(data) or b"pytz\n_UTC\n" in data
     for code, begin, end in operations(data):
         new = None
@@ -188,9 +188,9 @@ def storable(data: bytes) -> bytes:
         elif code == PROTO and data[begin] >= FRAMED:
             return data
         if new is not None:
-            pieces += data[kept : begin - 1], new
-            kept = end
-    return b"".join([*pieces, data[kept:]])
+            pieces += data[copied : begin - 1], new
+            copied = end
+    return b"".join([*pieces, data[copied:]])
 
 
 def _text(value: bytes) -> bytes:
@@ -209,16 +209,16 @@ def loadable(data: bytes) -> bytes:
     if STORED_UTC not in data and not (b"\x8a" in data and LARGE_INTEGER.search(data)):
         return data
     pieces: list[bytes] = []
-    kept = before = 0
+    copied = before = 0
     for code, begin, end in operations(data):
         if code == GLOBAL and before == SHORT_BYTES and data.startswith(STORED_UTC, begin - 1):
-            pieces += data[kept : begin - 1], LOADED_UTC
-            kept = begin - 1 + len(STORED_UTC)
+            pieces += data[copied : begin - 1], LOADED_UTC
+            copied = begin - 1 + len(STORED_UTC)
         elif code == LONG and (number := float_at(data, begin - 1)):
-            pieces += data[kept : begin - 1], pack(">cd", b"G", number)
-            kept = end
+            pieces += data[copied : begin - 1], pack(">cd", b"G", number)
+            copied = end
         before = code
-    return b"".join([*pieces, data[kept:]])
+    return b"".join([*pieces, data[copied:]])
 
 
 def with_times(value: Any) -> Any:
@@ -270,7 +270,7 @@ def _place(pair: tuple[str, Any]) -> tuple[int, bytes]:
     return len(key), key
 
 
-def keep_values() -> None:
+def preserve_values() -> None:
     """Make zodb-pgjsonb preserve the values of all records that this process stores and loads.
 
     Its modules call the codec by the names of the module `zodb_json_codec`, on every path: single and multiple loads, older

@@ -135,7 +135,7 @@ class Snapshots:
         return self._stage is Stage.ENDING
 
     @property
-    def is_kept(self) -> bool:
+    def stays_open(self) -> bool:
         """Whether the snapshot stays open beyond the end of the request, or has stayed open."""
         return self._stage in (Stage.ENDING, Stage.ENDED) and self._is_usable()
 

@@ -16,7 +16,7 @@ import zodb_pgjsonb.storage
 
 
 #: The versions of zodb-pgjsonb whose methods are replaced.
-KNOWN = "1.19."
+SUPPORTED = "1.19."
 #: The version that the tests were run with.
 RUN = "1.19.0"
 #: Methods of zodb-pgjsonb that ``storage`` or ``reader`` replaces or decorates -> beginning of the SHA-256 of their source
@@ -85,8 +85,8 @@ def unknown_version() -> str:
     installed = version("zodb-pgjsonb")
     return (
         ""
-        if installed.startswith(KNOWN)
-        else f"plone.pgcatalog replaces methods of zodb-pgjsonb {KNOWN}*, not {installed}"
+        if installed.startswith(SUPPORTED)
+        else f"plone.pgcatalog replaces methods of zodb-pgjsonb {SUPPORTED}*, not {installed}"
     )
 
 

@@ -58,11 +58,11 @@ def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
     verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
     differences = list(verifier.differences())
     if repair:
-        verifier.mend(differences, lambda done: report(done, len(differences), _("Repairing")))
+        verifier.repair_all(differences, lambda done: report(done, len(differences), _("Repairing")))
     lines = [str(difference) for difference in differences[:NAMED]]
     if len(differences) > NAMED:
         lines.append(_("… and ${number} more", {"number": f"{len(differences) - NAMED:,}"}))
-    left = sum(not difference.can_be_mended for difference in differences)
+    left = sum(not difference.can_be_repaired for difference in differences)
     return [compared(verifier.checked, len(differences), left if repair else None), *lines]
 
 
@@ -165,5 +165,5 @@ class AdvancedPage(ManagePage):
         return None
 
     def cache(self) -> dict[str, Any]:
-        kept = result_cache()
-        return {"entries": f"{len(kept):,}", "bytes": kept.size, "limit": kept.limit}
+        cached = result_cache()
+        return {"entries": f"{len(cached):,}", "bytes": cached.size, "limit": cached.limit}

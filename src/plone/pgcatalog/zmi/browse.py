@@ -86,7 +86,7 @@ class Browser:
     def count(self) -> int | None:
         """Return the number of rows, None if there are more than ``COUNTED``."""
         statement = self.count_statement()
-        return 0 if statement is None else self.count_in(self.view.session.ask(statement))
+        return 0 if statement is None else self.count_in(self.view.session.query(statement))
 
     def count_statement(self) -> Statement | None:
         """Return the statement of ``count``, None for a catalog without a table."""

@@ -130,7 +130,7 @@ class Runner:
         self.connection = connection
         self.values = values
         self.work = work
-        self._told = 0.0
+        self._reported = 0.0
         self._message = ""
 
     def run(self) -> None:
@@ -148,9 +148,9 @@ class Runner:
 
     def report(self, done: int, total: int, message: str) -> None:
         """Record the progress every PAUSE seconds, a new *message* at once; raises Stopped if the job is to end."""
-        if monotonic() < self._told + PAUSE and message == self._message:
+        if monotonic() < self._reported + PAUSE and message == self._message:
             return
-        self._told, self._message = monotonic(), message
+        self._reported, self._message = monotonic(), message
         values = self.values | {"done": done, "total": max(done, total), "message": stored(message)}
         if self.connection.execute(NOTE, values).fetchone() == (True,):
             raise Stopped

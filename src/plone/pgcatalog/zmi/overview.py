@@ -22,7 +22,7 @@ from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.transition import is_unfilled
-from plone.pgcatalog.meaning.embedder import ask_embedders
+from plone.pgcatalog.meaning.embedder import check_embedders
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.results.cache import FACETS
@@ -83,7 +83,7 @@ class Figures(BrowserView):
         faults = shared_faults(execute)
         self.overview, settings = dict(health.NOTHING), []
         if can_be_read(faults):
-            figures, settings = self.ask(
+            figures, settings = self.query_all(
                 statistics.overview_statement(self.catalog.zoid), settings_statement(self.catalog.zoid)
             )
             self.overview = statistics.overview_of(execute, figures)
@@ -94,7 +94,7 @@ class Figures(BrowserView):
             # The name that ``statistics.catalogs`` would read from the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
             self.read_rows(self.mine, NeededJobs(execute, self.catalog.zoid, settings))
-            ask_embedders([self.mine])
+            check_embedders([self.mine])
         if self.overview["connections"] is not None:
             self.overview |= self.of_site()
 
@@ -102,21 +102,21 @@ class Figures(BrowserView):
         html: str = self.template()
         return html
 
-    def ask(self, *named: NamedStatement | Statement) -> list[Rows]:
+    def query_all(self, *named: NamedStatement | Statement) -> list[Rows]:
         """Return the rows of each statement of *named*, in one round trip."""
         session = self.catalog.session
         statements = [each if isinstance(each, Statement) else statement_of(each) for each in named]
-        rows: list[Rows] = session.ask_all([(each, None) for each in statements])
+        rows: list[Rows] = session.query_all([(each, None) for each in statements])
         return rows
 
     def read_rows(self, mine: dict[str, Any], jobs: NeededJobs) -> None:
         """Read the numbers of needed *jobs*, the number of rows, and files without a text, of the catalog *mine*."""
         browser = Browser(self.catalog.view())
         counting = None if statistics.lost_columns(mine) else browser.count_statement()
-        files, pages, self.failures, counted = self.ask(
+        files, pages, self.failures, counted = self.query_all(
             *health.needed_statements(mine, jobs), self.failures_statement(mine), counting or NO_ROWS
         )
-        health.take_needed(mine, jobs, files, pages)
+        health.store_needed(mine, jobs, files, pages)
         self.rows = browser.shown(browser.count_in(counted)) if counted else f"{max(mine['estimated_rows'], 0):,}"
 
     def failures_statement(self, mine: dict[str, Any]) -> NamedStatement:

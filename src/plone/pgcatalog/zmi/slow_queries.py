@@ -234,8 +234,8 @@ class SlowQueriesPage(ManagePage):
 
     def then_text(self, example: Example) -> str:
         """Return the text of the recorded plan; empty if there is none."""
-        kept = example.plan
-        return plan.text(kept["plan"], kept.get("server_ms")) if kept else ""
+        stored = example.plan
+        return plan.text(stored["plan"], stored.get("server_ms")) if stored else ""
 
     def query_text(self, example: Example) -> str:
         return query_text(example.query)
