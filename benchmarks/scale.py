@@ -53,7 +53,7 @@ from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.objects import fresh_entry
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild import Rebuild
-from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.indexing.rebuild_worker import RebuildWorker
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.sql.expression import Statement
@@ -248,7 +248,7 @@ def day(date: Any) -> Any:
     return encode(DateTime(date.isoformat()))
 
 
-class MadeRows(Worker):
+class MadeRows(RebuildWorker):
     """Writes *entries* into the relation, with an object for each, and then the real objects of the site."""
 
     def __init__(self, catalog: Any, connection: Any, entries: Iterator[Entry]) -> None:

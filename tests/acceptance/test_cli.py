@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from plone.pgcatalog.i18n import english
-from plone.pgcatalog.zmi.overview import Figures
+from plone.pgcatalog.zmi.overview import FiguresView
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
@@ -41,7 +41,7 @@ def test_verify_names_and_repairs_differences(zope_conf: str, dsn: str) -> None:
     assert mended.stdout.endswith("15 objects compared: 1 differences, 1 repaired\n")
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         # The Overview shows it.
-        done, result = Figures(portal.portal_catalog, portal.REQUEST).job("verify")
+        done, result = FiguresView(portal.portal_catalog, portal.REQUEST).job("verify")
         assert done
         assert english(result) == "15 objects compared, 1 differences repaired."
     assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0

@@ -48,7 +48,7 @@ def old_site(stock_template: str, postgres: EmbeddedPostgres, tmp_path_factory: 
     folder = tmp_path_factory.mktemp("old")
     storage = PGJsonbStorage(dsn=sites.clone(postgres, stock_template), cache_warm_pct=0)
     target = FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs")
-    copying.copy(copying.Source(storage), target)
+    copying.copy(copying.SourceStorage(storage), target)
     storage.close()
     with sites.opened_on(target) as db, sites.inside(db) as portal:
         content.fill(portal, DOCUMENTS)
@@ -129,7 +129,7 @@ def test_from_another_storage_and_back(
         walk.create_database("old")
         walk.create_database("back")
         target = main_storage(str(walk.conf())).open()
-        copying.copy(copying.Source(sources.file_in(tmp_path, layout)), target)
+        copying.copy(copying.SourceStorage(sources.file_in(tmp_path, layout)), target)
         target.close()
     assert run(walk, "copy") == [0]
     assert run(walk, "copy") == [2]

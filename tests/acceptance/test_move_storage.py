@@ -165,7 +165,7 @@ def test_copy_edited_before_the_rebuild_reports_it_too(
 def test_copy_in_a_filestorage_reports_that_it_cannot_search(filled_dsn: str, tmp_path: Path) -> None:
     source = PGJsonbStorage(dsn=filled_dsn, cache_warm_pct=0)
     target = FileStorage(f"{tmp_path}/Data.fs", blob_dir=f"{tmp_path}/blobs")
-    copying.copy(copying.Source(source), target)
+    copying.copy(copying.SourceStorage(source), target)
     source.close()
     target.close()
     with plone_in_file(tmp_path) as portal, pytest.raises(CatalogError, match="zodb-pgjsonb"):

@@ -76,7 +76,7 @@ def moved(postgres: EmbeddedPostgres, folder: Path, name: str) -> str:
     """Return the DSN of a new database with the content of the FileStorage in *folder*."""
     dsn = postgres.createdb(name)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
-    copying.copy(copying.Source(opened(folder)), target)
+    copying.copy(copying.SourceStorage(opened(folder)), target)
     target.close()
     return dsn
 

@@ -374,6 +374,6 @@ def all_candidates(catalog: Any) -> list[Candidate]:
 
     log = log_of(catalog)
     with adviser_of(catalog) as adviser:
-        questions = [adviser.question(log, group) for group in log.groups() if group.operation == "page"]
+        questions = [adviser.sample(log, group) for group in log.groups() if group.operation == "page"]
         found = [c for q in questions for c in adviser.candidates.propose(q.filters, q.sort)]
     return list(dict.fromkeys(found))

@@ -341,7 +341,7 @@ def test_running_or_failed_rebuild_is_reported(site: Site) -> None:
     assert "did not finish. Background jobs shows the reason. Fill the catalog" in notice
     begun, go_on = threading.Event(), threading.Event()
 
-    def work(tool: Any, report: jobs.Report) -> str:
+    def work(tool: Any, report: jobs.ReportProgress) -> str:
         report(3, 12, "Visiting")
         begun.set()
         assert go_on.wait(PATIENCE)

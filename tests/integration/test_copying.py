@@ -129,7 +129,7 @@ def test_a_copy_there_and_back_is_complete(jsonb: Opens, other: Opens, tmp_path:
     fill(other)
     counts = []
     source, target = other(), jsonb()
-    copying.copy(copying.Source(source, counts.append), target)
+    copying.copy(copying.SourceStorage(source, counts.append), target)
     source.close()
     target.close()
     assert counts == list(range(1, len(counts) + 1))
@@ -137,7 +137,7 @@ def test_a_copy_there_and_back_is_complete(jsonb: Opens, other: Opens, tmp_path:
     assert lost(other, jsonb) == []
     assert holds(jsonb())
     source, target = jsonb(), FileStorage(f"{tmp_path}/Back.fs", blob_dir=f"{tmp_path}/back")
-    copying.copy(copying.Source(source), target)
+    copying.copy(copying.SourceStorage(source), target)
     source.close()
     assert holds(target)
 
@@ -148,7 +148,7 @@ def test_every_object_of_a_filestorage_is_recorded_whatever_the_target_calls(oth
 
     fill(opened)
     storage, target = opened(), other()
-    source = copying.Source(storage)
+    source = copying.SourceStorage(storage)
     copying.copy(source, target)
     assert sorted(source.tids) == sorted(copying.seen(storage).tids)
     # The root, and seven below it.
@@ -277,7 +277,7 @@ def test_nonempty_target_is_refused(jsonb: Opens, other: Opens) -> None:
     fill(other)
     source, target = other(), jsonb()
     with pytest.raises(copying.CopyError, match="not empty"):
-        copying.copy(copying.Source(source), target)
+        copying.copy(copying.SourceStorage(source), target)
     source.close()
     target.close()
     assert holds(jsonb())
@@ -293,7 +293,7 @@ def test_missing_file_in_the_source_is_counted(jsonb: Opens, tmp_path: Path) -> 
     gone = min(known.blobs)
     Path(storage.loadBlob(p64(gone), p64(known.tids[gone]))).unlink()
     target = jsonb()
-    source = copying.Source(storage)
+    source = copying.SourceStorage(storage)
     copying.copy(source, target)
     assert (gone, known.tids[gone]) in source.lost_files
     assert copying.missing(source, copying.seen(target)) == []

@@ -10,7 +10,7 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.zmi.overview import Figures
+from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.slow_queries import SlowQueriesPage
 from tests.acceptance.search_site import fill
 from tests.integration import site as sites
@@ -96,7 +96,7 @@ def tuning(portal: Any) -> None:
 
 
 def overview(portal: Any) -> None:
-    assert 'id="figures"' in Figures(portal.portal_catalog, portal.REQUEST)()
+    assert 'id="figures"' in FiguresView(portal.portal_catalog, portal.REQUEST)()
 
 
 def slow_queries(portal: Any) -> None:

@@ -136,7 +136,7 @@ def count_searches(portal: Any, dsn: str) -> None:
 
 
 def count_words(portal: Any, dsn: str) -> None:
-    words = term_statistics.Counting(dsn)
+    words = term_statistics.WordCounter(dsn)
     words.request_count(portal.portal_catalog._core.zoid, 0, 0)
     assert words.flush(30)
     assert counted(dsn) == [(zoid_of(portal),)]
@@ -288,7 +288,7 @@ def test_work_that_needs_a_session_fails_without_a_direct_dsn(
             Rebuild(tool)
         with pytest.raises(jobs.JobError, match="PGCATALOG_DIRECT_DSN"):
             jobs.start(tool, "vacuum", advanced.vacuum)
-    words = term_statistics.Counting(pooled_dsn)
+    words = term_statistics.WordCounter(pooled_dsn)
     words.request_count(zoid, 0, 0)
     assert words.flush(30)
     assert counted(pooled_dsn) == []

@@ -201,7 +201,7 @@ def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.Mo
     """Neither slow queries, nor counts of searches or words."""
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.001")
     monkeypatch.setattr(term_statistics, "PAUSE", 60.0)
-    kinds: Any = recorder.recorders, searches.recorders, term_statistics.countings
+    kinds: Any = recorder.recorders, searches.search_recorders, term_statistics.word_counters
     for text in ("page", "folder", "news"):
         assert reader.web.open(f"/plone/@@search?SearchableText={text}").status == 200
     assert servers.standby_dsn not in {worker.dsn for workers in kinds for worker in workers.all()}

@@ -6,7 +6,7 @@ from plone.pgcatalog.indexing import rebuild_worker
 from plone.pgcatalog.indexing.rebuild import BrokenObject
 from plone.pgcatalog.indexing.rebuild import RebuildGone
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
-from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.indexing.rebuild_worker import RebuildWorker
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
@@ -338,7 +338,7 @@ def test_an_interrupt_in_the_middle_of_a_statement_is_no_error_and_leaves_no_loc
 def test_workers_share_the_tasks(tree: Any, db: Any) -> None:
     with rebuilding(db) as steps, second_site(db) as other:
         steps.step()
-        helper = Worker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
+        helper = RebuildWorker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
         visited = 0
         while steps.phase in ("", "walk"):
             with inside(other):
@@ -353,7 +353,7 @@ def test_workers_share_the_tasks(tree: Any, db: Any) -> None:
 def test_killed_worker_releases_its_tasks(tree: Any, db: Any) -> None:
     with rebuilding(db) as steps, second_site(db) as other:
         steps.step()
-        worker = Worker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
+        worker = RebuildWorker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
         with inside(other):
             cursor = worker.connection.cursor()
             cursor.execute("BEGIN")

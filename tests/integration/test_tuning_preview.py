@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
-from plone.pgcatalog.discovery.preview import Hit
 from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.discovery.preview import PreviewHit
 from plone.pgcatalog.observe.searches import record
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
@@ -72,12 +72,12 @@ def portal(site: Any) -> Iterator[Any]:
     transaction.abort()
 
 
-def hits(portal: Any, user: str | None = "mara", **settings: Any) -> list[Hit]:
+def hits(portal: Any, user: str | None = "mara", **settings: Any) -> list[PreviewHit]:
     with acting_as(portal, user):
         return preview(portal.portal_catalog, QUERY, settings)
 
 
-def ids(hits: list[Hit]) -> list[str]:
+def ids(hits: list[PreviewHit]) -> list[str]:
     return [hit.brain.getId for hit in hits]
 
 

@@ -8,10 +8,10 @@ from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.fulltext.term_statistics import Counting
 from plone.pgcatalog.fulltext.term_statistics import is_stale
+from plone.pgcatalog.fulltext.term_statistics import WordCounter
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.observe.searches import Counted
+from plone.pgcatalog.observe.searches import SearchCount
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.observe.searches import words_of as listed_words
@@ -194,8 +194,8 @@ def test_counts_are_stale_when_a_tenth_has_changed(
 def test_ranked_search_starts_a_count(portal: Any, catalog: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(portal)
     monkeypatch.setattr(term_statistics, "PAUSE", 1000)
-    own = Counting(dsn)
-    monkeypatch.setattr(term_statistics, "countings", PerDatabase(lambda _: own))
+    own = WordCounter(dsn)
+    monkeypatch.setattr(term_statistics, "word_counters", PerDatabase(lambda _: own))
     assert len(catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")[:3]) == 3
     assert own.flush(10)
     assert not words_of(dsn, catalog)
@@ -211,7 +211,7 @@ def test_ranked_search_starts_a_count(portal: Any, catalog: Any, dsn: str, monke
 
 
 def test_unreachable_server_only_logs_a_warning(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
-    own = Counting(f"host={tmp_path} dbname=nothing")
+    own = WordCounter(f"host={tmp_path} dbname=nothing")
     own.request_count(1, 1, 60)
     assert own.flush(10)
     assert "counting the words of a catalog failed" in caplog.text
@@ -231,7 +231,7 @@ def web(portal: Any, db: Any) -> Iterator[Web]:
     assert searches.flush(30)
 
 
-def top(portal: Any, limit: int = 10) -> tuple[list[Counted], list[Counted]]:
+def top(portal: Any, limit: int = 10) -> tuple[list[SearchCount], list[SearchCount]]:
     assert searches.flush(30)
     transaction.begin()
     core = portal.portal_catalog._core
@@ -247,8 +247,8 @@ def test_words_and_texts_without_hits_are_counted(portal: Any, web: Web) -> None
         search(web, text)
     assert web.get("/plone/@search", None, "application/json", SearchableText="xyzzy").status == 200
     assert web.get("/plone/@pgsearch", None, "application/json", q="garden").status == 200
-    found = [Counted("hedgehogs", 3, 0), Counted("garden hedgehogs", 1, 0), Counted("garden", 1, 0)]
-    missed = Counted("xyzzy", 3, 3)
+    found = [SearchCount("hedgehogs", 3, 0), SearchCount("garden hedgehogs", 1, 0), SearchCount("garden", 1, 0)]
+    missed = SearchCount("xyzzy", 3, 3)
     counted, without_results = top(portal)
     assert sorted(counted, key=str) == sorted([*found, missed], key=str)
     assert {c.searches for c in counted[:2]} == {3}

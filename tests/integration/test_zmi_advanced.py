@@ -110,11 +110,11 @@ def test_tool_without_any_commit_has_a_page(site: Site) -> None:
         tool = portal["empty"]
         from plone.pgcatalog.zmi.advanced import AdvancedPage
         from plone.pgcatalog.zmi.indexes import IndexesPage
-        from plone.pgcatalog.zmi.overview import Figures
+        from plone.pgcatalog.zmi.overview import FiguresView
 
         assert IndexesPage(tool, portal.REQUEST).lines() == []
         assert AdvancedPage(tool, portal.REQUEST).interrupted() is None
-        assert 'id="nothing"' in Figures(tool, portal.REQUEST)()
+        assert 'id="nothing"' in FiguresView(tool, portal.REQUEST)()
         portal._delObject("empty")
 
 
@@ -159,7 +159,7 @@ def test_one_job_at_a_time_can_be_stopped(site: Site) -> None:
     """The job waits for the test; every process sees that it runs, and can stop it."""
     begun = threading.Event()
 
-    def work(tool: Any, report: jobs.Report) -> str:
+    def work(tool: Any, report: jobs.ReportProgress) -> str:
         begun.set()
         while True:
             report(3, 12, "Waiting <b>for</b> somebody")
@@ -184,7 +184,7 @@ def test_one_job_at_a_time_can_be_stopped(site: Site) -> None:
 
 
 def test_reason_of_a_failure_is_shown(site: Site) -> None:
-    def work(tool: Any, report: jobs.Report) -> str:
+    def work(tool: Any, report: jobs.ReportProgress) -> str:
         raise RuntimeError(f"broken\0 in {tool.getId()}")
 
     with site.inside() as portal:

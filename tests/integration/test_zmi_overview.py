@@ -14,7 +14,7 @@ from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.zmi.overview import Figures
+from plone.pgcatalog.zmi.overview import FiguresView
 from psycopg.rows import dict_row
 from tests.integration.content import create
 from tests.integration.people import add_plain_users
@@ -266,7 +266,7 @@ def test_a_page_sends_few_messages(site: Site, sent: list[Any], name: str, query
 def test_the_head_of_the_control_panel_sends_few_messages(site: Site, sent: list[Any]) -> None:
     with site.inside() as portal:
         sent.clear()
-        assert 'id="figures"' in Figures(portal.portal_catalog, portal.REQUEST)()
+        assert 'id="figures"' in FiguresView(portal.portal_catalog, portal.REQUEST)()
     assert 0 < len(sent) <= MOST, sent
 
 
@@ -276,7 +276,7 @@ def test_overview_is_for_managers_only(site: Site) -> None:
 
 def test_a_manager_of_a_catalog_sees_that_catalog_only(site: Site) -> None:
     with site.inside() as portal:
-        found = Figures(portal.portal_catalog, portal.REQUEST).overview["catalogs"]
+        found = FiguresView(portal.portal_catalog, portal.REQUEST).overview["catalogs"]
         assert [one["catalog"] for one in found] == [portal.portal_catalog._core.zoid]
         other = statistics.overview(portal.portal_catalog._core.session.execute, 12345)
         assert other["catalogs"] == []

@@ -90,7 +90,7 @@ def test_recurring_event_of_a_zone_is_shown_changed_and_preserved_by_uninstall(
     assert json.loads(stored_values.run("load", dsn)) == {}
     back = str(tmp_path / "Back.fs")
     source, target = PGJsonbStorage(dsn, **sites.STORAGE), FileStorage(back, blob_dir=str(tmp_path / "Back-blobs"))
-    copied = copying.Source(source, sample=500)
+    copied = copying.SourceStorage(source, sample=500)
     copying.copy(copied, target)
     compared = list(copying.changed(copied, copying.seen(target)))
     source.close()

@@ -1,8 +1,8 @@
 """The comparison of answers before and after a migration."""
 
 from plone.pgcatalog.cli.set_up import verdict as verdict_on
-from plone.pgcatalog.migration.compare import Answer
 from plone.pgcatalog.migration.compare import compare
+from plone.pgcatalog.migration.compare import QueryResults
 from plone.pgcatalog.migration.compare import SiteQuery
 from plone.pgcatalog.migration.pages import PageTimes
 from plone.pgcatalog.migration.pages import times_in_turns
@@ -13,7 +13,7 @@ import pytest
 def verdict_of(before: str, after: str, keys: dict[str, int], sort_on: str | None = "modified") -> str:
     """Return the verdict on two answers, each written as the letters of its paths."""
     query = SiteQuery("listing", "/site", {"sort_on": sort_on} if sort_on else {})
-    one, other = (Answer(list(paths), [], keys, 1.0, 1.0) for paths in (before, after))
+    one, other = (QueryResults(list(paths), [], keys, 1.0, 1.0) for paths in (before, after))
     return compare(query, one, other).verdict
 
 
@@ -42,15 +42,17 @@ def test_order_without_a_sort_is_undefined() -> None:
 
 def test_differences_visible_to_visitors_count() -> None:
     query = SiteQuery("listing", "/site", {})
-    found = compare(query, Answer(["a", "b"], ["a"], {}, 1.0, 1.0), Answer(["a", "b"], ["a", "b"], {}, 2.0, 2.0))
+    found = compare(
+        query, QueryResults(["a", "b"], ["a"], {}, 1.0, 1.0), QueryResults(["a", "b"], ["a", "b"], {}, 2.0, 2.0)
+    )
     assert (found.verdict, found.missing, found.additional) == ("different", [], ["b"])
     assert not found.is_fine
 
 
 def test_rehearsal_judges_pages_and_not_the_sum_of_their_queries() -> None:
     query = SiteQuery("listing", "/site", {})
-    slower = compare(query, Answer(["a"], [], {}, 1.0, 1.0), Answer(["a"], [], {}, 3.5, 3.5))
-    other = compare(query, Answer(["a"], [], {}, 1.0, 1.0), Answer(["b"], [], {}, 4.0, 0.1))
+    slower = compare(query, QueryResults(["a"], [], {}, 1.0, 1.0), QueryResults(["a"], [], {}, 3.5, 3.5))
+    other = compare(query, QueryResults(["a"], [], {}, 1.0, 1.0), QueryResults(["b"], [], {}, 4.0, 0.1))
     pages = [PageTimes("/site", 50.0, 40.0), PageTimes("/site/a", 50.0, 39.0)]
     assert verdict_on([slower], pages) == (
         "All 1 results are the same.\nA page takes 39.5 ms, with Plone's own catalog 50.0 ms: 0.79 of the time"

@@ -9,10 +9,10 @@ from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.storage import PackConflict
-from plone.pgcatalog.unavailable import answer_to
 from plone.pgcatalog.unavailable import make_filter
 from plone.pgcatalog.unavailable import NO_ROOM
 from plone.pgcatalog.unavailable import NOT_PACKED
+from plone.pgcatalog.unavailable import response_to
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
 from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT
@@ -50,7 +50,7 @@ OPERATIONAL = sorted(
 def test_only_a_lost_or_refused_connection_is_an_outage(sqlstate: str) -> None:
     is_outage = sqlstate in OUTAGES or sqlstate.startswith("08")
     told = TEXT if is_outage else TIMED_OUT if sqlstate in TIMEOUTS else NO_ROOM if sqlstate in SHORTAGES else None
-    answer = answer_to(psycopg.errors.lookup(sqlstate)("of PostgreSQL"))
+    answer = response_to(psycopg.errors.lookup(sqlstate)("of PostgreSQL"))
     found = answer and (answer.status[:3], answer.text, answer.headers["Retry-After"])
     assert found == (told and ("503", told, "10"))
 
@@ -84,7 +84,7 @@ def test_all_kinds_of_errors_are_covered() -> None:
     ],
 )
 def test_errors_have_their_answers(error: Exception, status: str, text: str) -> None:
-    answer = answer_to(error)
+    answer = response_to(error)
     assert answer is not None
     assert (answer.status[:3], answer.text) == (status, text)
     assert ("Retry-After" in answer.headers) == (status == "503")
@@ -92,7 +92,7 @@ def test_errors_have_their_answers(error: Exception, status: str, text: str) -> 
 
 @pytest.mark.parametrize("error", [QueryError("no such index"), ValueError("x"), psycopg.DataError("x")])
 def test_other_errors_are_not_answered(error: Exception) -> None:
-    assert answer_to(error) is None
+    assert response_to(error) is None
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_other_errors_are_not_answered(error: Exception) -> None:
     ],
 )
 def test_the_answer_is_in_the_language_of_the_request(environ: dict[str, Any], beginning: str, german: None) -> None:
-    answer = answer_to(psycopg.OperationalError("connection refused"))
+    answer = response_to(psycopg.OperationalError("connection refused"))
     assert answer is not None
     assert answer.message_for(environ).startswith(beginning)
 
@@ -134,7 +134,7 @@ def test_outage_logs_one_line_and_other_errors_log_all(error: Exception, is_outa
 
 
 def test_conflicting_pack_is_one_line_for_administrators_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    answer = answer_to(PackConflict("nothing was packed"))
+    answer = response_to(PackConflict("nothing was packed"))
     assert answer is not None
     assert (answer.status[:3], answer.text) == ("503", NOT_PACKED)
     logger = logging.getLogger("x.SiteErrorLog")

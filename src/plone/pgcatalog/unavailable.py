@@ -56,7 +56,7 @@ class ServiceUnavailable(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ErrorResponse:
     """A response to a browser; clients of the REST API get *error* instead, unless it is None.
 
     *error* is None if the error page of the API may not be rendered, because it might need the database.  *text* is a
@@ -82,21 +82,21 @@ class Answer:
         return f"{translate(self.text, target_language=str(language).partition('-')[0])}\n"
 
 
-def answer_to(error: Exception) -> Answer | None:
+def response_to(error: Exception) -> ErrorResponse | None:
     """Return the response to a request that *error* has ended; None for errors that this module does not handle."""
     if isinstance(error, LimitExceeded | NoOid):
-        return Answer("400 Bad Request", str(error.args[0]), BadRequest)
+        return ErrorResponse("400 Bad Request", str(error.args[0]), BadRequest)
     if isinstance(error, QueryCanceled):
         text = SEARCH_TIMED_OUT if isinstance(error, SearchTimeout) else TIMED_OUT
-        return Answer("503 Service Unavailable", text, ServiceUnavailable)
+        return ErrorResponse("503 Service Unavailable", text, ServiceUnavailable)
     if isinstance(error, REFUSALS):
-        return Answer("503 Service Unavailable", READ_ONLY, ServiceUnavailable)
+        return ErrorResponse("503 Service Unavailable", READ_ONLY, ServiceUnavailable)
     if isinstance(error, PackConflict):
-        return Answer("503 Service Unavailable", NOT_PACKED, ServiceUnavailable)
+        return ErrorResponse("503 Service Unavailable", NOT_PACKED, ServiceUnavailable)
     if isinstance(error, psycopg.OperationalError) and is_shortage(error):
-        return Answer("503 Service Unavailable", NO_ROOM, ServiceUnavailable)
+        return ErrorResponse("503 Service Unavailable", NO_ROOM, ServiceUnavailable)
     if is_outage(error):
-        return Answer("503 Service Unavailable", TEXT)
+        return ErrorResponse("503 Service Unavailable", TEXT)
     return None
 
 
@@ -122,7 +122,7 @@ class ErrorView(BrowserView):
             # Status 307: the browser repeats the request with the same method and body.
             self.request.response.redirect(location, status=307, lock=True)
             return ""
-        answer = answer_to(self.context)
+        answer = response_to(self.context)
         if answer is None:
             return self._usual(self.context)
         if answer.error is not None and IAPIRequest.providedBy(self.request):
@@ -156,7 +156,7 @@ def unavailable_filter(application: Application) -> Application:
         try:
             return application(environ, start_response)
         except psycopg.OperationalError as error:
-            answer = answer_to(error)
+            answer = response_to(error)
             if answer is None:
                 raise
             # str() of a template's error loads the template's variables, now from a connection that is closed.

@@ -60,7 +60,7 @@ class AdviceError(MessageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuerySample:
     """The queries of one shape, ready to be run again; they read *columns*, None for any."""
 
     group: Group
@@ -149,30 +149,30 @@ class Adviser:
         """Return advice with the best index for each of *groups*."""
         if not self.rows:
             raise AdviceError(_("the catalog is empty, so no advice is possible"))
-        questions, without = [], []
+        samples, without = [], []
         for group in groups:
             try:
-                questions.append(self.question(log, group))
+                samples.append(self.sample(log, group))
             except ReplayError as error:
                 without.append((group, error.message))
         advice = Advice(_("none, because no recorded query can be run again"), self.rows, without=without)
-        if not questions:
+        if not samples:
             return advice
         with self.connection.transaction(force_rollback=True):
             trial = Trial(self.connection, self.relation)
-            read = union(question.columns for question in questions)
+            read = union(sample.columns for sample in samples)
             trial.copy(self.columns.values(), self.indexes, read, self.rows)
-            for question in questions:
-                best = self._best(trial, question)
+            for sample in samples:
+                best = self._best(trial, sample)
                 if isinstance(best, Suggestion):
                     advice.suggestions.append(best)
                 else:
-                    advice.without.append((question.group, best))
+                    advice.without.append((sample.group, best))
             advice.method = trial.method
         advice.suggestions.sort(key=lambda s: -s.gain * s.group.total_ms)
         return advice
 
-    def question(self, log: SlowQueryLog, group: Group) -> Question:
+    def sample(self, log: SlowQueryLog, group: Group) -> QuerySample:
         """Return the queries of *group*.  Raises ReplayError if they cannot be run again."""
         if group.operation not in REPLAYED:
             raise ReplayError(
@@ -192,20 +192,20 @@ class Adviser:
         sort = sort_columns(newest) if group.operation == "page" else ()
         filters = steady([filters_of(compiled) for compiled, _ in examples])
         statements = tuple(statement for _, statement in examples[:EXAMPLES])
-        return Question(group, statements, filters, sort, union(columns_of(compiled) for compiled, _ in examples))
+        return QuerySample(group, statements, filters, sort, union(columns_of(compiled) for compiled, _ in examples))
 
-    def _best(self, trial: Trial, question: Question) -> Suggestion | str:
+    def _best(self, trial: Trial, sample: QuerySample) -> Suggestion | str:
         """Return the best suggestion, or the reason why there is none."""
-        before = trial.measure(question.statements)
+        before = trial.measure(sample.statements)
         suggestions: list[Suggestion] = []
-        for candidate in self.candidates.propose(question.filters, question.sort):
-            outcome = trial.attempt(candidate, question.statements)
+        for candidate in self.candidates.propose(sample.filters, sample.sort):
+            outcome = trial.attempt(candidate, sample.statements)
             if outcome is not None and outcome[0].cost <= before.cost * (1 - WORTH):
                 after, size = outcome
                 size = int(size * max(1.0, self.rows / (trial.rows or self.rows)))
                 cost = self._write_cost(candidate, size)
                 ddl = candidate.ddl(self.relation)
-                suggestions.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
+                suggestions.append(Suggestion(candidate, sample.group, before, after, ddl, cost, size))
         if not suggestions:
             return _("no further index would save 20 % of the time or more")
         # The smallest of the indexes whose cost is within 10 % of the best.
@@ -234,10 +234,10 @@ def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:
     with adviser_of(catalog) as adviser:
         for group in log.groups(SHAPES):
             try:
-                question = adviser.question(log, group)
+                sample = adviser.sample(log, group)
             except ReplayError:
                 continue
-            for candidate in adviser.candidates.propose(question.filters, question.sort):
+            for candidate in adviser.candidates.propose(sample.filters, sample.sort):
                 if candidate.name == name:
                     return candidate, f"{group.shape} ({group.operation})"
     raise AdviceError(_("there is no suggestion ${name} any more; look for indexes again", {"name": f"{name!r:.50}"}))

@@ -30,7 +30,7 @@ import psycopg
 
 
 #: (start, size) of a page; without a size all rows from start on.
-Page = tuple[int, int | None]
+PageBounds = tuple[int, int | None]
 
 
 class ReplayError(MessageError):
@@ -64,7 +64,7 @@ def recompiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str,
 
 
 def statement_of(
-    catalog: Catalog, compiled: CompiledQuery, operation: str = "page", page: Page | None = None
+    catalog: Catalog, compiled: CompiledQuery, operation: str = "page", page: PageBounds | None = None
 ) -> Statement:
     """Return a statement of a search for *compiled*; *operation* is "page", "count" or "rids".
 
@@ -88,7 +88,7 @@ def statement_of(
     return statement
 
 
-def page_of(compiled: CompiledQuery) -> Page:
+def page_of(compiled: CompiledQuery) -> PageBounds:
     """Return the page in the window of *compiled*."""
     if compiled.python_sort or not compiled.window.fits_sql:
         return 0, None

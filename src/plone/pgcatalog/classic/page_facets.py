@@ -38,7 +38,7 @@ _PERIOD = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
 
 
 @dataclass(frozen=True)
-class Value:
+class FacetValue:
     """An offered value: ``token`` is its value in the URL, ``count`` None if it was not counted.
 
     A year has months as its ``parts``, a place has folders.
@@ -48,7 +48,7 @@ class Value:
     title: str
     count: int | None
     is_chosen: bool
-    parts: tuple["Value", ...] = ()
+    parts: tuple["FacetValue", ...] = ()
 
     @property
     def is_in_sight(self) -> bool:
@@ -91,7 +91,7 @@ class PageFacet(ABC):
         """Add the values to be counted to *options*, keyword arguments of ``FacetQuery``."""
 
     @abstractmethod
-    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[FacetValue]:
         """Return the values to offer, from the *counts* of the facet and the *titles* of tokens.
 
         A value without a title is shown by its token.  Chosen values are included even if they were not counted.
@@ -101,7 +101,7 @@ class PageFacet(ABC):
         """Return the tokens whose titles ``values`` needs: only counted ones, which the visitor may see."""
         return list(map(str, counts))
 
-    def chosen(self, values: Iterable[Value]) -> list[Value]:
+    def chosen(self, values: Iterable[FacetValue]) -> list[FacetValue]:
         """Return the *values* that are chosen and filter the search."""
         return [value for value in values if value.is_chosen]
 
@@ -119,12 +119,12 @@ class ValueFacet(PageFacet):
     def count(self, options: dict[str, Any]) -> None:
         options["names"].append(self.name)
 
-    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[FacetValue]:
         counted = {str(key): count for key, count in counts.items()}
         missing = dict.fromkeys(token for token in self.tokens if token not in counted)
         return [
-            *(Value(token, titles.get(token, token), n, token in self.tokens) for token, n in counted.items()),
-            *(Value(token, token, None, True) for token in missing),
+            *(FacetValue(token, titles.get(token, token), n, token in self.tokens) for token, n in counted.items()),
+            *(FacetValue(token, token, None, True) for token in missing),
         ]
 
     def _key(self, token: str) -> Any:
@@ -179,7 +179,7 @@ class PlaceFacet(PageFacet):
         # A chosen place may be outside the root; its title is read from the catalog like the others.
         return list(dict.fromkeys([*self.tokens, *self.opened[1:], *counts]))
 
-    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[FacetValue]:
         offered = dict.fromkeys([*(token for token in counts if token in titles), *self.opened[1:], *self.tokens])
         ways = {token for token in offered if self._is_below(token, self.root)}
         places: dict[str, list[str]] = {}
@@ -187,18 +187,18 @@ class PlaceFacet(PageFacet):
             parent = token.rpartition("/")[0]
             places.setdefault(parent if parent in ways else self.root, []).append(token)
 
-        def values_in(place: str) -> tuple[Value, ...]:
+        def values_in(place: str) -> tuple[FacetValue, ...]:
             return tuple(value(token) for token in places.get(place, ()))
 
-        def value(token: str) -> Value:
+        def value(token: str) -> FacetValue:
             # Without a title, it is not a folder that the visitor may see.
             count = counts.get(token) if token in titles else None
             parts = values_in(token) if self._is_below(token, self.root) else ()
-            return Value(token, titles.get(token, token), count, token in self.tokens, parts)
+            return FacetValue(token, titles.get(token, token), count, token in self.tokens, parts)
 
         return list(values_in(self.root))
 
-    def chosen(self, values: Iterable[Value]) -> list[Value]:
+    def chosen(self, values: Iterable[FacetValue]) -> list[FacetValue]:
         every = [part for value in values for part in (value, *self.chosen(value.parts))]
         return [value for value in every if value.is_chosen]
 
@@ -255,18 +255,18 @@ class DateFacet(PageFacet):
     def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
         return [token for token, count in counts.items() if count or token in self.tokens]
 
-    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[FacetValue]:
         offered = self.tokens_of(counts) if counts else self.tokens
         # The year of a chosen month is included, to hold the month.
         years = sorted({token[:4] for token in offered}, reverse=True)
         return [
-            Value(
+            FacetValue(
                 year,
                 titles.get(year, year),
                 counts.get(year),
                 year in self.tokens,
                 tuple(
-                    Value(token, titles.get(token, token), counts.get(token), token in self.tokens)
+                    FacetValue(token, titles.get(token, token), counts.get(token), token in self.tokens)
                     for token in sorted(offered)
                     if len(token) > 4 and token.startswith(year)
                 ),
@@ -274,7 +274,7 @@ class DateFacet(PageFacet):
             for year in years
         ]
 
-    def chosen(self, values: Iterable[Value]) -> list[Value]:
+    def chosen(self, values: Iterable[FacetValue]) -> list[FacetValue]:
         every = [value for year in values for value in (year, *year.parts)]
         return [value for value in every if value.token in self._narrowing]
 

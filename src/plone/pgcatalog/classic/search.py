@@ -12,10 +12,10 @@ from plone.pgcatalog.classic.hits import folders_of
 from plone.pgcatalog.classic.hits import Hit
 from plone.pgcatalog.classic.hits import hits
 from plone.pgcatalog.classic.hits import Titles
+from plone.pgcatalog.classic.page_facets import FacetValue
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.classic.page_facets import SHOWN
-from plone.pgcatalog.classic.page_facets import Value
 from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.classic.request import ALONE
 from plone.pgcatalog.classic.request import AS_TYPED
@@ -61,8 +61,8 @@ class Box:
 
     facet: PageFacet
     title: str
-    shown: tuple[Value, ...]
-    more: tuple[Value, ...]
+    shown: tuple[FacetValue, ...]
+    more: tuple[FacetValue, ...]
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class SearchPage(PageRequest):
         return listed, hits(self, [page.brain for page in pages], passages, {}, whole)
 
     @cached_property
-    def _values(self) -> list[tuple[PageFacet, list[Value]]]:
+    def _values(self) -> list[tuple[PageFacet, list[FacetValue]]]:
         values = []
         for facet in self.facets:
             counts = self.found.counts.get(facet.name) or Facet()
@@ -257,7 +257,7 @@ class SearchPage(PageRequest):
             boxes.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
         return boxes
 
-    def _can_narrow(self, values: list[Value]) -> bool:
+    def _can_narrow(self, values: list[FacetValue]) -> bool:
         """Return whether a choice among *values* changes the results; a single value that all hits have does not."""
         return len(values) > 1 or any(value.is_in_sight or value.count != self.found.total for value in values)
 

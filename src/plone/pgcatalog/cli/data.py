@@ -81,7 +81,7 @@ def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool, sam
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         with opened(source_conf, read_only=True) as storage, opened(target_conf) as target, counting(console) as count:
-            source = copying.Source(storage, count("Copying"), sample)
+            source = copying.SourceStorage(storage, count("Copying"), sample)
             if only_check or repair:
                 source = copying.seen(storage, count("Reading the source"), sample)
             else:

@@ -120,10 +120,10 @@ def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: l
     return Result(data, lines, 1 if counts.failed else 0)
 
 
-def figures(connection: Any, catalog: int, kind: str) -> queue.Figures:
+def figures(connection: Any, catalog: int, kind: str) -> queue.QueueFigures:
     """Return the numbers of waiting and of failed jobs of *kind* for *catalog*."""
     by_kind = {figures.kind: figures for figures in queue.figures(connection, catalog)}
-    return by_kind.get(kind, queue.Figures(kind, 0, 0, None))
+    return by_kind.get(kind, queue.QueueFigures(kind, 0, 0, None))
 
 
 def watch(connection: Any, catalog: int, kind: str, title: str) -> None:

@@ -30,8 +30,8 @@ from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.rebuild_worker import default_workers
 from plone.pgcatalog.indexing.rebuild_worker import helpers
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
+from plone.pgcatalog.indexing.rebuild_worker import RebuildWorker
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
-from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import compared
@@ -133,7 +133,7 @@ def help_out(catalog: Any, skip_broken: bool) -> None:
     connection = rebuild_connection(catalog)
     try:
         wait_for(connection, catalog)
-        Worker(catalog, connection, skip_broken).run()
+        RebuildWorker(catalog, connection, skip_broken).run()
     except StartOver:
         pass  # the process that began the rebuild restarts it
     finally:

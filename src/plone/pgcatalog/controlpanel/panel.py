@@ -11,8 +11,8 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
-from plone.pgcatalog.discovery.preview import Hit
 from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.discovery.preview import PreviewHit
 from plone.pgcatalog.fulltext.site import site_languages
 from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.fulltext.tuning import on_search_pages
@@ -25,8 +25,8 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
-from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import SEARCH_DAYS
+from plone.pgcatalog.observe.searches import SearchCount
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.query.nearest import HYBRID
@@ -39,7 +39,7 @@ from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.advanced import rebuild
 from plone.pgcatalog.zmi.jobs import JobError
-from plone.pgcatalog.zmi.overview import Figures
+from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
 from Products.CMFPlone.browser.search import Search
@@ -111,7 +111,7 @@ class SettingsPanel(ControlPanelFormWrapper):
         """Return figures of the catalog as HTML; "" for users who may not manage it."""
         tool = self.context.portal_catalog
         may = getSecurityManager().checkPermission(manage_zcatalog_entries, tool)
-        return Figures(tool, self.request)() if may and IPGCatalogTool.providedBy(tool) else ""
+        return FiguresView(tool, self.request)() if may and IPGCatalogTool.providedBy(tool) else ""
 
 
 class SearchPageForm(PanelForm):
@@ -233,7 +233,7 @@ class SearchPanel(ControlPanelFormWrapper):
         return "autofocus" if self._field(name) else None
 
     @cached_property
-    def hits(self) -> list[Hit] | None:
+    def hits(self) -> list[PreviewHit] | None:
         """The first hits of the query to try; None if there is no query, or the form is invalid."""
         tool, values = self.context.portal_catalog, self.form_instance.values
         if values is None or not self.text or not IPGCatalogTool.providedBy(tool):
@@ -249,17 +249,17 @@ class SearchPanel(ControlPanelFormWrapper):
             self._read_searches()
             return preview(tool, query, values)
 
-    def shares(self, hit: Hit) -> list[dict[str, Any]]:
+    def shares(self, hit: PreviewHit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
         shares = sorted(hit.shares.items(), key=lambda share: -share[1])
         percents = [(*PARTS[name], round(100 * share)) for name, share in shares]
         return [{"label": label, "color": color, "percent": n} for label, color, n in percents if n >= LEAST_PERCENT]
 
-    def moved(self, hit: Hit) -> int:
+    def moved(self, hit: PreviewHit) -> int:
         """Return the number of places by which the hit has risen, negative if it has fallen; 0 if it is new or unmoved."""
         return 0 if hit.place_before is None else hit.place_before - hit.place
 
-    def by_both(self, hit: Hit) -> str:
+    def by_both(self, hit: PreviewHit) -> str:
         """Return the places of *hit* by words and by meaning, and its similarity, as text; "" in a search for words."""
         if hit.by_words is None and hit.by_meaning is None:
             return ""
@@ -280,7 +280,7 @@ class SearchPanel(ControlPanelFormWrapper):
         return self._read
 
     @property
-    def searches(self) -> tuple[list[Counted], list[Counted]] | None:
+    def searches(self) -> tuple[list[SearchCount], list[SearchCount]] | None:
         """(the most frequent searches, searches without results); None if searches are not counted."""
         read = self._read_searches()
         return None if read is None else top_searches(read.value())

@@ -51,7 +51,7 @@ ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
 #: Whether a statement may be prepared, its SQL, its parameters as libpq expects them, their types and formats.
 Dumped = tuple[bool, str, Sequence[Any], tuple[int, ...], Sequence[Any]]
 #: The SQL of a statement and the types of its parameters.
-Key = tuple[str, tuple[int, ...]]
+StatementKey = tuple[str, tuple[int, ...]]
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 NEWEST = Statement("SELECT coalesce(max(tid), 0) FROM transaction_log")
@@ -85,7 +85,7 @@ class PreparedStatements:
         self._encoding = connection.info.encoding
         self._transformer = Transformer(connection)
         #: name of the prepared statement; None after the first use, which is not prepared
-        self._names: OrderedDict[Key, bytes | None] = OrderedDict()
+        self._names: OrderedDict[StatementKey, bytes | None] = OrderedDict()
         self._number = 0
         #: seconds in which the rows of the last message were decoded
         self.decoding = 0.0
@@ -94,7 +94,7 @@ class PreparedStatements:
         #: whether the last message contained a statement that was new to this connection
         self.met_new = False
         #: for each result of the message: the statement that it prepares, None if it prepares none
-        self._sent: list[Key | None] = []
+        self._sent: list[StatementKey | None] = []
         #: the connection's own lock
         self.lock = connection.lock
         #: whether the result of COMMIT is still unread, with the connection in pipeline mode
@@ -253,7 +253,7 @@ class PreparedStatements:
         self._sent.append(None)
         return len(self._sent)
 
-    def _prepared(self, key: Key) -> bytes | None:
+    def _prepared(self, key: StatementKey) -> bytes | None:
         """Return the name of a prepared statement, which is prepared at its second use; None at its first use."""
         name = self._names.get(key)
         if name is None and key in self._names:

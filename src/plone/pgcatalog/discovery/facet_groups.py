@@ -153,7 +153,7 @@ class FacetQuery:
 
 
 @dataclass(frozen=True)
-class Group:
+class FacetGroup:
     """The grouping of rows for a facet of the index *name*.
 
     - ``columns``: (SQL expression, name) pairs that are read from a row.
@@ -169,17 +169,17 @@ class Group:
     is_single: bool = False
 
 
-def values_of(translator: IndexTranslator) -> Group:
+def values_of(translator: IndexTranslator) -> FacetGroup:
     """Return the group of the keys of an index.  Raises QueryError for an index without keys."""
     key = translator.key_expression()
     if key is None:
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
     columns = tuple((Fragment(column.quoted), column.quoted) for column in translator.columns())
     is_single = len(columns) == 1 and key == columns[0][1]
-    return Group(translator.id, columns, Fragment(key), translator.key, is_single)
+    return FacetGroup(translator.id, columns, Fragment(key), translator.key, is_single)
 
 
-def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
+def children_of(translator: IndexTranslator, path: str, number: int) -> FacetGroup:
     """Return the group of the paths one level below *path*; a row counts for the child that it is or is in.
 
     Raises QueryError if the index is no path index.
@@ -188,10 +188,10 @@ def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
     name = f"child{number}"
     child = f"CASE WHEN starts_with({column}, %s) THEN {_CHILD.format(path=column)} END"
     columns = ((Fragment(child, (start, len(start) + 1)), name),)
-    return Group(translator.id, columns, Fragment(name), lambda key: start + key)
+    return FacetGroup(translator.id, columns, Fragment(name), lambda key: start + key)
 
 
-def folders_of(translator: IndexTranslator, path: str, folders: Column) -> Group:
+def folders_of(translator: IndexTranslator, path: str, folders: Column) -> FacetGroup:
     """Return the group of ``children_of``, limited to folders; *folders* is the boolean column of folders.
 
     Rows are first grouped by the folder that they are or are in, once for all paths: there are fewer folders than rows.
@@ -201,7 +201,7 @@ def folders_of(translator: IndexTranslator, path: str, folders: Column) -> Group
     name, start = f"{translator.column.name}_holder", _inside(path)
     child = f"CASE WHEN starts_with({quote(name)}, %s) THEN {_CHILD.format(path=quote(name))} END"
     key = Fragment(child, (start, len(start) + 1))
-    return Group(translator.id, ((holder, quote(name)),), key, lambda key: start + key)
+    return FacetGroup(translator.id, ((holder, quote(name)),), key, lambda key: start + key)
 
 
 _CHILD = "split_part(substr({path}, %s), '/', 1)"
@@ -229,11 +229,11 @@ class Steps:
     column: str
 
     @property
-    def group(self) -> Group:
+    def group(self) -> FacetGroup:
         """The group whose key is the number of ends up to the date of a row; -1 without a date."""
         name = f"step{self.number}"
         ends = Fragment(f"coalesce(width_bucket({self.column}, %s::timestamptz[]), -1)", (list(self.ends),))
-        return Group(self.name, ((ends, name),), Fragment(name), int)
+        return FacetGroup(self.name, ((ends, name),), Fragment(name), int)
 
     def counts(self, steps: Mapping[int, int]) -> dict[str, int]:
         """Return label -> number of rows; *steps* is key -> number of rows."""

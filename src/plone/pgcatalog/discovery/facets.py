@@ -10,10 +10,10 @@ from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.discovery.facet_groups import FacetGroup
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facet_groups import folders_of
-from plone.pgcatalog.discovery.facet_groups import Group
 from plone.pgcatalog.discovery.facet_groups import Steps
 from plone.pgcatalog.discovery.facet_groups import steps_of
 from plone.pgcatalog.discovery.facet_groups import values_of
@@ -221,7 +221,7 @@ class FacetStatement:
                 self.steps.append(steps)
             else:
                 self.buckets += [(name, label, self._bucket(name, *ends)) for label, ends in buckets.items()]
-        self.groups: list[Group] = [
+        self.groups: list[FacetGroup] = [
             *(values_of(self._translator(name)) for name in query.names),
             *(self._place(name, path, number) for number, (name, path) in enumerate(query.places)),
             *(steps.group for steps in self.steps),
@@ -240,7 +240,7 @@ class FacetStatement:
     def _translator(self, name: str) -> IndexTranslator:
         return find(self._context, name)
 
-    def _place(self, name: str, path: str, number: int) -> Group:
+    def _place(self, name: str, path: str, number: int) -> FacetGroup:
         if self.query.only_folders and FOLDERS in self._context.indexes:
             return folders_of(self._translator(name), path, self._translator(FOLDERS).column)
         return children_of(self._translator(name), path, number)
@@ -359,7 +359,7 @@ class FacetStatement:
         return [stored.field(group.key.sql, [name for _, name in group.columns]) for group in self.groups]
 
     @property
-    def _live(self) -> list[Group]:
+    def _live(self) -> list[FacetGroup]:
         """The groups that are counted in the rows."""
         return [group for group, field in zip(self.groups, self._fields, strict=True) if field is None]
 
@@ -378,7 +378,7 @@ class FacetStatement:
         groups = [group for group in self._live if group.is_single]
         return tuple(dict.fromkeys(name for group in groups for _, name in group.columns)) if len(groups) > 1 else ()
 
-    def _set_of(self, group: Group) -> tuple[str, ...]:
+    def _set_of(self, group: FacetGroup) -> tuple[str, ...]:
         """Return the columns of the grouping set that counts *group*."""
         return self._together if group.is_single and self._together else tuple(name for _, name in group.columns)
 

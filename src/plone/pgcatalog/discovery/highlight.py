@@ -66,7 +66,7 @@ _PLAIN_ELEMENTS = {
 }
 
 #: (start, end, word) of a marked part of a text; the word is the lexicon's form.
-Span = tuple[int, int, str]
+MarkedSpan = tuple[int, int, str]
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Highlighter:
         self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
         #: tokens that have been compared, and token -> its marked parts if there are any
         self._seen: set[str] = set()
-        self._matches_of: dict[str, list[Span]] = {}
+        self._matches_of: dict[str, list[MarkedSpan]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._words or self._prefixes or self._patterns)
@@ -173,7 +173,7 @@ class Highlighter:
         """Return whether *text* contains one of the words."""
         return bool(self.spans(text))
 
-    def spans(self, text: str) -> list[Span]:
+    def spans(self, text: str) -> list[MarkedSpan]:
         """Return the first matches in *text*, about MAX_MATCHES at most, in order and without overlap."""
         tokens = set(_TOKEN.findall(text))
         # Each distinct token is compared once; texts repeat most of them.
@@ -181,7 +181,7 @@ class Highlighter:
             if matches := self._matches(token):
                 self._matches_of[token] = matches
         self._seen |= tokens
-        spans: list[Span] = []
+        spans: list[MarkedSpan] = []
         if tokens.isdisjoint(self._matches_of):
             return spans
         for match in _TOKEN.finditer(text):
@@ -191,7 +191,7 @@ class Highlighter:
                 break
         return spans
 
-    def _matches(self, token: str) -> list[Span]:
+    def _matches(self, token: str) -> list[MarkedSpan]:
         """Return the parts of *token*, a run of letters and digits, that are to be marked."""
         normal = self._normal_words(token)
         wanted = [word for word in normal if self._is_wanted(word)]
@@ -214,7 +214,7 @@ class Highlighter:
             return [token.lower()]
         return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
 
-    def _best(self, spans: Sequence[Span], length: int) -> Span:
+    def _best(self, spans: Sequence[MarkedSpan], length: int) -> MarkedSpan:
         """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""
         best, most = (0, 0, ""), 0
         for i, span in enumerate(spans):
@@ -241,7 +241,7 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
     return re.compile(first + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + last, re.DOTALL)
 
 
-def _inside(token: str, wanted: Sequence[str]) -> list[Span]:
+def _inside(token: str, wanted: Sequence[str]) -> list[MarkedSpan]:
     """Return the spans of the words *wanted* in *token*, which the lexicon splits into several; overlaps are joined."""
     lower = token.lower()
     places = sorted((m.start(), m.end(), word) for word in wanted for m in re.finditer(re.escape(word), lower))
@@ -269,7 +269,7 @@ def _whole_words(text: str, start: int, end: int, match: tuple[int, int]) -> tup
     return start, end
 
 
-def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
+def marked(text: str, start: int, end: int, spans: Iterable[MarkedSpan]) -> str:
     """Return *text* from *start* to *end* as HTML, escaped, with *spans* marked."""
     parts = []
     for first, last, _ in spans:

@@ -28,7 +28,7 @@ SHOWN, COMPARED = 10, 50
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class PreviewHit:
     """A page in the preview, and the reasons for its place.
 
     - ``place``: its place, from 1, with the changed settings.
@@ -55,7 +55,7 @@ class Hit:
         return self.by_words is not None or self.by_meaning is None
 
 
-def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
+def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[PreviewHit]:
     """Return the first SHOWN hits of ``searchResults(**query)`` of the catalog *tool*, as they are with *settings*.
 
     *settings*, name -> value, replace those of its site and are not saved.  *query* must search SearchableText, without
@@ -71,7 +71,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     tuning = after.context.tuning
     boosts = {} if tuning is None else dict(tuning.tuning.types)
     hits = [
-        Hit(
+        PreviewHit(
             brain,
             place,
             places.get(brain.getRID()),

@@ -4,7 +4,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
-from plone.pgcatalog.files.texts import Text
+from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import IJobKind
@@ -83,7 +83,7 @@ class TextOfFile:
                     transaction.commit()
         return text.error if text is not None else ""
 
-    def _text(self, tool: Any, job: Job) -> Text | None:
+    def _text(self, tool: Any, job: Job) -> FileText | None:
         """Return the text of the file of the object of *job*; None if object or file do not exist any more.
 
         Other files of the object are recorded as files without a text.  Raises JobFailed.

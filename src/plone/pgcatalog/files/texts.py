@@ -66,7 +66,7 @@ _hidden: ContextVar[str | None] = ContextVar("hidden", default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileText:
     """The text of a file, or "" and an *error*, the reason why there is none."""
 
     text: str
@@ -151,11 +151,11 @@ def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset
     return frozenset()
 
 
-def stored_text(session: Any, file: File) -> Text | None:
+def stored_text(session: Any, file: File) -> FileText | None:
     """Return the stored text of *file* in the snapshot of *session*; None without one."""
     version = file.version
     rows = [] if version is None else session.execute(STORED_TEXT, version)
-    return Text(*rows[0]) if rows else None
+    return FileText(*rows[0]) if rows else None
 
 
 @contextmanager
@@ -183,7 +183,7 @@ def hide_transforms() -> None:
     TransformTool._findPath = _findPath
 
 
-def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
+def extract(connection: Connection[Any], file: File, extractor: Any) -> FileText:
     """Return the text of the committed *file*; unless a text of the same bytes is stored, extract and store it.
 
     *connection* is an autocommit connection to the database.  Raises ExtractionError for a temporary failure, and the error
@@ -197,7 +197,7 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
         # Of two workers with the same bytes, the second one waits here and finds the text of the first.
         connection.execute(LOCK_DIGEST, (digest.hex(),))
         row = connection.execute(BY_DIGEST, (digest,)).fetchone()
-        text = Text(*row) if row is not None else extracted(stream.name, file.kind, extractor)
+        text = FileText(*row) if row is not None else extracted(stream.name, file.kind, extractor)
         if row is None:
             values = {"digest": digest, "kind": file.kind, "bytes": stream.seek(0, 2), "extractor": extractor.name}
             connection.execute(STORE_TEXT, values | {"text": text.text, "error": text.error})
@@ -211,11 +211,11 @@ def store_others(connection: Connection[Any], zoid: int) -> None:
     connection.execute(STORE_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
 
 
-def extracted(path: str, kind: str, extractor: Any) -> Text:
+def extracted(path: str, kind: str, extractor: Any) -> FileText:
     """Return the text of the file at *path*, or its permanent failure as the error.  Raises ExtractionError for others."""
     try:
-        return Text(storable(extractor.extract(path, kind))[:LONGEST_TEXT], "")
+        return FileText(storable(extractor.extract(path, kind))[:LONGEST_TEXT], "")
     except ExtractionError as error:
         if not error.for_good:
             raise
-        return Text("", storable(str(error)))
+        return FileText("", storable(str(error)))

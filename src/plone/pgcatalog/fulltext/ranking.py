@@ -160,12 +160,12 @@ class PlainBackend(SearchBackend):
 
 
 #: Function from the terms to the value of a placeholder.
-Value = Callable[[Sequence[Term]], Any]
+ValueOfTerms = Callable[[Sequence[Term]], Any]
 
 
 @lru_cache(maxsize=SHAPES)
 def _score(text: RankedText, shapes: Sequence[Shape], weights: Weights) -> Fragment:
-    """Return the score for terms of these *shapes*; its params are constants, or a ``Value`` if they depend on the terms."""
+    """Return the score for terms of these *shapes*; its params are constants, or a ``ValueOfTerms`` if they depend on the terms."""
     parts = [_Part(text, place, shape, weights) for place, shape in enumerate(shapes)]
     average = _average(text)
     columns = [column for part in parts for column in part.columns]
@@ -207,12 +207,12 @@ class _Part:
         )
 
 
-def _lexemes(place: int, group: int) -> Value:
+def _lexemes(place: int, group: int) -> ValueOfTerms:
     """Return the value for the related lexemes in *group* of the term at *place*, as a tsquery of alternatives."""
     return lambda terms: " | ".join(map(quoted, terms[place].related[group]))
 
 
-def _tail(size: int, name: str, lexemes: Value) -> Fragment:
+def _tail(size: int, name: str, lexemes: ValueOfTerms) -> Fragment:
     """Return the column *name*: the tail of the series of ZETA_2 behind the occurrences of *lexemes*, *size* alternatives.
 
     ``ts_rank`` of alternatives is the mean of their ranks, hence the factor *size*.

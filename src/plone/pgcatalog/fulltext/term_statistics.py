@@ -169,7 +169,7 @@ logger = logging.getLogger(__name__)
 PAUSE = 60.0
 
 
-class Counting:
+class WordCounter:
     """The queue of catalogs in the database *dsn* whose words are to be counted, and its background worker."""
 
     def __init__(self, dsn: str) -> None:
@@ -229,20 +229,20 @@ class Counting:
             self._counts[catalog] = last
 
 
-countings = PerDatabase(Counting)
+word_counters = PerDatabase(WordCounter)
 
 
 def request_count(dsn: str, catalog: int, generation: int) -> None:
     """Request a count of the words of *catalog* in the database *dsn* if the counts are stale at *generation*."""
     if PAUSE:
-        countings[dsn].request_count(catalog, generation, PAUSE)
+        word_counters[dsn].request_count(catalog, generation, PAUSE)
 
 
 def _end() -> None:
     """Cancel all counts: the process ends, and should not wait for them."""
-    for counting in countings.all():
-        counting.stop()
-        counting.flush(EXIT_SECONDS)
+    for counter in word_counters.all():
+        counter.stop()
+        counter.flush(EXIT_SECONDS)
 
 
 atexit.register(_end)

@@ -35,9 +35,9 @@ from plone.pgcatalog.indexing.rebuild_worker import follow_log
 from plone.pgcatalog.indexing.rebuild_worker import PAUSE
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
+from plone.pgcatalog.indexing.rebuild_worker import RebuildWorker
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
-from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.queue.worker import put_needed
 from plone.pgcatalog.request import application
 from plone.pgcatalog.sql import locks
@@ -101,7 +101,7 @@ class Rebuild:
         self.skip_broken = skip_broken
         self.paths = paths
         self.connection = rebuild_connection(catalog)
-        self.worker = Worker(catalog, self.connection, skip_broken)
+        self.worker = RebuildWorker(catalog, self.connection, skip_broken)
 
     def close(self) -> None:
         """Close the connection. An unfinished rebuild can be resumed."""

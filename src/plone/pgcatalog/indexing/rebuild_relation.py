@@ -243,7 +243,7 @@ def forget_log(cursor: Cursor[Any], ids: list[int]) -> None:
     cursor.execute("DELETE FROM pgcatalog_rebuild_change WHERE id = ANY(%s)", [ids])
 
 
-class Rows:
+class RowWriter:
     """Writes rows of *target*.
 
     - *pending*: decides which idx belong in object_state

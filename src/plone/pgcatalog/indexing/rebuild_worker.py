@@ -24,7 +24,7 @@ from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
-from plone.pgcatalog.indexing.rebuild_relation import Rows
+from plone.pgcatalog.indexing.rebuild_relation import RowWriter
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from psycopg import Cursor
@@ -124,7 +124,7 @@ class SetSaver:
             self._saved.update(new)
 
 
-class Worker:
+class RebuildWorker:
     """Works on the tasks of the rebuild of *catalog*, a wrapped tool; *connection* is from ``rebuild_connection``."""
 
     def __init__(self, catalog: Any, connection: Connection[Any], skip_broken: bool = False) -> None:
@@ -228,7 +228,7 @@ def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
     return [] if obj is None else [(path, obj)]
 
 
-def rows_of(catalog: Any, cursor: Cursor[Any], target: RebuildTarget, save_sets: Callable[[Sets], None]) -> Rows:
+def rows_of(catalog: Any, cursor: Cursor[Any], target: RebuildTarget, save_sets: Callable[[Sets], None]) -> RowWriter:
     """Return a writer of rows for *catalog*; raises StartOver if *target* does not have the columns for them."""
     core = catalog._core
     layout = core.layout()
@@ -236,7 +236,7 @@ def rows_of(catalog: Any, cursor: Cursor[Any], target: RebuildTarget, save_sets:
         raise StartOver(StartOver.__doc__)
     pending = CatalogPending(catalog, core.zoid)
     pending.site_path = site_path(catalog)
-    return Rows(cursor, target, layout, pending, core.session.new_rid, save_sets)
+    return RowWriter(cursor, target, layout, pending, core.session.new_rid, save_sets)
 
 
 def follow_log(

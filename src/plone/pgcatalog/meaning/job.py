@@ -28,8 +28,8 @@ from plone.pgcatalog.meaning.embedder import PROBE
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.table import PgvectorMissing
 from plone.pgcatalog.meaning.table import Vectors
-from plone.pgcatalog.meaning.text import Passage
 from plone.pgcatalog.meaning.text import passages_of
+from plone.pgcatalog.meaning.text import TextChunk
 from plone.pgcatalog.meaning.text import WHO_MAY_SEE
 from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.table import Job
@@ -160,7 +160,7 @@ class Embedding:
 # -- pages
 
 
-def store_chunks(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[Passage]) -> None:
+def store_chunks(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[TextChunk]) -> None:
     """Store the vectors of *passages*, all of the object *zoid*, in the table of *embedder*; only new ones are requested.
 
     Without *passages*, delete the chunks of the object from all tables.  Raises EmbedderError.

@@ -18,7 +18,7 @@ from plone.pgcatalog.database.schema import create_chunks_trigger
 from plone.pgcatalog.meaning.calibration import Calibration
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import Vector
-from plone.pgcatalog.meaning.text import Passage
+from plone.pgcatalog.meaning.text import TextChunk
 from plone.pgcatalog.sql.files import read_sql
 from plone.pgcatalog.sql.files import read_statement
 from psycopg import Connection
@@ -291,7 +291,7 @@ def write(
     connection: Connection[Any],
     vectors: Vectors,
     zoid: int,
-    passages: Sequence[Passage],
+    passages: Sequence[TextChunk],
     stored: StoredChunks,
     vectors_by_digest: Mapping[bytes, Vector],
 ) -> None:

@@ -20,7 +20,7 @@ ANONYMOUS = "Anonymous"
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TextChunk:
     """A chunk of a page: its number, its *start* and *stop* in the stored text, and the *text* that the embedder is sent."""
 
     chunk: int
@@ -33,7 +33,7 @@ class Passage:
         return blake2b(self.text.encode(errors="replace"), digest_size=16).digest()
 
 
-def passages_of(core: Any, zoid: int, of_private: bool) -> list[Passage]:
+def passages_of(core: Any, zoid: int, of_private: bool) -> list[TextChunk]:
     """Return the passages of the object *zoid* in the snapshot of the catalog *core*.
 
     The list is empty for an object without a row, and, unless *of_private*, for one that Anonymous may not see.
@@ -68,7 +68,7 @@ def text_in(idx: dict[str, Any], name: str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def passages(source: str, id: str, title: str, description: str) -> list[Passage]:
+def passages(source: str, id: str, title: str, description: str) -> list[TextChunk]:
     """Return the passages of a page with the stored text *source*, which may begin with *id* and *title*.
 
     A page without a text has one passage, of its title and description.
@@ -80,7 +80,7 @@ def passages(source: str, id: str, title: str, description: str) -> list[Passage
     if not spans and heading:
         spans = [(begin, begin)]
     return [
-        Passage(number, start, stop, f"{heading}\n{source[start:stop]}".strip())
+        TextChunk(number, start, stop, f"{heading}\n{source[start:stop]}".strip())
         for number, (start, stop) in enumerate(spans)
     ]
 

@@ -115,7 +115,7 @@ def parsed(
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResults:
     """The results of a query: paths with and without restriction to a visitor's view, in order, and times of a search.
 
     - ``keys``: path -> sort key, if the sort index has it
@@ -147,7 +147,7 @@ class Comparison:
         return self.verdict in ("same", "ties")
 
 
-def run_query(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> Answer:
+def run_query(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> QueryResults:
     """Return the answer of *catalog*, ZCatalog or plone.pgcatalog's, to *query*; times are the median of *repeats*.
 
     Raises the errors of the catalog.
@@ -162,7 +162,7 @@ def run_query(catalog: Any, query: SiteQuery, repeats: int = REPEATS) -> Answer:
             return [brain.getPath() for brain in catalog.searchResults(**query.query)]
 
         ms, cached_ms = timed(search, repeats), timed(search, repeats, is_cached=True)
-    return Answer([brain.getPath() for brain in everything], visible, keys, ms, cached_ms)
+    return QueryResults([brain.getPath() for brain in everything], visible, keys, ms, cached_ms)
 
 
 def timed(search: Callable[[], Any], repeats: int, is_cached: bool = False) -> float:
@@ -199,7 +199,7 @@ def sort_keys(catalog: Any, sort_on: Any, brains: Any) -> dict[str, Any]:
     return {brain.getPath(): keys[rid] for rid, brain in zip(rs, brains, strict=True) if rid in keys}
 
 
-def compare(query: SiteQuery, before: Answer, after: Answer) -> Comparison:
+def compare(query: SiteQuery, before: QueryResults, after: QueryResults) -> Comparison:
     """Return the comparison of two answers to *query*."""
     missing = sorted({*before.everything} - {*after.everything} | {*before.visible} - {*after.visible})
     additional = sorted({*after.everything} - {*before.everything} | {*after.visible} - {*before.visible})

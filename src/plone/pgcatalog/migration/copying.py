@@ -12,9 +12,9 @@ from itertools import batched
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing import processor
-from plone.pgcatalog.migration.values import Change
 from plone.pgcatalog.migration.values import change
 from plone.pgcatalog.migration.values import Sample
+from plone.pgcatalog.migration.values import ValueChange
 from typing import Any
 from ZODB.blob import Blob
 from ZODB.blob import is_blob_record
@@ -45,7 +45,7 @@ class CopyError(RuntimeError):
     """The storage cannot be copied into the other one; no data was changed."""
 
 
-class Source:
+class SourceStorage:
     """A *storage* to copy from; it records the objects that are read from it.
 
     - ``tids``: oid -> tid of its newest record, without removed objects
@@ -108,7 +108,7 @@ class Source:
 class Records:
     """The transaction *found*; it passes each record that is read from it to ``source.note``."""
 
-    def __init__(self, found: Any, source: Source) -> None:
+    def __init__(self, found: Any, source: SourceStorage) -> None:
         self.found = found
         self.source = source
 
@@ -121,23 +121,25 @@ class Records:
             yield record
 
 
-def copy(source: Source, target: Any) -> None:
+def copy(source: SourceStorage, target: Any) -> None:
     """Copy all transactions of *source*, with their blobs, into the storage *target*; CopyError unless it is empty."""
     if target.lastTransaction() != z64:
         raise CopyError("the target is not empty; use an empty storage")
     target.copyTransactionsFrom(source)
 
 
-def seen(storage: Any, progress: Callable[[int], None] = lambda transactions: None, sample: int = SAMPLE) -> Source:
+def seen(
+    storage: Any, progress: Callable[[int], None] = lambda transactions: None, sample: int = SAMPLE
+) -> SourceStorage:
     """Return *storage* as a source that has read all its records."""
-    source = Source(storage, progress, sample)
+    source = SourceStorage(storage, progress, sample)
     for found in source.iterator():
         for _ in found:
             pass
     return source
 
 
-def missing(source: Source, target: Source) -> list[int]:
+def missing(source: SourceStorage, target: SourceStorage) -> list[int]:
     """Return the oids of objects and files in *source* that *target* lacks; both sources have been read."""
     lost = {oid for oid in source.tids if oid not in target.tids} | (source.blobs - target.blobs)
     without_file = {oid for oid, tid in source.lost_files if source.tids.get(oid) == tid}
@@ -145,7 +147,7 @@ def missing(source: Source, target: Source) -> list[int]:
     return sorted(lost)
 
 
-def changed(source: Source, target: Source) -> Iterator[Change | None]:
+def changed(source: SourceStorage, target: SourceStorage) -> Iterator[ValueChange | None]:
     """Yield for each object in the sample of *source* a value that differs in *target*, or None; both have been read.
 
     Objects that were saved after the copy are left out.
@@ -156,14 +158,14 @@ def changed(source: Source, target: Source) -> Iterator[Change | None]:
             yield change(oid, one, other)
 
 
-def _has_file(storage: Source, oid: int) -> bool:
+def _has_file(storage: SourceStorage, oid: int) -> bool:
     try:
         return os.path.exists(storage.storage.loadBlob(p64(oid), p64(storage.tids[oid])))
     except (POSKeyError, OSError):
         return False
 
 
-def repair(source: Source, target: Any, oids: list[int]) -> None:
+def repair(source: SourceStorage, target: Any, oids: list[int]) -> None:
     """Store the objects *oids* of *source*, with their blobs, in the storage *target*, which lacks them."""
     for batch in batched(oids, BATCH):
         meta = TransactionMetaData(description="objects missing after a copy")
@@ -175,7 +177,7 @@ def repair(source: Source, target: Any, oids: list[int]) -> None:
         target.tpc_finish(meta)
 
 
-def _restore(source: Source, target: Any, oid: bytes, tid: bytes, meta: Any) -> None:
+def _restore(source: SourceStorage, target: Any, oid: bytes, tid: bytes, meta: Any) -> None:
     """Store an object without a check for conflicts: a copy may have left a record that marks it as removed."""
     newest = p64(source.tids[u64(oid)])
     data = source.storage.loadSerial(oid, newest)
@@ -250,7 +252,7 @@ def copy_to_scratch(storage: Any, dsn: str, progress: Callable[[int], None] = la
     check_empty(dsn)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
     try:
-        copy(Source(storage, progress), target)
+        copy(SourceStorage(storage, progress), target)
     finally:
         target.close()
 

@@ -54,7 +54,7 @@ class Sample:
         return sorted(set(itertools.chain.from_iterable(self._oids.values())))
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """A value at *place* of the object *oid* that differs in the target; the place is "" for the object itself."""
 
     oid: int
@@ -68,7 +68,7 @@ class Change(NamedTuple):
         return f"0x{self.oid:x} ({self.class_name}){place}: {self.source} became {self.target}"
 
 
-def change(oid: int, source: bytes, target: bytes) -> Change | None:
+def change(oid: int, source: bytes, target: bytes) -> ValueChange | None:
     """Return the first value of the object *oid* that differs between the records, None if all values are equal."""
     if source == target:
         return None
@@ -76,7 +76,7 @@ def change(oid: int, source: bytes, target: bytes) -> Change | None:
     for place in itertools.chain(("",), one, other):
         if one.get(place) != other.get(place):
             left, right = (found.get(place, "nothing") for found in (one, other))
-            return Change(oid, one.get("class", "unknown"), place, *shortened(left, right))
+            return ValueChange(oid, one.get("class", "unknown"), place, *shortened(left, right))
     return None
 
 

@@ -57,7 +57,7 @@ _PERSONAL = re.compile(r"@|(?:\d[\s./-]*){6}")
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class SearchCount:
     """The number of searches for *words* in the last weeks, and the number of those without results."""
 
     words: str
@@ -75,7 +75,7 @@ def words_of(text: str) -> str:
     return joined if len(words) <= MAX_WORDS and len(joined) <= MAX_LENGTH else ""
 
 
-class Recorder:
+class SearchRecorder:
     """Writes counted searches into the database *dsn*."""
 
     def __init__(self, dsn: str) -> None:
@@ -103,13 +103,13 @@ class Recorder:
             logger.warning("counting %d searches failed: %s", len(searches), error)
 
 
-recorders = PerDatabase(Recorder)
+search_recorders = PerDatabase(SearchRecorder)
 
 
 def record(dsn: str, catalog: int, text: str, has_results: bool) -> None:
     """Count a search for *text* in the catalog with tool oid *catalog* of the database *dsn*."""
     if words := words_of(text):
-        recorders[dsn].put(catalog, words, has_results)
+        search_recorders[dsn].put(catalog, words, has_results)
 
 
 def note(catalog: "Catalog", value: Any, has_results: bool) -> None:
@@ -139,7 +139,7 @@ def count_noted(request: Any) -> None:
 
 def flush(timeout: float = EXIT_SECONDS) -> bool:
     """Wait until all recorders have written everything, *timeout* seconds each at most; return whether they have."""
-    return False not in [recorder.flush(timeout) for recorder in recorders.all()]
+    return False not in [recorder.flush(timeout) for recorder in search_recorders.all()]
 
 
 def top_searches_statement(catalog: int, limit: int = 10) -> Statement:
@@ -148,11 +148,11 @@ def top_searches_statement(catalog: int, limit: int = 10) -> Statement:
     return Statement(statement, tuple(params))
 
 
-def top_searches(rows: Iterable[Sequence[Any]]) -> tuple[list[Counted], list[Counted]]:
+def top_searches(rows: Iterable[Sequence[Any]]) -> tuple[list[SearchCount], list[SearchCount]]:
     """Return (the most frequent searches, the searches mostly without results) from *rows* of ``top_searches_statement``."""
-    kinds: tuple[list[Counted], list[Counted]] = ([], [])
+    kinds: tuple[list[SearchCount], list[SearchCount]] = ([], [])
     for missed, words, searches, without_results in rows:
-        kinds[missed].append(Counted(words, searches, without_results))
+        kinds[missed].append(SearchCount(words, searches, without_results))
     return kinds
 
 

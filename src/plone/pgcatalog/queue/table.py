@@ -79,7 +79,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class QueueFigures:
     """The numbers of waiting and failed jobs of a *kind*, and the time when the *oldest* waiting job was put."""
 
     kind: str
@@ -124,9 +124,9 @@ def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:
     return int(cursor.rowcount)
 
 
-def figures(connection: Connection[Any], catalog: int | None = None) -> list[Figures]:
+def figures(connection: Connection[Any], catalog: int | None = None) -> list[QueueFigures]:
     """Return the figures of each kind that has jobs, of *catalog* or of all catalogs; rows of *connection* are tuples."""
-    return [Figures(*row) for row in connection.execute(FIGURES, {"catalog": catalog}).fetchall()]
+    return [QueueFigures(*row) for row in connection.execute(FIGURES, {"catalog": catalog}).fetchall()]
 
 
 def failures(

@@ -14,7 +14,7 @@ from plone.keyring.interfaces import IKeyManager
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.stream import BrainStream
-from plone.pgcatalog.results.stream import Keys
+from plone.pgcatalog.results.stream import SortKeys
 from typing import Any
 from zExceptions import BadRequest
 from zope.component import getUtility
@@ -52,13 +52,13 @@ def page_behind(
     return brains, _cursor(stream.keys(), search) if len(brains) == rows else None
 
 
-def _cursor(keys: Keys, search: bytes) -> str:
+def _cursor(keys: SortKeys, search: bytes) -> str:
     content, secret = json.dumps(list(keys)).encode(), _secrets()[0]
     seal = _seal(secret, content, search)
     return urlsafe_b64encode(seal + _masked(secret, seal, content)).decode()
 
 
-def _keys_of(cursor: str, search: bytes) -> Keys:
+def _keys_of(cursor: str, search: bytes) -> SortKeys:
     """Return the keys in *cursor*, which this site has sealed.  Raises BadRequest for any other text."""
     try:
         sealed = urlsafe_b64decode(cursor)
@@ -68,7 +68,7 @@ def _keys_of(cursor: str, search: bytes) -> Keys:
     for secret in _secrets():
         content = _masked(secret, seal, hidden)
         if hmac.compare_digest(seal, _seal(secret, content, search)):
-            keys: Keys = json.loads(content)
+            keys: SortKeys = json.loads(content)
             return keys
     raise BadRequest(f"the cursor belongs to another search; use {START} to begin again")
 

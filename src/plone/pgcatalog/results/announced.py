@@ -32,7 +32,7 @@ MOST_ROWS = 2 * MOST
 MOST_GROUPS = 10
 
 #: Value of a column -> the rids of its rows, and the loader that holds these rows.
-Found = dict[str, tuple[array[int], RowLoader]]
+FoundRows = dict[str, tuple[array[int], RowLoader]]
 
 
 class Announced:
@@ -42,7 +42,7 @@ class Announced:
         #: name of a column -> values, in the order of the page
         self._values: dict[str, dict[str, None]] = {}
         #: (number of pending changes, (column, excluded keys, key of the query without the value)) -> rows by value
-        self._found: dict[tuple[int | None, Hashable], Found] = {}
+        self._found: dict[tuple[int | None, Hashable], FoundRows] = {}
         #: names of the texts and blocks whose UIDs are announced
         self._sources: set[Hashable] = set()
 
@@ -124,7 +124,9 @@ def _changes(view: CatalogView) -> int | None:
     return None if view.pending is None else view.pending.changes
 
 
-def _read(compiled: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None) -> Found:
+def _read(
+    compiled: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None
+) -> FoundRows:
     """Read the rows of *compiled* for all *values*, in place of the value of *part*, in one statement; return them by value."""
     view = loader.view
     all_values = any_value(part.column, values)

@@ -36,7 +36,7 @@ BATCH = 1000
 
 
 #: The values of a row for the terms of a sort, as PostgreSQL's text; None for NULL.
-Keys = Sequence[str | None]
+SortKeys = Sequence[str | None]
 
 
 class Keyset:
@@ -48,12 +48,12 @@ class Keyset:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def keys(self, view: CatalogView, rid: int) -> Keys:
+    def keys(self, view: CatalogView, rid: int) -> SortKeys:
         """Return the keys of the row *rid*, which must exist."""
         [keys] = view.select(", ".join(f"({term.expression})::text" for term in self._terms), equals(RID, rid)).value()
         return keys
 
-    def behind(self, keys: Keys) -> Condition:
+    def behind(self, keys: SortKeys) -> Condition:
         """Return the condition for the rows behind a row with *keys*."""
         pairs = list(zip(self._terms, keys, strict=True))
         first = self._compared(*pairs[0], inclusive=True)
@@ -94,7 +94,7 @@ class BrainStream(Iterator[Any]):
         catalog: "Catalog",
         compiled: CompiledQuery,
         batch: int,
-        after: Keys | None = None,
+        after: SortKeys | None = None,
         view: CatalogView | None = None,
     ) -> None:
         batch = whole("batch", batch, LARGEST_WINDOW)
@@ -141,7 +141,7 @@ class BrainStream(Iterator[Any]):
                 return
             yield brain
 
-    def keys(self) -> Keys:
+    def keys(self) -> SortKeys:
         """Return the keys of the last row of the batch, which must have one."""
         return self._keyset.keys(self._view, self._rids[-1])
 

@@ -27,9 +27,9 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.storage import writable_dsn_of
 from plone.pgcatalog.zmi import jobs
-from plone.pgcatalog.zmi.jobs import Job
 from plone.pgcatalog.zmi.jobs import JobError
-from plone.pgcatalog.zmi.jobs import Report
+from plone.pgcatalog.zmi.jobs import JobProgress
+from plone.pgcatalog.zmi.jobs import ReportProgress
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from psycopg.rows import dict_row
@@ -40,7 +40,7 @@ from typing import Any
 NAMED = 20
 
 
-def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> list[str]:
+def rebuild(tool: Any, report: ReportProgress, skip_broken: bool = False) -> list[str]:
     """Rebuild the catalog *tool* beside the live one, or resume an interrupted rebuild."""
     runner = Rebuild(tool, skip_broken)
     zope_conf = own_zope_conf()
@@ -52,7 +52,7 @@ def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> list[str]:
     return [rebuilt(target.done)]
 
 
-def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
+def verify(tool: Any, report: ReportProgress, repair: bool = False) -> list[str]:
     """Compare the catalog *tool* with the content; with *repair*, repair the differences."""
     total = len(tool)
     verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
@@ -66,7 +66,7 @@ def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
     return [compared(verifier.checked, len(differences), left if repair else None), *lines]
 
 
-def vacuum(tool: Any, report: Report) -> list[str]:
+def vacuum(tool: Any, report: ReportProgress) -> list[str]:
     """Run the steps of ``pgcatalog vacuum`` for the table of the catalog *tool*, except the repair of counts."""
     catalog = tool._core
     state = catalog.view().read_state()
@@ -149,7 +149,7 @@ class AdvancedPage(ManagePage):
 
     # -- for the template
 
-    def jobs(self) -> dict[str, Job]:
+    def jobs(self) -> dict[str, JobProgress]:
         """Return the jobs; the page reloads itself while one runs."""
         by_name = jobs.jobs_of(self.catalog.session.execute, self.catalog.zoid)
         if any(job.is_running for job in by_name.values()):

@@ -36,7 +36,7 @@ COUNTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListRow:
     """A row of the list."""
 
     rid: int
@@ -46,10 +46,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """Rows, and the paths at which the neighbouring pages start: ``before`` and ``after``, "" if there is no such page."""
 
-    rows: list[Row]
+    rows: list[ListRow]
     before: str
     after: str
 
@@ -65,7 +65,7 @@ class Browser:
         self.low = f"{self.folder}/" if self.folder else ""
         self.high = f"{self.folder}0" if self.folder else None
 
-    def page(self, after: str = "", before: str = "") -> Page:
+    def page(self, after: str = "", before: str = "") -> ListPage:
         """Return the page of rows after the path *after*, or before the path *before*; by default the first page."""
         if before:
             rows = self._select(self.low, clean_path(before), descending=True)
@@ -130,10 +130,10 @@ class Browser:
             "rid, path", between(low, high), f"ORDER BY path {order} LIMIT {self.size + 1:d}"
         ).value()
 
-    def _page(self, shown: list[tuple[Any, ...]], before: str, after: str) -> Page:
+    def _page(self, shown: list[tuple[Any, ...]], before: str, after: str) -> ListPage:
         idx = self.view.idx([rid for rid, _path in shown]).value() if shown else {}
-        rows = [Row(rid, path, *describe(idx.get(rid, {}))) for rid, path in shown]
-        return Page(rows, before, after)
+        rows = [ListRow(rid, path, *describe(idx.get(rid, {}))) for rid, path in shown]
+        return ListPage(rows, before, after)
 
 
 def between(low: str, high: str | None) -> Condition:
@@ -167,10 +167,10 @@ class CatalogPage(ManagePage):
     def browser(self) -> Browser:
         return Browser(self.catalog.view(), self.field("filterpath"))
 
-    def page(self, browser: Browser) -> Page:
+    def page(self, browser: Browser) -> ListPage:
         return browser.page(self.field("after"), self.field("before"))
 
-    def total(self, browser: Browser, page: Page) -> str:
+    def total(self, browser: Browser, page: ListPage) -> str:
         """Return the number of rows as text."""
         return f"{len(page.rows):,}" if not page.before and not page.after else browser.total()
 

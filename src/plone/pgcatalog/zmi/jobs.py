@@ -41,9 +41,9 @@ NOTE = (
 STOP = "UPDATE pgcatalog_jobs SET stop = true WHERE catalog = %(catalog)s AND name = %(name)s"
 
 #: Records the progress of a job: done, total, current step; raises Stopped if the job is to end.
-Report = Callable[[int, int, str], None]
+ReportProgress = Callable[[int, int, str], None]
 #: The function of a job: takes the catalog tool, returns lines about its result.
-Work = Callable[[Any, Report], list[str]]
+Work = Callable[[Any, ReportProgress], list[str]]
 
 
 #: Names of the states of jobs and of indexes, listed here for translation.
@@ -62,7 +62,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobProgress:
     """A row of ``pgcatalog_jobs``."""
 
     name: str
@@ -94,9 +94,9 @@ class Job:
         return min(1.0, self.done / self.total) if self.total > 0 else 0.0
 
 
-def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, Job]:
+def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, JobProgress]:
     """Return the jobs of the catalog with tool oid *zoid* by name, read with *execute*."""
-    jobs = [Job(*row) for row in execute(read_statement("zmi", "jobs"), {"catalog": zoid, "lock": locks.JOB})]
+    jobs = [JobProgress(*row) for row in execute(read_statement("zmi", "jobs"), {"catalog": zoid, "lock": locks.JOB})]
     return {job.name: job for job in jobs}
 
 

@@ -63,7 +63,7 @@ ORDER BY failure.put_at DESC, failure.zoid
 OLD = 60
 
 
-class Figures(BrowserView):
+class FiguresView(BrowserView):
     """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
 
     It takes up to four round trips to PostgreSQL, each of which depends on the one before:
@@ -244,4 +244,4 @@ class OverviewPage(ManagePage):
     # -- for the template
 
     def figures(self) -> str:
-        return Figures(self.context, self.request)()
+        return FiguresView(self.context, self.request)()

@@ -13,7 +13,7 @@ from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.transition import is_unfilled
-from plone.pgcatalog.zmi.jobs import Job
+from plone.pgcatalog.zmi.jobs import JobProgress
 from plone.pgcatalog.zmi.jobs import jobs_of
 from plone.protect import CheckAuthenticator
 from Products.Five.browser import BrowserView
@@ -123,7 +123,7 @@ class UnfilledNotice(BrowserView):
         """The URL of the page that shows the progress."""
         return f"{self.context.absolute_url()}/manage_catalogAdvanced"
 
-    def job(self) -> Job | None:
+    def job(self) -> JobProgress | None:
         """Return the last rebuild that was started in the browser; None if there is none."""
         catalog = self.context._core
         return jobs_of(catalog.session.execute, catalog.zoid).get("rebuild")
