@@ -9,7 +9,7 @@ from demo.site import acting_as
 from demo.words import LANGUAGE_TITLES
 from html import escape
 from html import unescape
-from plone.pgcatalog.zmi.browse import COUNTED
+from plone.pgcatalog.zmi.browse import COUNT_LIMIT
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -106,7 +106,7 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
         yield f"@search: items_total {total}, the same query in Python: {expected}"
 
     zmi = f"{base}/portal_catalog/manage_catalogView"
-    total = f"{objects:,}" if objects <= COUNTED else "about "
+    total = f"{objects:,}" if objects <= COUNT_LIMIT else "about "
     yield from _page("catalog in the ZMI", zmi, f'id="total">{total}', login=plan.ADMIN)
     for tab in ("Indexes", "Schema", "Advanced"):
         url = f"{base}/portal_catalog/manage_catalog{tab}"

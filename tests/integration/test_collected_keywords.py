@@ -66,10 +66,10 @@ def retag(portal: Any, name: str, *tags: Any) -> None:
     transaction.begin()
 
 
-@pytest.mark.parametrize("newest", [keywords.NEWEST, 0])
+@pytest.mark.parametrize("newest", [keywords.NEWEST_LISTS, 0])
 @pytest.mark.parametrize("form", ["new", "cleared", "rebuilt"])
 def test_keys_are_those_of_zcatalog(portal: Any, dsn: str, form: str, newest: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(keywords, "NEWEST", newest)
+    monkeypatch.setattr(keywords, "NEWEST_LISTS", newest)
     catalog = portal.portal_catalog
     if form == "cleared":
         catalog.clearFindAndRebuild()

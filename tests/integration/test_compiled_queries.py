@@ -4,7 +4,7 @@ from Acquisition import aq_base
 from Acquisition import aq_parent
 from DateTime import DateTime
 from plone.pgcatalog.core.configuration import Configuration
-from plone.pgcatalog.query.compiler import SIZE
+from plone.pgcatalog.query.compiler import MOST_COMPILED
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -155,8 +155,8 @@ def test_an_error_is_raised_each_time(portal: Any, compiled: Any) -> None:
 
 
 def test_cache_of_compiled_queries_is_bounded(compiled: Any) -> None:
-    assert compiled(*({"getId": f"id{number}"} for number in range(SIZE + 1))) == SIZE + 1
-    assert compiled({"getId": f"id{SIZE}"}) == 0
+    assert compiled(*({"getId": f"id{number}"} for number in range(MOST_COMPILED + 1))) == MOST_COMPILED + 1
+    assert compiled({"getId": f"id{MOST_COMPILED}"}) == 0
     assert compiled({"getId": "id0"}) == 1
 
 

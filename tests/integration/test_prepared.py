@@ -76,7 +76,7 @@ def test_repeated_statement_is_prepared(connection: Any) -> None:
 
 @on_the_server
 def test_oldest_statements_are_dropped(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "SIZE", 3)
+    monkeypatch.setattr(prepared, "MOST_PREPARED", 3)
     for _ in range(3):
         for number in range(5):
             for _ in range(2):

@@ -180,7 +180,7 @@ def test_small_catalog_is_ranked_completely(site: Any, monkeypatch: Any) -> None
 def test_hits_up_to_the_limit_are_all_ranked(site: Any, monkeypatch: Any, full: int, is_exact: bool) -> None:
     exact = by_score(monkeypatch, site)
     monkeypatch.setattr(settings, "RANKED_ROWS", full)
-    monkeypatch.setattr(ranked, "NEWEST", LIMIT)
+    monkeypatch.setattr(ranked, "NEWEST_SCORED", LIMIT)
     monkeypatch.setattr(ranked, "GOOD", LIMIT)
     # The site has some rows besides the pages.
     assert (found(site) == exact) is is_exact
@@ -248,7 +248,7 @@ def test_old_hits_are_found_without_a_walk_to_the_first_row(site: Any, monkeypat
     options = {"id": [f"page{number:02}" for number in range(12)]}
     exact = by_score(monkeypatch, site, **options)
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
-    monkeypatch.setattr(ranked, "NEWEST", 1)
+    monkeypatch.setattr(ranked, "NEWEST_SCORED", 1)
     monkeypatch.setattr(ranked, "bound", lambda rows, full: LIMIT)
     view = site.portal_catalog._core.view()
     compiled = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).compiled

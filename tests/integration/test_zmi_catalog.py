@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.zmi.browse import between
 from plone.pgcatalog.zmi.browse import Browser
-from plone.pgcatalog.zmi.browse import COUNTED
+from plone.pgcatalog.zmi.browse import COUNT_LIMIT
 from tests.integration.content import create
 from tests.integration.people import add_plain_users
 from tests.integration.slow_queries import generate_rows
@@ -105,7 +105,7 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
         browser.count()
         browser.estimate()
         assert len(sent) == 5
-        assert all(f"LIMIT {COUNTED + 1}" in query for query in sent if "count(" in query)
+        assert all(f"LIMIT {COUNT_LIMIT + 1}" in query for query in sent if "count(" in query)
 
 
 def test_only_few_rows_are_counted(site: Site) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.direct import session_of
-from plone.pgcatalog.database.prepared import NEWEST
+from plone.pgcatalog.database.prepared import NEWEST_TID
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.distribution import own_distribution
 from plone.pgcatalog.i18n import english
@@ -241,7 +241,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     real = PreparedStatements.run
 
     def run(prepared: PreparedStatements, statements: Any, *args: Any, **options: Any) -> Any:
-        if NEWEST not in statements:
+        if NEWEST_TID not in statements:
             sent.append([statement.sql for statement in statements])
         return real(prepared, statements, *args, **options)
 

@@ -9,7 +9,7 @@ from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.simple import FieldIndexTranslator
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQueries
-from plone.pgcatalog.query.compiler import SIZE
+from plone.pgcatalog.query.compiler import MOST_COMPILED
 from plone.pgcatalog.query.objects import Eq
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.unit.compiling import TRANSLATORS
@@ -130,9 +130,9 @@ def test_condition_of_an_add_on_may_depend_on_the_whole_query() -> None:
 
 def test_cache_is_bounded() -> None:
     compiled = memory()
-    for number in range(SIZE + 10):
+    for number in range(MOST_COMPILED + 10):
         compiled.find_or_compile({"Creator": f"c{number}"}, SearchContext(TRANSLATORS), [], None)
-    assert len(compiled._memory) == SIZE
+    assert len(compiled._memory) == MOST_COMPILED
 
 
 def test_the_benchmark_prints_a_line_for_each_part(

@@ -19,7 +19,7 @@ from plone.pgcatalog.database.prepared import MORE_MEMORY
 from plone.pgcatalog.database.prepared import PLAN_CUSTOM
 from plone.pgcatalog.database.prepared import PLAN_GENERIC
 from plone.pgcatalog.database.sets import CachedSets
-from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
+from plone.pgcatalog.database.sets import NEWEST_SET
 from plone.pgcatalog.database.statistics import Selectivity
 from typing import Any
 from weakref import WeakKeyDictionary

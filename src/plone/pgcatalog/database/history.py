@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 CHANGED = "SELECT zoid, tid FROM object_state WHERE tid > %s AND tid <= %s"
 IS_LOGGED = "SELECT EXISTS (SELECT FROM transaction_log WHERE tid = %s)"
 #: The first statement of ours in a commit; it also limits how long all later statements may wait for a lock.
-NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
+CHECK_NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
 
 
 class SnapshotHistory:
@@ -237,7 +237,7 @@ def check_order(database: Any, cursor: Any) -> None:
     """
     expected, history = newest_seen_tid(database), Generations.of(database).number
     with cursor.connection.cursor(row_factory=tuple_row) as plain:
-        newest, is_there, _ = plain.execute(NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
+        newest, is_there, _ = plain.execute(CHECK_NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
     if expected and not is_there:
         change_history(database, history)
         raise HistoryChanged

@@ -25,7 +25,7 @@ from typing import Any
 #: PostgreSQL looks up one keyword in a GIN index in about the time in which it reads this many rows.
 ROWS_PER_KEYWORD = 50
 #: Rows that are read first: nearly all frequent keywords are in the newest rows, and a GIN index has long lists for these.
-NEWEST = 100
+NEWEST_LISTS = 100
 WITH_SOME_ROW = load_statement("keywords_with_some_row")
 #: The columns among some that have more lists than a process caches.
 MANY = "SELECT name FROM pgcatalog_sets WHERE name = ANY(%s::text[]) GROUP BY name HAVING count(*) > %s"
@@ -68,6 +68,6 @@ def with_some_row(state: CatalogState, column: Column, keywords: Sequence[str]) 
     """Return the statement for those *keywords* that some row of *state* has; None if reading all rows takes no longer."""
     if len(keywords) * ROWS_PER_KEYWORD > state.rows:
         return None
-    text = WITH_SOME_ROW.format(column=column.quoted, relation=quote(state.relation), newest=NEWEST)
+    text = WITH_SOME_ROW.format(column=column.quoted, relation=quote(state.relation), newest=NEWEST_LISTS)
     # PostgreSQL expects a sequential scan to stop early at a row with the keyword, but most of these keywords are rare.
     return Statement(text, (list(keywords),), is_costly=True)

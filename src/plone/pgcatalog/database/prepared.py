@@ -54,10 +54,10 @@ Dumped = tuple[bool, str, Sequence[Any], tuple[int, ...], Sequence[Any]]
 StatementKey = tuple[str, tuple[int, ...]]
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
-NEWEST = Statement("SELECT coalesce(max(tid), 0) FROM transaction_log")
+NEWEST_TID = Statement("SELECT coalesce(max(tid), 0) FROM transaction_log")
 
 #: Statements that a connection remembers; the least recently used one is forgotten.
-SIZE = 60
+MOST_PREPARED = 60
 
 _PLACEHOLDER = re.compile("%[s%]")
 _NAMED = re.compile(r"%(?:%|\((\w+)\)s)")
@@ -264,7 +264,7 @@ class PreparedStatements:
         elif name is None:
             self._names[key] = None
             self.met_new = True
-            _, forgotten = self._names.popitem(last=False) if len(self._names) > SIZE else (None, None)
+            _, forgotten = self._names.popitem(last=False) if len(self._names) > MOST_PREPARED else (None, None)
             if forgotten is not None:
                 self._close(forgotten)
                 self._sent.append(None)
@@ -355,7 +355,7 @@ def begin_snapshot(connection: Any, has_begun: bool) -> int:
     """
     prepared = PreparedStatements.of(connection)
     try:
-        [[(newest,)]] = prepared.run([NEWEST], ["COMMIT", BEGIN] if has_begun else [BEGIN])
+        [[(newest,)]] = prepared.run([NEWEST_TID], ["COMMIT", BEGIN] if has_begun else [BEGIN])
     except psycopg.Error:
         # Another client may have removed the prepared statements.
         prepared.forget()

@@ -30,7 +30,7 @@ MANY_LISTS = 500
 #: Numbers of lists that a process caches for single elements; it empties this cache when there are more.
 MOST_NUMBERS = 50_000
 
-NEWEST = "coalesce((SELECT max(added) FROM pgcatalog_sets), 0)"
+NEWEST_SET = "coalesce((SELECT max(added) FROM pgcatalog_sets), 0)"
 #: The lists behind the newest cached one; of columns with many lists, only those that contain a cached element.
 READ = (
     "SELECT number, name, vals FROM ("

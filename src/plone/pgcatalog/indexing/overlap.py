@@ -29,7 +29,7 @@ STORED_ROWS = read_statement("indexing", "rows_stored")
 ARRIVED = read_statement("indexing", "rows_arrived")
 #: SQL expression for the idx of a row.
 IDX = "COALESCE(c.idx, CASE WHEN c.rid = c.zoid THEN o.idx END)"
-NEWEST = "(SELECT max(tid) FROM transaction_log)"
+NEWEST_TID = "(SELECT max(tid) FROM transaction_log)"
 #: Maximum number of idx keys that are read one by one; reading a whole idx is cheaper than reading more keys.
 FEW_KEYS = 4
 
@@ -66,7 +66,7 @@ def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[See
     if keys is not None:
         idx = f"(SELECT jsonb_object_agg(k, {IDX} -> k) FROM unnest(%s::text[]) k WHERE jsonb_exists({IDX}, k))"
         parameters = [sorted(keys)]
-    values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
+    values = f", {NEWEST_TID}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
     statement, rest = stored_rows(state.relation, entries, values)
     rows = session.query(Statement(statement, (*parameters, *rest)))
     return [SeenRow._make((*row, names, keys)) for row in rows]

@@ -68,7 +68,7 @@ IS_ANY_WAITING = (
     " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
 )
 #: Most chunks that are counted; above, PostgreSQL's estimate is used.
-COUNTED = 2_000
+COUNT_LIMIT = 2_000
 HAS_CHUNKS = SQL("SELECT count(*) FROM (SELECT FROM {chunks} LIMIT %s) AS counted")
 COUNT = SQL("SELECT count(*) FROM {chunks}")
 NEAREST = SQL(
@@ -259,7 +259,7 @@ def has_grown(connection: Connection[Any], mine: Vectors) -> bool:
     if mine.calibration is None:
         return True
     wanted = 2 * mine.calibration.chunks
-    if wanted > COUNTED:
+    if wanted > COUNT_LIMIT:
         return mine.chunks >= wanted
     return connection.execute(HAS_CHUNKS.format(chunks=mine.table), (wanted,)).fetchone() == (wanted,)
 

@@ -33,7 +33,7 @@ import threading
 #: Seconds between two lines of the log about the same kind of query.
 PAUSE = 60.0
 #: Maximum number of kinds in memory; beyond it the kind with the oldest line is removed.
-SIZE = 1000
+MOST_KEYS = 1000
 
 
 class Throttle:
@@ -42,7 +42,7 @@ class Throttle:
     *clock* returns seconds from a monotonic clock.
     """
 
-    def __init__(self, pause: float = PAUSE, size: int = SIZE, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, pause: float = PAUSE, size: int = MOST_KEYS, clock: Callable[[], float] = monotonic) -> None:
         self._pause = pause
         self._size = size
         self._clock = clock

@@ -222,7 +222,7 @@ def window(query: Mapping[str, Any], limit: Any) -> Window:
 
 
 #: Upper limit of the cache of one configuration: queries, and conditions of one index.
-SIZE = 500
+MOST_COMPILED = 500
 
 
 class CompiledQueries:
@@ -288,7 +288,7 @@ class CompiledQueries:
         made = make()
         if key is not None:
             self._memory[key] = made
-            if len(self._memory) > SIZE:
+            if len(self._memory) > MOST_COMPILED:
                 self._memory.popitem(last=False)
         return made
 

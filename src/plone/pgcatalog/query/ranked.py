@@ -32,11 +32,11 @@ from typing import Any
 
 
 #: Numbers of candidates: newest hits, at least the first window, and hits for each sign of a good one.
-NEWEST = 100
+NEWEST_SCORED = 100
 GOOD = 300
 #: In a catalog with more rows than this, not all hits are visited.
 LARGE = 10_000
-#: A text in the walk takes as long as visiting 1.5 hits, and the walk needs ``NEWEST`` hits: 1.5 * 100.
+#: A text in the walk takes as long as visiting 1.5 hits, and the walk needs ``NEWEST_SCORED`` hits: 1.5 * 100.
 WALKED = 150
 
 #: With MATERIALIZED, PostgreSQL plans as if it read all hits: it uses the index of the texts, and LIMIT stops it early.
@@ -47,7 +47,7 @@ NEWEST_HITS = read_statement("query", "newest_hits")
 def bound(rows: int, full: int) -> int:
     """Return the number of hits, in *rows* rows, whose visit takes as long as the walk; at least *full*.
 
-    The walk reads NEWEST * rows / hits texts, so both are equal for hits = sqrt(WALKED * rows).
+    The walk reads NEWEST_SCORED * rows / hits texts, so both are equal for hits = sqrt(WALKED * rows).
     """
     return max(full, isqrt(WALKED * rows))
 
@@ -100,7 +100,7 @@ class Stages:
     @property
     def newest(self) -> int:
         """The number of newest hits that are ranked in any case."""
-        return min(NEWEST, self.full)
+        return min(NEWEST_SCORED, self.full)
 
     @property
     def good(self) -> int:

@@ -27,7 +27,7 @@ MOST = 500
 MOST_SOURCES = 1000
 MOST_VALUES = 5000
 #: Upper limit: rows that are read with their metadata.  In a damaged site many rows may share a UID.
-MOST_ROWS = 2 * MOST
+MOST_ANNOUNCED_ROWS = 2 * MOST
 #: Upper limit: groups of searches with the same other conditions.  A search of a further group runs on its own.
 MOST_GROUPS = 10
 
@@ -132,7 +132,7 @@ def _read(
     all_values = any_value(part.column, values)
     where = compiled.where.changed(lambda each: all_values if each is part else each)
     compiled = replace(compiled, where=where)
-    rows, _ = view.page(compiled, 0, None, loader.excluded_keys, held, False, part.column, MOST_ROWS).value()
+    rows, _ = view.page(compiled, 0, None, loader.excluded_keys, held, False, part.column, MOST_ANNOUNCED_ROWS).value()
     rids: dict[str, array[int]] = {value: array("q") for value in values}
     for row in rows:
         rids[row[-1]].append(row[0])

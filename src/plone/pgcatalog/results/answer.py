@@ -11,7 +11,7 @@ from typing import Any
 
 #: Approximate bytes of a cached answer: of the entry itself, of each row, and of each score.
 ENTRY_BYTES = 1000
-ROW_BYTES = 8
+ID_BYTES = 8
 SCORE_BYTES = 32
 
 
@@ -45,7 +45,7 @@ class Answer:
     @property
     def bytes(self) -> int:
         """Approximate size in memory, in bytes."""
-        return ENTRY_BYTES + ROW_BYTES * len(self.ids) + SCORE_BYTES * len(self.scores)
+        return ENTRY_BYTES + ID_BYTES * len(self.ids) + SCORE_BYTES * len(self.scores)
 
     def exceeds(self, limit: int | None) -> bool:
         """Return True if more than *limit* rows match and their number is unknown; always False for *limit* None."""

@@ -28,7 +28,7 @@ _REQUESTS = (WSGIRequest, HTTPRequest)
 #: The virtual root of a request without virtual hosting.
 _NO_ROOT = ("",)
 #: Upper limits of the cache: folders of all contexts together, and contexts (each requested host name is a context).
-SIZE = 10_000
+MOST_FOLDERS = 10_000
 CONTEXTS = 100
 
 #: Context -> folder -> URL.  A context is (server, script, virtual root, whether URLs are relative to the server).
@@ -228,7 +228,7 @@ class URLs:
         self._server = request.other.get("SERVER_URL")
         self._script = list(request._script)
         self._root = request.other.get("VirtualRootPhysicalPath", _NO_ROOT)
-        if len(_contexts) > CONTEXTS or sum(map(len, list(_contexts.values()))) > SIZE:
+        if len(_contexts) > CONTEXTS or sum(map(len, list(_contexts.values()))) > MOST_FOLDERS:
             _contexts.clear()
         context = (self._server, tuple(self._script), tuple(self._root))
         self._absolute, self._relative = (_contexts.setdefault((*context, relative), {}) for relative in (False, True))

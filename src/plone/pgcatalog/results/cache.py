@@ -37,7 +37,7 @@ Entries = OrderedDict[Key, tuple[Any, int]]
 BITS = 65_536
 
 #: Answers are guaranteed this fraction (1/8) of the limit, and no single entry may be larger.
-SHARE = 8
+VALUE_DIVISOR = 8
 
 
 class Stamp(NamedTuple):
@@ -142,12 +142,12 @@ class ResultCache:
         entries = self._part(key)
         with self._lock:
             _, old = entries.get(key, (None, 0))
-            room = max(self.limit - self.size, self.limit - self.limit // SHARE - self.counts[ROWS].bytes)
+            room = max(self.limit - self.size, self.limit - self.limit // VALUE_DIVISOR - self.counts[ROWS].bytes)
             if yields and size - old > room and self._spares_oldest():
                 return
             entries.pop(key, None)
             self._resize(key, -old)
-            if size * SHARE <= self.limit:
+            if size * VALUE_DIVISOR <= self.limit:
                 entries[key] = value, size
                 self._resize(key, size)
                 if entries is self._rows:
@@ -171,7 +171,7 @@ class ResultCache:
 
     def _shrink(self) -> None:
         while self.size > self.limit:
-            rows_have_more = self.counts[ROWS].bytes > self.limit - self.limit // SHARE
+            rows_have_more = self.counts[ROWS].bytes > self.limit - self.limit // VALUE_DIVISOR
             entries = self._rows if rows_have_more or not self._answers else self._answers
             if entries is self._rows and self._spares_oldest():
                 continue

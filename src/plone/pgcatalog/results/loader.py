@@ -21,7 +21,7 @@ from typing import Any
 #: Rows whose idx is loaded together.
 IDX_BATCH = 50
 #: Share of a catalog's rows that must be cached for statements to leave out metadata and paths.
-MOST_ROWS = 0.9
+MOST_SHARE = 0.9
 #: In a catalog with at most this many rows, a count also reads the first rows.
 SMALL_CATALOG = 2000
 #: Number of rows whose idx takes as long to read as a round trip.
@@ -147,8 +147,8 @@ class RowLoader:
         return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
 
     def has_most(self) -> bool:
-        """Return True if the cache has at least the share MOST_ROWS of the catalog's rows."""
-        return 0 < MOST_ROWS * self.view.rows <= self.store.count
+        """Return True if the cache has at least the share MOST_SHARE of the catalog's rows."""
+        return 0 < MOST_SHARE * self.view.rows <= self.store.count
 
     def find(self, rids: Iterable[int]) -> dict[int, Row]:
         """Add the rows, or paths, of *rids* that are cached for the state of the result to ``rows``; return ``rows``."""

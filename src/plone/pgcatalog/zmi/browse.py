@@ -1,7 +1,7 @@
 """Shows the rows of a catalog page by page, ordered by path.
 
 A page starts after (or ends before) a path, so the unique index on paths returns it by a short scan, at any position.  Rows
-are counted up to ``COUNTED``; larger numbers are PostgreSQL's estimates.
+are counted up to ``COUNT_LIMIT``; larger numbers are PostgreSQL's estimates.
 """
 
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ from zExceptions import NotFound
 import json
 
 
-SIZE = 50
+PAGE_ROWS = 50
 #: Limit up to which rows are counted exactly, which takes about a millisecond.
-COUNTED = 1_000
+COUNT_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ListPage:
 class Browser:
     """The rows of *view* at and below the path *folder*, or all rows if it is empty."""
 
-    def __init__(self, view: CatalogView, folder: str = "", size: int = SIZE) -> None:
+    def __init__(self, view: CatalogView, folder: str = "", size: int = PAGE_ROWS) -> None:
         self.view = view
         self.folder = normal_path(folder)
         self.size = size
@@ -84,7 +84,7 @@ class Browser:
         return self._page(shown, shown[0][1] if after and shown else "", shown[-1][1] if has_more else "")
 
     def count(self) -> int | None:
-        """Return the number of rows, None if there are more than ``COUNTED``."""
+        """Return the number of rows, None if there are more than ``COUNT_LIMIT``."""
         statement = self.count_statement()
         return 0 if statement is None else self.count_in(self.view.session.query(statement))
 
@@ -93,13 +93,13 @@ class Browser:
         where = between(self.low, self.high)
         if self.folder:
             where = where | Condition("path = %s", (self.folder,))
-        statement = self.statement("1", where, f"LIMIT {COUNTED + 1:d}")
+        statement = self.statement("1", where, f"LIMIT {COUNT_LIMIT + 1:d}")
         return statement and Statement(f"SELECT count(*) FROM ({statement.sql}) counted", statement.params)
 
     def count_in(self, rows: Rows) -> int | None:
         """Return ``count`` for the *rows* of ``count_statement``."""
         [(count,)] = rows
-        return count if count <= COUNTED else None
+        return count if count <= COUNT_LIMIT else None
 
     def total(self) -> str:
         """Return ``count`` as text."""
@@ -109,7 +109,7 @@ class Browser:
         """Return *count* as text; for None an estimate of the number of rows."""
         if count is not None:
             return f"{count:,}"
-        return _("about ${number}", {"number": f"{max(self.estimate(), COUNTED):,}"})
+        return _("about ${number}", {"number": f"{max(self.estimate(), COUNT_LIMIT):,}"})
 
     def estimate(self) -> int:
         """Return the number of rows that PostgreSQL's planner estimates from its statistics."""
