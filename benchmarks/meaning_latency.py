@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.meaning import table
-from plone.pgcatalog.meaning.job import make_index
+from plone.pgcatalog.meaning.job import create_index
 from plone.pgcatalog.meaning.job import relation_of
 from plone.pgcatalog.meaning.question import question_in
 from plone.pgcatalog.meaning.question import vector_of
@@ -188,7 +188,7 @@ def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
         [(bytes_of_table,)] = connection.execute("SELECT pg_total_relation_size(%s)", (vectors.name,)).fetchall()
         found = {"chunks": vectors.chunks, "bytes a chunk": round(bytes_of_table / vectors.chunks)}
         if vectors.wants_hnsw:
-            found["HNSW, s"] = round(timed(make_index, dsn, vectors), 1)
+            found["HNSW, s"] = round(timed(create_index, dsn, vectors), 1)
             [(size,)] = connection.execute("SELECT pg_relation_size(%s)", (f"{vectors.name}_hnsw",)).fetchall()
             found["HNSW, bytes a chunk"] = round(size / vectors.chunks)
     return found

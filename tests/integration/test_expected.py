@@ -7,9 +7,9 @@ from plone.pgcatalog.database.expected import COLUMN
 from plone.pgcatalog.database.expected import FUNCTION
 from plone.pgcatalog.database.expected import INDEX
 from plone.pgcatalog.database.expected import KEY
+from plone.pgcatalog.database.expected import SCHEMA_PARTS
+from plone.pgcatalog.database.expected import SchemaPart
 from plone.pgcatalog.database.expected import TABLE
-from plone.pgcatalog.database.expected import Thing
-from plone.pgcatalog.database.expected import THINGS
 from plone.pgcatalog.database.expected import TRIGGER
 from plone.pgcatalog.database.expected import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
@@ -69,7 +69,7 @@ def said(connection: Any) -> list[str]:
     return sentences
 
 
-def dropping(thing: Thing, connection: Any) -> str:
+def dropping(thing: SchemaPart, connection: Any) -> str:
     """Return the statement that drops *thing*."""
     match thing.kind:
         case "column":
@@ -97,10 +97,10 @@ def recreate(connection: Any, sentence: str, relation: str) -> None:
 
 
 #: The parts created by base.sql; for an extension's part see test_suggest.
-IN_BASE = [thing for thing in THINGS if thing.kind != TRIGRAMS]
+IN_BASE = [thing for thing in SCHEMA_PARTS if thing.kind != TRIGRAMS]
 #: A part of each kind, for ``make test``, and all parts.
 OF_EACH_KIND = {
-    kind: next(thing for thing in THINGS if thing.kind == kind)
+    kind: next(thing for thing in SCHEMA_PARTS if thing.kind == kind)
     for kind in (TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION)
 }
 WHICH = ["one of each kind", pytest.param("all", marks=pytest.mark.slow)]
@@ -108,7 +108,7 @@ WHICH = ["one of each kind", pytest.param("all", marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("which", WHICH)
 def test_each_missing_part_of_the_shared_schema_is_named_and_restored(open_connection: Any, which: str) -> None:
-    names = {thing.shown for thing in THINGS}
+    names = {thing.shown for thing in SCHEMA_PARTS}
     assert {"pgcatalog_queue", "pgcatalog_queue.due", "pgcatalog_queue_due", "pgcatalog_deletions()"} <= names
     for thing in IN_BASE if which == "all" else OF_EACH_KIND.values():
         open_connection.execute(dropping(thing, open_connection))
@@ -130,7 +130,7 @@ def test_shared_schema_is_that_of_the_database(open_connection: Any) -> None:
         f"SELECT table_name || '.' || column_name AS n FROM information_schema.columns WHERE {of}"
     )
     found = {row["n"] for row in columns.fetchall()}
-    assert found == {thing.shown for thing in THINGS if thing.kind == COLUMN} - {"object_state.idx"}
+    assert found == {thing.shown for thing in SCHEMA_PARTS if thing.kind == COLUMN} - {"object_state.idx"}
     kinds = {thing.kind for thing in IN_BASE}
     assert kinds == {TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION}
 

@@ -8,10 +8,10 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database import layout
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
-from plone.pgcatalog.meaning.job import IS_MAKING_INDEX
-from plone.pgcatalog.meaning.job import make_index
+from plone.pgcatalog.meaning.job import create_index
+from plone.pgcatalog.meaning.job import IS_CREATING_INDEX
 from plone.pgcatalog.meaning.job import put_all
-from plone.pgcatalog.meaning.job import put_upkeep
+from plone.pgcatalog.meaning.job import put_table_job
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query import nearest
@@ -127,9 +127,9 @@ def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any)
         connection.execute(f"DROP INDEX {vectors.name}_hnsw")
         # A concurrent index build waits for writing transactions.
         somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
-        making = pool.submit(make_index, dsn, vectors)
-        until(lambda: connection.execute(IS_MAKING_INDEX, (vectors.name,)).fetchone() is not None)
-        put_upkeep(connection, portal.portal_catalog._core.zoid)
+        making = pool.submit(create_index, dsn, vectors)
+        until(lambda: connection.execute(IS_CREATING_INDEX, (vectors.name,)).fetchone() is not None)
+        put_table_job(connection, portal.portal_catalog._core.zoid)
         looking = pool.submit(worker.run_until_empty)
         until(looking.done)
         assert connection.execute("SELECT reason FROM pgcatalog_queue").fetchall() == [("",)]
@@ -154,9 +154,9 @@ def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
     ):
         connection.execute(f"DROP INDEX {vectors.name}_hnsw")
         somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
-        put_upkeep(connection, portal.portal_catalog._core.zoid)
+        put_table_job(connection, portal.portal_catalog._core.zoid)
         background.start("queue", worker.run)
-        until(lambda: connection.execute(IS_MAKING_INDEX, (vectors.name,)).fetchone() is not None)
+        until(lambda: connection.execute(IS_CREATING_INDEX, (vectors.name,)).fetchone() is not None)
         create(portal, "File", "minutes", title="minutes", file=files.blob(files.pdf("quokka"), files.PDF))
         transaction.commit()
         until(found)

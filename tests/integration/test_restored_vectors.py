@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.meaning.job import make_index
+from plone.pgcatalog.meaning.job import create_index
 from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.queue.worker import IJobKind
 from plone.pgcatalog.queue.worker import Worker
@@ -54,7 +54,7 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
             work((portal, Worker(db, dsn), dsn))
             vectors = answering(portal)
         # The index build waits for earlier snapshots.
-        make_index(dsn, vectors)
+        create_index(dsn, vectors)
         with dump.open("wb") as output:
             subprocess.run([postgres._binaries / "pg_dump", "-Fc", "-d", dsn], stdout=output, check=True)
         answers.requests.clear()

@@ -153,7 +153,7 @@ def test_rollback_restores_the_state_of_a_copy(steps: list[tuple]) -> None:  # t
         elif kind == "back" and marks:
             del marks[args[0] % len(marks) + 1 :]  # a rollback ends the later savepoints
             mark, expected = marks[-1]
-            journal.go_back(mark)
+            journal.rewind(mark)
             assert dict(target) == expected
 
 
@@ -175,7 +175,7 @@ def test_entries_of_dropped_marks_are_dropped() -> None:
         target[number] = target[number // 2 - 1] = number
         longest = max(longest, len(journal))
     assert longest <= 4
-    journal.go_back(mark)
+    journal.rewind(mark)
     assert 999 not in target
 
 
@@ -187,6 +187,6 @@ def test_mark_can_be_rolled_back_to_again() -> None:
     for _ in range(2):
         target["kept"] = 2
         target["new"] = 3
-        journal.go_back(mark)
+        journal.rewind(mark)
         assert target == {"kept": 1}
     assert mark.state == "state"

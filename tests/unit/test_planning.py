@@ -106,4 +106,4 @@ def test_condition_that_an_index_may_speed_up_is_planned_with_its_values(found: 
 def test_the_plan_of_one_statement_is_not_that_of_the_next() -> None:
     statement = Statement("SELECT 1", (), plans_once=True)
     assert with_planner_hints(statement) == ([Statement(PLAN_GENERIC), statement, Statement(PLAN_CUSTOM)], 1)
-    assert with_planner_hints(statement, plans_anew=False) == ([statement], 0)
+    assert with_planner_hints(statement, replans=False) == ([statement], 0)

@@ -52,13 +52,13 @@ def is_patched(cls: type, name: str) -> bool:
 class Around:
     """Descriptor for an attribute that is derived, at each access, from the inherited one of the same name.
 
-    *make* receives the inherited attribute, and True if it is unpatched.  Its result is cached until the inherited
+    *derive* receives the inherited attribute, and True if it is unpatched.  Its result is cached until the inherited
     attribute changes.
     """
 
-    def __init__(self, make: Callable[[Any, bool], Any]) -> None:
-        self._make = make
-        #: the inherited attribute, and the result of *make* for it
+    def __init__(self, derive: Callable[[Any, bool], Any]) -> None:
+        self._derive = derive
+        #: the inherited attribute, and the result of *derive* for it
         self._attribute: tuple[Any, Any] = (self, None)
 
     def __set_name__(self, cls: type, name: str) -> None:
@@ -68,7 +68,7 @@ class Around:
         base, value = inherited(self._cls, self._name)
         former, attribute = self._attribute
         if former is not value:
-            attribute = self._make(value, is_stock(base, self._name, value))
+            attribute = self._derive(value, is_stock(base, self._name, value))
             self._attribute = (value, attribute)
         if hasattr(attribute, "__of__"):
             return attribute if instance is None else attribute.__of__(instance)

@@ -69,7 +69,7 @@ class Registered:
     message: str
     created_at: datetime
     index: str
-    is_there: bool
+    exists: bool
     is_valid: bool
     bytes: int
     scans: int
@@ -82,7 +82,7 @@ class Registered:
         """Return "working" while it is built or dropped; "ready"; "interrupted" by a crash; "failed"; or "missing"."""
         if self.pid is not None:
             return "working"
-        if self.is_there:
+        if self.exists:
             return "ready" if self.is_valid else "interrupted"
         return "failed" if self.message else "missing"
 
@@ -151,7 +151,7 @@ def build(target: IndexTarget, name: str, started: Callable[[], object] = lambda
     create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} ").format(index, relation)
     with working(target, name, "build index") as connection:
         started()
-        if entry.is_there and not entry.is_valid:
+        if entry.exists and not entry.is_valid:
             drop_index(connection, entry.index)
         if not entry.is_valid:
             connection.execute(create + sql.SQL(entry.definition))

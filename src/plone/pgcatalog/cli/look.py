@@ -321,7 +321,7 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     if not has_catalogs(connection) and not is_expected(connection):
         return
     figures = health.collect(connection, check_embedders=embedder_check())
-    waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.neglected(catalog)}
+    waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.overdue(catalog)}
     if version_of("httpx") is None and "embed" in waiting:
         text = "pages wait for vectors, but httpx is not installed"
         yield Finding(WARNING, "packages", text, "Install plone.pgcatalog[meaning].")

@@ -42,19 +42,19 @@ def open_site(zope_conf: str, path: str, ours: bool | None = True) -> Iterator[A
     Its catalog must be plone.pgcatalog's, with *ours* False another one, with None any.  Uncommitted changes are aborted.
     Raises SiteError.
     """
-    look_at(zope_conf, ours)
+    check_database(zope_conf, ours)
     with open_root(zope_conf) as app:
         portal = app.unrestrictedTraverse(path, None)
         if not ISiteRoot.providedBy(portal):
-            there = ", ".join("/".join(site.getPhysicalPath())[1:] for site in sites_of(app)) or "none"
-            raise SiteError(f"there is no site {path!r}; the sites are: {there}")
+            listed = ", ".join("/".join(site.getPhysicalPath())[1:] for site in sites_of(app)) or "none"
+            raise SiteError(f"there is no site {path!r}; the sites are: {listed}")
         setSite(portal)
         if ours is not None and IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)) != ours:
             raise SiteError(f"the catalog of {path!r} is {'not' if ours else 'already'} plone.pgcatalog's")
         yield portal
 
 
-def look_at(zope_conf: str, ours: bool | None) -> None:
+def check_database(zope_conf: str, ours: bool | None) -> None:
     """Raise SiteError for errors that can be found without Plone, whose start takes long; *ours* as in ``open_site``.
 
     They are an unreadable configuration, an unsupported storage, and a database out of reach.
@@ -125,8 +125,8 @@ def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
             sites = sites_of(app)
             names = {"/".join(site.getPhysicalPath()): site for site in sites}
             if path is not None and f"/{path.strip('/')}" not in names:
-                there = ", ".join(sorted(names)) or "none"
-                yield Finding(ERROR, "site", f"there is no site {path!r}", f"The sites are: {there}.")
+                listed = ", ".join(sorted(names)) or "none"
+                yield Finding(ERROR, "site", f"there is no site {path!r}", f"The sites are: {listed}.")
                 return
             yield from metrics_findings(app)
             for name, site in sorted(names.items()):

@@ -272,8 +272,8 @@ def check_names(catalog: Catalog, query: dict[str, Any]) -> None:
     for name, translator in catalog.indexes.items():
         names.update(f"{name}_{option}" for option in ("usage", *getattr(translator.index, "query_options", ())))
     if unknown := sorted(query.keys() - names):
-        there = ", ".join(sorted(catalog.indexes))
-        raise ReplayError(f"there is no index {', '.join(map(repr, unknown))}; the indexes are: {there}")
+        listed = ", ".join(sorted(catalog.indexes))
+        raise ReplayError(f"there is no index {', '.join(map(repr, unknown))}; the indexes are: {listed}")
 
 
 def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:

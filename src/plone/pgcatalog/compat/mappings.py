@@ -206,14 +206,14 @@ class NamesTree(RowTree, MutableMapping[Any, Any]):
         path = clean_path(path)
         core = self._catalog.core
         uids = Uids(self._catalog)
-        there, said = uids.get(path), dict(core.change().uids)
+        value, marks = uids.get(path), dict(core.change().uids)
         former = cataloguer.move(core, rid, path)
         pending = core.change()
         pending.nameless.pop(path, None)
         if former != path:
             # The move has removed the marks of both paths.
-            pending.uids[former] = said.get(former, rid)
-            pending.uids[path] = there
+            pending.uids[former] = marks.get(former, rid)
+            pending.uids[path] = value
             if rid not in pending.paths:
                 pending.paths[rid] = former
         return pending

@@ -95,13 +95,13 @@ class BatchWorker[Item]:
 
 
 class PerDatabase[Worker]:
-    """The workers of this process, one per database, each created on first use by *make* from a DSN.
+    """The workers of this process, one per database, each created on first use by *create* from a DSN.
 
     A forked child begins without workers: items and threads belong to its parent.
     """
 
-    def __init__(self, make: Callable[[str], Worker]) -> None:
-        self._make = make
+    def __init__(self, create: Callable[[str], Worker]) -> None:
+        self._create = create
         self._workers: dict[str, Worker] = {}
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forget)
@@ -109,7 +109,7 @@ class PerDatabase[Worker]:
     def __getitem__(self, dsn: str) -> Worker:
         with self._lock:
             if dsn not in self._workers:
-                self._workers[dsn] = self._make(dsn)
+                self._workers[dsn] = self._create(dsn)
             return self._workers[dsn]
 
     def all(self) -> list[Worker]:

@@ -79,7 +79,7 @@ def counted_columns(cursor: Cursor[Any], relation: str) -> tuple[Column, ...]:
     return tuple(columns[name] for name in FIELDS if found.get(name) in TYPES)
 
 
-def make(cursor: Cursor[Any], relation: str) -> None:
+def create(cursor: Cursor[Any], relation: str) -> None:
     """Count the rows of *relation*, and create the triggers that update its counts, unless this is already done.
 
     Writers of rows wait for the end of the transaction, which has to see all rows committed before.
@@ -159,7 +159,7 @@ def repair(connection: Connection[Any], relation: str) -> bool:
         # Writers of rows wait from here on.
         cursor.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(relation)))
         forget(cursor, [relation])
-        make(cursor, relation)
+        create(cursor, relation)
     return True
 
 

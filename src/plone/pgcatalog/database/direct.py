@@ -152,9 +152,9 @@ def follows_statements(connection: Any) -> bool:
     with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         connection.pgconn.prepare(PROBE, b"SELECT 1")
         cursor.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [PROBE.decode()])
-        is_there = bool(cursor.fetchall())
+        exists = bool(cursor.fetchall())
         connection.pgconn.close_prepared(PROBE)
-    return not is_there
+    return not exists
 
 
 def adapt_to_pooler(database: Any) -> None:

@@ -27,16 +27,16 @@ _TABLES = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*?)^\)", load_sql
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class SchemaPart:
     """A part of the schema: its *kind*, its *name*, and the table that it is *of*, "" for tables and functions.
 
-    The name of a key is its contype.  *is_made_again*: whether the start of Zope recreates the part if it is missing.
+    The name of a key is its contype.  *is_recreated*: whether the start of Zope recreates the part if it is missing.
     """
 
     kind: str
     name: str
     of: str = ""
-    is_made_again: bool = True
+    is_recreated: bool = True
 
     @property
     def shown(self) -> str:
@@ -48,32 +48,34 @@ class Thing:
         return f"{self.name}()" if self.kind == FUNCTION else self.name
 
 
-def _things() -> list[Thing]:
-    things = [Thing(TABLE, name) for name, _ in _TABLES]
-    things += [
-        Thing(FUNCTION, name) for name in re.findall(r"^CREATE OR REPLACE FUNCTION (\w+)", load_sql("base"), re.M)
+def _schema_parts() -> list[SchemaPart]:
+    parts = [SchemaPart(TABLE, name) for name, _ in _TABLES]
+    parts += [
+        SchemaPart(FUNCTION, name) for name in re.findall(r"^CREATE OR REPLACE FUNCTION (\w+)", load_sql("base"), re.M)
     ]
     for of, body in _TABLES:
         body = re.sub(r"--.*", "", body)
         columns = re.findall(r"^    (\w+)\s+(?!KEY|NULLS)\S", body, re.M)
-        things += [Thing(COLUMN, name, of, False) for name in columns]
-        things += [Thing(KEY, kind, of, kind == KEYS["REFERENCES"]) for words, kind in KEYS.items() if words in body]
+        parts += [SchemaPart(COLUMN, name, of, False) for name in columns]
+        parts += [
+            SchemaPart(KEY, kind, of, kind == KEYS["REFERENCES"]) for words, kind in KEYS.items() if words in body
+        ]
     later = re.findall(r"^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (\w+)", load_sql("base"), re.M)
-    things += [Thing(COLUMN, name, of) for of, name in later]
+    parts += [SchemaPart(COLUMN, name, of) for of, name in later]
     indexes = re.findall(r"^CREATE INDEX IF NOT EXISTS (\w+)\s+ON (\w+)", load_sql("base"), re.M)
-    things += [Thing(INDEX, name, of) for name, of in indexes]
+    parts += [SchemaPart(INDEX, name, of) for name, of in indexes]
     triggers = re.findall(r"^CREATE OR REPLACE TRIGGER (\w+) .* ON (\w+) ", load_sql("base"), re.M)
-    things += [Thing(TRIGGER, name, of) for name, of in triggers]
-    return [*things, Thing(TRIGRAMS, "pgcatalog_words_trigrams", "pgcatalog_words", False)]
+    parts += [SchemaPart(TRIGGER, name, of) for name, of in triggers]
+    return [*parts, SchemaPart(TRIGRAMS, "pgcatalog_words_trigrams", "pgcatalog_words", False)]
 
 
-THINGS = tuple(_things())
-TABLES = tuple(thing.name for thing in THINGS if thing.kind == TABLE)
+SCHEMA_PARTS = tuple(_schema_parts())
+TABLES = tuple(part.name for part in SCHEMA_PARTS if part.kind == TABLE)
 _FAULTS = load_sql("shared_faults")
 
 
 def shared_faults(execute: Execute) -> list[dict[str, str]]:
-    """Return the faults of THINGS, each with ``kind``, ``name``, ``state`` and ``line``.
+    """Return the faults of SCHEMA_PARTS, each with ``kind``, ``name``, ``state`` and ``line``.
 
     - ``name``: as people see it
     - ``state``: ``missing``, ``disabled`` or ``invalid``
@@ -82,15 +84,15 @@ def shared_faults(execute: Execute) -> list[dict[str, str]]:
     A missing table stands for all its parts.  A part that the start of Zope cannot recreate stands for all that it could
     recreate of the same table.
     """
-    parts = [asdict(thing) for thing in THINGS]
+    parts = [asdict(part) for part in SCHEMA_PARTS]
     values = {name: [part[name] for part in parts] for name in ("kind", "name", "of")}
     rows = (tuple(row.values()) if isinstance(row, dict) else row for row in execute(_FAULTS, values))
-    found = [(THINGS[number - 1], state) for number, state in rows]
-    broken = {thing.of for thing, state in found if not thing.is_made_again}
+    found = [(SCHEMA_PARTS[number - 1], state) for number, state in rows]
+    broken = {part.of for part, state in found if not part.is_recreated}
     return [
-        {"kind": thing.kind, "name": thing.shown, "state": state, "line": _line(thing, state)}
-        for thing, state in found
-        if not thing.is_made_again or thing.of not in broken
+        {"kind": part.kind, "name": part.shown, "state": state, "line": _line(part, state)}
+        for part, state in found
+        if not part.is_recreated or part.of not in broken
     ]
 
 
@@ -99,11 +101,11 @@ def can_be_read(faults: list[dict[str, str]]) -> bool:
     return not any(fault["kind"] in NEEDED_TO_READ for fault in faults)
 
 
-def _line(thing: Thing, state: str) -> str:
-    """Return the command that repairs *thing* if its state is *state*; "" if the start of Zope repairs it."""
+def _line(part: SchemaPart, state: str) -> str:
+    """Return the command that repairs *part* if its state is *state*; "" if the start of Zope repairs it."""
     if state == "invalid":
-        return f"REINDEX INDEX {thing.name}"
-    if thing.kind == TRIGRAMS:
+        return f"REINDEX INDEX {part.name}"
+    if part.kind == TRIGRAMS:
         return "pgcatalog vacuum ZOPE_CONF"
     # The rows of the table are useless without it.
-    return "" if thing.is_made_again else f"DROP TABLE {thing.of} CASCADE"
+    return "" if part.is_recreated else f"DROP TABLE {part.of} CASCADE"

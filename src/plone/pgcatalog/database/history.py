@@ -12,8 +12,8 @@ from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.states import IS_THERE
 from plone.pgcatalog.database.states import StatesRead
+from plone.pgcatalog.database.states import TID_EXISTS
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import advance_clock
 from plone.pgcatalog.storage import committed_tid
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 CHANGED = "SELECT zoid, tid FROM object_state WHERE tid > %s AND tid <= %s"
 IS_LOGGED = "SELECT EXISTS (SELECT FROM transaction_log WHERE tid = %s)"
 #: The first statement of ours in a commit; it also limits how long all later statements may wait for a lock.
-CHECK_NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
+CHECK_NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {TID_EXISTS}, set_config('lock_timeout', %s, true)"
 
 
 class SnapshotHistory:
@@ -97,8 +97,8 @@ class SnapshotHistory:
         self._expected = expected, history
         return expected
 
-    def place(self, is_there: bool) -> None:
-        """Assign the snapshot to its history; *is_there* says whether it contains the last ``expected_tid()``.
+    def place(self, exists: bool) -> None:
+        """Assign the snapshot to its history; *exists* says whether it contains the last ``expected_tid()``.
 
         Raises HistoryChanged if an expected transaction is missing, after emptying the process's caches of the database.
         """
@@ -106,10 +106,10 @@ class SnapshotHistory:
         if tid is None:
             return
         expected, history = self._expected
-        if expected and not is_there:
+        if expected and not exists:
             change_history(self.jar.db(), history)
             generations.store_tid(tid)
-            self._load_anew()
+            self._reload()
             raise HistoryChanged
         advance_clock(self.jar.db(), tid)
         if tid >= generations.newest_tid() or generations.has_seen(tid):
@@ -129,22 +129,22 @@ class SnapshotHistory:
                 self.generations.store_tid(tid)
             elif not self.is_newest or not self.generations.has_seen(tid):
                 self._query(connection)
-        self._load_anew()
+        self._reload()
 
     def _query(self, connection: Any) -> None:
         expected = self.expected_tid()
         with transient_when_lost(connection), connection.cursor(row_factory=tuple_row) as cursor:
-            [(is_there,)] = cursor.execute(f"SELECT {IS_THERE}", [expected, expected]).fetchall()
+            [(exists,)] = cursor.execute(f"SELECT {TID_EXISTS}", [expected, expected]).fetchall()
         # Nothing has been read yet: the transaction can go on.
         with suppress(HistoryChanged):
-            self.place(is_there)
+            self.place(exists)
 
     def require(self) -> None:
         """Raise HistoryChanged if this transaction may have read objects of a lost history."""
-        if self._loaded != self.generations.number and self._load_anew():
+        if self._loaded != self.generations.number and self._reload():
             raise HistoryChanged
 
-    def _load_anew(self) -> bool:
+    def _reload(self) -> bool:
         """Discard the connection's objects if they are of a lost history; return whether they were."""
         number, loaded = self.generations.number, self._loaded
         self._loaded = number
@@ -207,8 +207,8 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
         # Another client may have removed the prepared statements.
         prepared.forget()
         raise
-    [is_there, *_] = results[0][0]
-    if is_there and history == generations.number:
+    [exists, *_] = results[0][0]
+    if exists and history == generations.number:
         if newest >= generations.newest_tid():
             advance_clock(database, newest)
             generations.store_tid(newest)
@@ -237,8 +237,8 @@ def check_order(database: Any, cursor: Any) -> None:
     """
     expected, history = newest_seen_tid(database), Generations.of(database).number
     with cursor.connection.cursor(row_factory=tuple_row) as plain:
-        newest, is_there, _ = plain.execute(CHECK_NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
-    if expected and not is_there:
+        newest, exists, _ = plain.execute(CHECK_NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
+    if expected and not exists:
         change_history(database, history)
         raise HistoryChanged
     seconds = advance_clock(database, newest)

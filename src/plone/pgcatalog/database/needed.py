@@ -62,18 +62,18 @@ class NeededJobs:
         self.execute = execute
         self.catalog = catalog
         rows = execute(*settings_statement(catalog)) if rows is None else rows
-        self.is_there = bool(rows)
+        self.exists = bool(rows)
         self.settings: dict[str, Any] = {}
         #: True if there is a text of some file, or a job that extracts one
         self.has_texts = False
         #: True if a job for the tables of chunks is queued
-        self.has_upkeep = False
+        self.has_table_job = False
         self._tables: list[dict[str, Any]] = []
         for row in rows:
             self.relation, self._columns, settings, tables, *flags = values_of(row)
             self.settings = settings if isinstance(settings, dict) else {}
             self._tables = tables
-            self.has_texts, self.has_upkeep = flags
+            self.has_texts, self.has_table_job = flags
 
     @property
     def embedder(self) -> str:
@@ -92,7 +92,7 @@ class NeededJobs:
 
     def files_statement(self) -> NamedStatement:
         """Return the statement for objects with a file without text, of any content type; see ``files_in``."""
-        if not self.is_there or not self.settings.get("text_of_files", True):
+        if not self.exists or not self.settings.get("text_of_files", True):
             return NO_ROWS
         statement = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
         return statement.as_string(), {"catalog": self.catalog}
@@ -106,7 +106,7 @@ class NeededJobs:
 
     def pages_statement(self, chunks: str | None = None) -> NamedStatement:
         """Return the statement of ``pages``, with one row per page."""
-        if not self.is_there or not self.embedder:
+        if not self.exists or not self.embedder:
             return NO_ROWS
         table = self.table()
         name = chunks or (table["name"] if table else None)

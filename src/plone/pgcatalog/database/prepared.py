@@ -402,10 +402,10 @@ def message_cursor(factory: type) -> Any:
     return type("MessageCursor", (factory, MessageCursor), {})
 
 
-def with_planner_hints(statement: Statement, plans_anew: bool = True) -> tuple[list[Statement], int]:
+def with_planner_hints(statement: Statement, replans: bool = True) -> tuple[list[Statement], int]:
     """Return *statement* together with the commands that set and reset its planner settings, and its place among them.
 
-    *plans_anew*: whether the transaction plans a prepared statement at each execution.
+    *replans*: whether the transaction plans a prepared statement at each execution.
 
     PostgreSQL estimates that comparing long values is as cheap as comparing numbers.  But most long values have to be
     fetched from TOAST tables and decompressed, so a sequential scan takes several times as long as the GIN index, which does
@@ -414,6 +414,6 @@ def with_planner_hints(statement: Statement, plans_anew: bool = True) -> tuple[l
     before, after = [], []
     if statement.is_costly:
         before, after = [Statement(NO_SCAN)], [Statement(ANY_SCAN)]
-    if statement.plans_once and plans_anew:
+    if statement.plans_once and replans:
         before, after = [Statement(PLAN_GENERIC), *before], [*after, Statement(PLAN_CUSTOM)]
     return [*before, statement, *after], len(before)

@@ -32,8 +32,8 @@ WITHOUT_LISTS = (
 )
 HAS_NUMBERS = "SELECT EXISTS (SELECT FROM {relation} WHERE num_nonnulls({columns}) > 0) AS found"
 #: How many of some tables exist.
-ARE_THERE = "SELECT count(*) AS found FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
-LACKS_COLUMN = (
+TABLES_EXIST = "SELECT count(*) AS found FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
+COLUMN_MISSING = (
     "SELECT EXISTS (SELECT FROM unnest(%s::text[]) AS name WHERE NOT EXISTS (SELECT FROM pg_attribute"
     " WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = name AND NOT attisdropped)) AS found"
 )
@@ -62,7 +62,7 @@ def missing(connection: Connection[Any]) -> list[str]:
 
 def lost_columns_of(connection: Connection[Any], row: Any) -> bool:
     """Return whether the relation of *row* lacks one of its interned columns."""
-    return exists(connection, LACKS_COLUMN, [row["interned"], row["relation"]])
+    return exists(connection, COLUMN_MISSING, [row["interned"], row["relation"]])
 
 
 def exists(connection: Connection[Any], statement: Any, values: Any = None) -> bool:
@@ -73,9 +73,9 @@ def exists(connection: Connection[Any], statement: Any, values: Any = None) -> b
 
 def is_expected(connection: Connection[Any]) -> bool:
     """Return whether the database of *connection*, whose rows are dicts, has or has had a catalog."""
-    if exists(connection, ARE_THERE, [list(TABLES)]):
+    if exists(connection, TABLES_EXIST, [list(TABLES)]):
         return True
-    if not exists(connection, ARE_THERE, [["object_state"]]):
+    if not exists(connection, TABLES_EXIST, [["object_state"]]):
         return False
     return exists(connection, HAS_TOOL, TOOL_CLASS)
 

@@ -75,7 +75,7 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
     create_view(cursor, relation, layout)
     create_chunks_trigger(cursor, relation)
     if layout.indexes:
-        counts.make(cursor, relation)
+        counts.create(cursor, relation)
 
 
 def index_names(relation: str, layout: Layout) -> list[str]:

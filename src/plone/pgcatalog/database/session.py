@@ -190,8 +190,8 @@ class Session:
         if self.loaded_states is None:
             read = StatesRead(self.generations, self.history.expected_tid())
             results = self.messages.send(read.statements, self.generations.planning(), None)
-            [is_there, *_] = results[0][0]
-            self.history.place(is_there)
+            [exists, *_] = results[0][0]
+            self.history.place(exists)
             self.loaded_states = read.store(results)
             if self.history.tid is not None and not self.preserves_history:
                 self.generations.remember(self.history.tid, self.loaded_states)

@@ -17,11 +17,13 @@ from typing import Any
 
 #: SQL condition: a transaction is part of the history.  A pack removes transactions without stored objects from the log; a
 #: catalog that such a transaction has changed names it in its state until the next change.
-IS_THERE = "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
+TID_EXISTS = (
+    "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
+)
 #: SQL expression: the quoted schema of pg_trgm, if the extension and its index exist; else NULL.
 TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
 #: At least one row, because its first columns describe the history and the server.
-READ_STATE = f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, {COLUMNS} {OF_CATALOGS}"
+READ_STATE = f"SELECT {TID_EXISTS}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, {COLUMNS} {OF_CATALOGS}"
 
 Rows = Sequence[tuple[Any, ...]]
 

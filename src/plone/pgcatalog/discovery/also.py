@@ -99,8 +99,8 @@ def _pages(results: CatalogSearchResults, near: RowsFetch) -> list[AlsoAbout]:
     loader = RowLoader(catalog.search_view(), array("q", [row[3] for row in rows]), catalog.excluded_keys)
     if rows and len(rows[0]) > 4:
         loader.add_rows([row[3:] for row in rows], share=False)
-    make, marks = catalog.brain_maker(), highlighter(results)
-    brains = [make(loader, row[3]) for row in rows]
+    new_brain, marks = catalog.brain_maker(), highlighter(results)
+    brains = [new_brain(loader, row[3]) for row in rows]
     return [
         AlsoAbout(brain, chunk_snippet(marks, brain, text or "", start, is_last))
         for brain, (start, text, is_last, *_) in zip(brains, rows, strict=True)

@@ -89,8 +89,8 @@ def facets(
 
     Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout.
     """
-    what = ranges or {}, exclude_own, limit, children or {}, chosen or {}
-    return FacetCounting(results, FacetQuery(results.criteria, results.sort, names, *what), timeout)
+    options = ranges or {}, exclude_own, limit, children or {}, chosen or {}
+    return FacetCounting(results, FacetQuery(results.criteria, results.sort, names, *options), timeout)
 
 
 class FacetCounting(Fetch[Facets]):

@@ -62,8 +62,8 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
 
     rows = view.fetch(statement, near.among).value()
     loader = RowLoader(view, array("q", dict.fromkeys(rid for rid, *_ in rows)), catalog.excluded_keys)
-    make = catalog.brain_maker()
-    brains = {rid: make(loader, rid) for rid, *_ in rows}
+    new_brain = catalog.brain_maker()
+    brains = {rid: new_brain(loader, rid) for rid, *_ in rows}
     return [Passage(brains[rid], text or _summary(brains[rid]), similarity) for rid, similarity, text in rows]
 
 

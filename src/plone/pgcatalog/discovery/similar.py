@@ -47,22 +47,22 @@ COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 SIMILAR = read_statement("discovery", "similar")
 
 
-def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Fetch[Any]:
-    """Return a fetch of up to *limit* results of *query* on the catalog *tool*, those with the text most similar to *what*.
+def more_like_this(tool: Any, item: Any, limit: int, query: Mapping[str, Any]) -> Fetch[Any]:
+    """Return a fetch of up to *limit* results of *query* on the catalog *tool*, those with the text most similar to *item*.
 
-    *what* is a brain, an object or a UID.  The results are ranked by similarity, and restricted to rows that the user may
-    see.  They are empty if *what* is not catalogued, hidden from the user, or without a text.  Raises TypeError for another
-    *what*, and QueryError for a catalog without a text index.
+    *item* is a brain, an object or a UID.  The results are ranked by similarity, and restricted to rows that the user may
+    see.  They are empty if *item* is not catalogued, hidden from the user, or without a text.  Raises TypeError for another
+    *item*, and QueryError for a catalog without a text index.
     """
     limit = whole("limit", limit, LARGEST_WINDOW)
     as_results = partial(_results, tool, query)
     if limit <= 0:
         return Fetch(partial(as_results, []))
-    near = _near_rows(tool, what, limit, query)
+    near = _near_rows(tool, item, limit, query)
     if near is None:
-        return _similar_rows(tool, what, limit, query).then(as_results)
+        return _similar_rows(tool, item, limit, query).then(as_results)
     # The page itself may have no vectors yet.
-    return near.then(lambda rows: as_results(rows or _similar_rows(tool, what, limit, query).value()))
+    return near.then(lambda rows: as_results(rows or _similar_rows(tool, item, limit, query).value()))
 
 
 def _results(tool: Any, query: Mapping[str, Any], rows: Rows) -> Any:
@@ -74,15 +74,15 @@ def _results(tool: Any, query: Mapping[str, Any], rows: Rows) -> Any:
     return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
 
 
-def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch | None:
+def _near_rows(tool: Any, item: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch | None:
     """Return a fetch of (rid, score) of the rows nearest in meaning; None for a site without vectors.
 
-    The vector of *what* is the mean of the vectors of its chunks.
+    The vector of *item* is the mean of the vectors of its chunks.
     """
     vectors = vectors_of(tool._core)
     if vectors is None:
         return None
-    itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
+    itself = tool.searchResults(where=_itself(item), show_inactive=True).condition
     results = tool.searchResults({WHERE: And()} | dict(query))
     view = results.catalog.search_view()
 
@@ -102,10 +102,10 @@ def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Ro
     return fetch
 
 
-def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch:
+def _similar_rows(tool: Any, item: Any, limit: int, query: Mapping[str, Any]) -> RowsFetch:
     """Return a fetch of (rid, score) of the rows with the same characteristic words."""
     # An expired page is no search result, but users may still view it.
-    itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
+    itself = tool.searchResults(where=_itself(item), show_inactive=True).condition
     given = {WHERE: And()} | dict(query)
     results = tool.searchResults(**given)
     catalog = results.catalog
@@ -136,15 +136,15 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     return fetch
 
 
-def _itself(what: Any) -> Combinable:
-    """Return the query object that finds *what* itself.  Raises TypeError if it is no brain, object or UID."""
-    if isinstance(what, str):
-        return Eq("UID", what)
-    if hasattr(what, "getPath") and hasattr(what, "getRID"):
-        return RowPath(what.getPath())
-    if hasattr(what, "getPhysicalPath"):
-        return RowPath("/".join(what.getPhysicalPath()))
-    raise TypeError(f"more_like_this needs a brain, an object or a UID, not {what!r}")
+def _itself(item: Any) -> Combinable:
+    """Return the query object that finds *item* itself.  Raises TypeError if it is no brain, object or UID."""
+    if isinstance(item, str):
+        return Eq("UID", item)
+    if hasattr(item, "getPath") and hasattr(item, "getRID"):
+        return RowPath(item.getPath())
+    if hasattr(item, "getPhysicalPath"):
+        return RowPath("/".join(item.getPhysicalPath()))
+    raise TypeError(f"more_like_this needs a brain, an object or a UID, not {item!r}")
 
 
 @dataclass(frozen=True)

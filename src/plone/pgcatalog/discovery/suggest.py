@@ -157,8 +157,8 @@ def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fe
         return Fetch.of(None)
     near = Vocabulary(tool, query or {}).near(words, max(map(allowed_edits, words)))
 
-    def correction(there: Mapping[str, int]) -> Correction | None:
-        better = Correction(tool, query or {}, text, tokens, _corrections(there, words))
+    def correction(nearby: Mapping[str, int]) -> Correction | None:
+        better = Correction(tool, query or {}, text, tokens, _corrections(nearby, words))
         return None if better.text == text else better
 
     return near.then(correction)
@@ -234,13 +234,13 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
     return tokens[:MAX_WORDS]
 
 
-def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
-    """Return the best correction in *there*, a result of ``Vocabulary.near``, for each of *words* that is not in it."""
+def _corrections(nearby: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
+    """Return the best correction in *nearby*, a result of ``Vocabulary.near``, for each of *words* that is not in it."""
     best = {}
-    for word in set(words).difference(there):
+    for word in set(words).difference(nearby):
         near = [
             (edits, word[0] != other[0], -documents, other)
-            for other, documents in there.items()
+            for other, documents in nearby.items()
             if other.upper() not in KEYWORDS and (edits := distance(word, other, allowed_edits(word))) is not None
         ]
         if near:

@@ -176,7 +176,7 @@ class WordCounter:
         self.dsn = dsn
         #: catalog -> generation and documents of its last count
         self._counts: dict[int, tuple[int, int]] = {}
-        self._looked_at: dict[int, float] = {}
+        self._checked: dict[int, float] = {}
         self._lock = threading.Lock()
         self._worker = BatchWorker("words", self._count_words)
         self._connection: psycopg.Connection[Any] | None = None
@@ -191,9 +191,9 @@ class WordCounter:
             return
         now = monotonic()
         with self._lock:
-            if now - self._looked_at.get(catalog, -seconds) < seconds:
+            if now - self._checked.get(catalog, -seconds) < seconds:
                 return
-            self._looked_at[catalog] = now
+            self._checked[catalog] = now
         self._worker.put(catalog)
 
     def flush(self, timeout: float) -> bool:
@@ -212,13 +212,13 @@ class WordCounter:
             with connect_directly(self.dsn, "words", 0, lock_seconds=5, durable=False) as connection:
                 self._connection = connection
                 for catalog in catalogs:
-                    self._look(connection, catalog)
+                    self._recount(connection, catalog)
         except psycopg.Error as error:
             logger.warning("counting the words of a catalog failed: %s", error)
         finally:
             self._connection = None
 
-    def _look(self, connection: psycopg.Connection[Any], catalog: int) -> None:
+    def _recount(self, connection: psycopg.Connection[Any], catalog: int) -> None:
         """Count the words of *catalog* if the counts in the database are stale, and cache the state of the last count."""
         generation = generation_of(connection, catalog)
         last = last_count(connection, catalog)

@@ -41,7 +41,7 @@ class SearchContext:
     is_ranked: bool = False
     #: True for the excluded part of a query: words do not find other forms of themselves
     is_exact: bool = False
-    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    _cached: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def is_plain(self) -> bool:
@@ -52,9 +52,9 @@ class SearchContext:
         """Return the context of the excluded part of the search, which finds exactly the rows that ZCatalog finds."""
         return replace(self, word_parts={}, question=None, tuning=None, is_exact=True)
 
-    def once[T](self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of the first call of *make* in this context for *key*."""
-        if key not in self._made:
-            self._made[key] = make()
-        made: T = self._made[key]
-        return made
+    def once[T](self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the result of the first call of *compute* in this context for *key*."""
+        if key not in self._cached:
+            self._cached[key] = compute()
+        value: T = self._cached[key]
+        return value

@@ -29,7 +29,7 @@ from typing import Any
 
 #: Temporary table with the unsaved lists of pending rows, of all catalogs.
 LISTS = "pg_temp.pgcatalog_pending_lists"
-MAKE_LISTS = (
+CREATE_LISTS = (
     'CREATE TEMP TABLE IF NOT EXISTS pgcatalog_pending_lists (number bigint PRIMARY KEY, vals text[] COLLATE "C")'
     " ON COMMIT DELETE ROWS"
 )
@@ -170,7 +170,7 @@ class Overlay:
         self.sets.store(lists)
         if new:
             if not self.lists:
-                self.session.messages.run(MAKE_LISTS)
+                self.session.messages.run(CREATE_LISTS)
                 self.lists = LISTS
             statement = f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING"
             self.session.messages.write(statement, *new.items())

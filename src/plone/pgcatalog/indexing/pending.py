@@ -66,7 +66,7 @@ class Journal:
         self._marks.add(mark)
         return mark
 
-    def go_back(self, mark: Mark) -> None:
+    def rewind(self, mark: Mark) -> None:
         """Undo all changes since *mark*, which stays usable."""
         while len(self._undo) > mark.position - self._start:
             target, key, value = self._undo.pop()
@@ -349,7 +349,7 @@ class CatalogPending:
 
     def restore(self, mark: Mark) -> None:
         """Return to the state of *mark*, from ``snapshot``; *mark* stays usable."""
-        self._journal.go_back(mark)
+        self._journal.rewind(mark)
         for name, value in mark.state.items():
             setattr(self, name, value)
         self.reset = True

@@ -295,7 +295,7 @@ def _drop_retired(success: bool, session: Session) -> None:
     if not success:
         return
     try:
-        _let_go(session)
+        _release(session)
         with connect(dsn_of(session.jar), "retired relations") as connection:
             drop_retired(connection.cursor())
     except psycopg.Error as error:
@@ -303,7 +303,7 @@ def _drop_retired(success: bool, session: Session) -> None:
         logger.warning("dropping retired relations failed, and is retried later: %s", error)
 
 
-def _let_go(session: Session) -> None:
+def _release(session: Session) -> None:
     """Begin a new snapshot in place of the one that the commit ended with.
 
     The former one locks object_state, because it has read the changes of others there.  The new one has no changes to

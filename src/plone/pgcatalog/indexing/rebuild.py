@@ -169,7 +169,7 @@ class Rebuild:
             target = self._read()
             yield target
         if target.phase == "index":
-            target = self._make_indexes(target)
+            target = self._create_indexes(target)
             yield target
         for _round in range(ROUNDS):
             if self._replay(target) < LOG_BATCH:
@@ -220,7 +220,7 @@ class Rebuild:
             else:
                 relation.set_phase(cursor, target, "index")
 
-    def _make_indexes(self, target: RebuildTarget) -> RebuildTarget:
+    def _create_indexes(self, target: RebuildTarget) -> RebuildTarget:
         """Create the SQL indexes, each in a transaction of its own: a resumed rebuild does not repeat the finished ones."""
         self.manager.begin()
         layout = self.catalog._core.layout().with_interned(target.interned)
@@ -230,7 +230,7 @@ class Rebuild:
             with self.connection.transaction():
                 schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
             with self.connection.transaction():
-                counts.make(cursor, target.relation)
+                counts.create(cursor, target.relation)
             self.manager.abort()
             # Counts use index-only scans where VACUUM has marked the rows as visible to all; rows are joined with their
             # lists.

@@ -158,7 +158,7 @@ class Transitions:
             self._log_for_rebuild()
         if unsaved is not None and isinstance(transition, Extension | NoTransition):
             keywords = {number: keywords[number] for number in unsaved if number in keywords}
-        return self._collect(self._go(transition), keywords)
+        return self._collect(self._apply(transition), keywords)
 
     def _advance(self, numbers: list[int]) -> tuple[CatalogState | None, bool, Sequence[int] | None]:
         """Advance the generation; return (state, whether a rebuild is running, unsaved list numbers from *numbers*).
@@ -181,10 +181,10 @@ class Transitions:
         )
         return state, is_rebuilding, unsaved
 
-    def _go(self, transition: Transition) -> CatalogState:
+    def _apply(self, transition: Transition) -> CatalogState:
         match transition:
             case NewRelation():
-                return self._make_relation(transition)
+                return self._create_relation(transition)
             case Replacement(state):
                 assert self.pending.replacement is not None
                 replaced = self._save(self.pending.replacement(self.cursor, state))
@@ -195,7 +195,7 @@ class Transitions:
             case NoTransition(state):
                 return state
 
-    def _make_relation(self, new: NewRelation) -> CatalogState:
+    def _create_relation(self, new: NewRelation) -> CatalogState:
         """Create the relation under the next free version, and save it in the catalog's state."""
         if new.version == 0:
             report_missing(self.pending.tool)
@@ -223,7 +223,7 @@ class Transitions:
             schema.add_columns(self.cursor, state.relation, [c for c in layout.columns if c.name in names])
             schema.create_view(self.cursor, state.relation, layout)
         schema.create_indexes(self.cursor, state.relation, layout.indexes)
-        counts.make(self.cursor, state.relation)
+        counts.create(self.cursor, state.relation)
         collected = state.collected | (self.layout.lists & names) - interned
         return self._save(replace(state, columns=state.columns | names, interned=interned, collected=collected))
 
@@ -247,8 +247,8 @@ class Transitions:
         values |= {name: sorted(getattr(state, name)) for name in ("columns", "complete", "interned", "collected")}
         self.cursor.execute(read_statement("indexing", "state_save"), {"catalog": self.pending.zoid, **values})
         indexes = schema.index_names(state.relation, self.layout.with_interned(state.interned))
-        made = {"catalog": self.pending.zoid, "relation": state.relation, "indexes": indexes}
-        self.cursor.execute(read_statement("indexing", "state_made"), made)
+        parameters = {"catalog": self.pending.zoid, "relation": state.relation, "indexes": indexes}
+        self.cursor.execute(read_statement("indexing", "state_made"), parameters)
         return state
 
     def drop(self) -> None:

@@ -57,7 +57,7 @@ OF_TABLES = (
 )
 OF_PRIVATE = settings.meaning_of_private
 #: Seconds until a table that is being filled is checked again.
-LOOK_AGAIN = 5.0
+RETRY_SECONDS = 5.0
 #: Seconds until a database without pgvector is checked again.
 NO_PGVECTOR = 300.0
 
@@ -74,10 +74,10 @@ COUNT = SQL("SELECT count(*) FROM {chunks}")
 NEAREST = SQL(
     "SELECT -(embedding {distance} %(vector)s::{halfvec}) FROM {chunks} ORDER BY embedding {distance} %(vector)s::{halfvec} LIMIT 1"
 )
-IS_MAKING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
+IS_CREATING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
 DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
-MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
+CREATE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
 
 
 def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
@@ -130,8 +130,8 @@ class Embedding:
             return []
         chunks = jobs.table()
         pages = [] if chunks is None else jobs.pages()
-        is_tended = jobs.has_upkeep or (chunks is not None and chunks["is_complete"])
-        return pages if is_tended else [*pages, jobs.catalog]
+        is_current = jobs.has_table_job or (chunks is not None and chunks["is_complete"])
+        return pages if is_current else [*pages, jobs.catalog]
 
     def work(self, database: Any, job: Job) -> Callable[[], None] | None:
         """Do *job*; return a function that builds the HNSW index if that is due.  Raises JobFailed and database errors."""
@@ -145,7 +145,7 @@ class Embedding:
             passages = passages_of(tool._core, job.zoid, of_private) if is_page else []
         try:
             if not is_page:
-                return tend(dsn, job.catalog, embedder, of_private)
+                return update_tables(dsn, job.catalog, embedder, of_private)
             if embedder is not None:
                 store_chunks(dsn, job.catalog, job.zoid, embedder, passages)
         except EmbedderError as error:
@@ -173,14 +173,14 @@ def store_chunks(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages
                 connection.execute(table.FORGET.format(chunks=vectors.table), (zoid, 0))
             return
         if mine is None:
-            put_upkeep(connection, catalog)  # it queues all pages
+            put_table_job(connection, catalog)  # it queues all pages
             return
         stored = table.stored_chunks(connection, mine, zoid)
         new = {passage.digest: passage for passage in passages if passage.digest not in stored}
         try:
             new_vectors = vectors_of_model(embedder, mine, [passage.text for passage in new.values()])
         except AnotherModel:
-            put_upkeep(connection, catalog)
+            put_table_job(connection, catalog)
             raise
         relation = relation_of(connection, catalog)
         if relation is None:
@@ -189,7 +189,7 @@ def store_chunks(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages
             if connection.execute(table.HOLD_ROW.format(relation=Identifier(relation)), (zoid,)).fetchone():
                 table.write(connection, mine, zoid, passages, stored, dict(zip(new, new_vectors, strict=True)))
         if mine.is_complete and (mine.wants_hnsw or has_grown(connection, mine)):
-            put_upkeep(connection, catalog)
+            put_table_job(connection, catalog)
 
 
 class AnotherModel(EmbedderError):
@@ -207,7 +207,7 @@ def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> lis
 # -- catalogs
 
 
-def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> Callable[[], None] | None:
+def update_tables(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> Callable[[], None] | None:
     """Update the tables of *catalog* for *embedder*, of its site; retire them all without an embedder.
 
     - All pages are queued if a table is created, or *of_private* (include texts that Anonymous may not see) has changed.
@@ -227,9 +227,9 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             fitting = [v for v in tables if v.is_of(embedder) and (v.dimension, v.answers_as) == (len(vector), name)]
             if not fitting:
                 vectors = table.create(connection, catalog, relation, embedder, len(vector), name)
-            elif connection.execute(IS_MAKING_INDEX, (fitting[-1].name,)).fetchone() is not None:
+            elif connection.execute(IS_CREATING_INDEX, (fitting[-1].name,)).fetchone() is not None:
                 # ANALYZE would block this worker until the index is built.
-                raise JobFailed("", False, LOOK_AGAIN)
+                raise JobFailed("", False, RETRY_SECONDS)
             else:
                 vectors = fitting[-1]
             if not fitting or vectors.of_private != of_private:
@@ -243,7 +243,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             # Searches by meaning begin before all pages have vectors.
             if has_grown(connection, mine):
                 calibrate(connection, mine)
-            raise JobFailed("", False, LOOK_AGAIN)
+            raise JobFailed("", False, RETRY_SECONDS)
         with connection.transaction():
             mine = table.note(connection, mine, embedder=embedder, is_complete=True)
             table.retire(connection, [vectors.name for vectors in tables if vectors.name != mine.name])
@@ -251,7 +251,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
         connection.execute(SQL("ANALYZE {}").format(mine.table))
         calibrate(connection, mine)
         mine = next((v for v in table.read(connection, catalog) if v.name == mine.name), mine)
-    return partial(make_index, dsn, mine) if mine.wants_hnsw else None
+    return partial(create_index, dsn, mine) if mine.wants_hnsw else None
 
 
 def has_grown(connection: Connection[Any], mine: Vectors) -> bool:
@@ -277,13 +277,13 @@ def calibrate(connection: Connection[Any], mine: Vectors) -> None:
     table.note(connection, mine, calibration=replace(found, threshold=threshold_of(similarities), chunks=chunks))
 
 
-def make_index(dsn: str, vectors: Vectors) -> None:
+def create_index(dsn: str, vectors: Vectors) -> None:
     """Build the HNSW index of *vectors* without blocking reads and writes; an unfinished one is dropped first."""
     index = Identifier(f"{vectors.name}_hnsw")
     with plain_connection(dsn, "vectors") as connection:
         connection.execute(DROP_INDEX.format(index=index))
         schema = Identifier(vectors.schema)
-        connection.execute(MAKE_INDEX.format(index=index, chunks=vectors.table, schema=schema))
+        connection.execute(CREATE_INDEX.format(index=index, chunks=vectors.table, schema=schema))
 
 
 def relation_of(connection: Connection[Any], catalog: int) -> str | None:
@@ -292,7 +292,7 @@ def relation_of(connection: Connection[Any], catalog: int) -> str | None:
     return None if row is None else str(row[0])
 
 
-def put_upkeep(connection: Connection[Any], catalog: int) -> None:
+def put_table_job(connection: Connection[Any], catalog: int) -> None:
     """Queue the job for the tables of *catalog*, on the autocommit *connection*."""
     with connection.transaction(), connection.cursor() as cursor:
         queue.put(cursor, KIND, catalog, [catalog])

@@ -140,7 +140,7 @@ def store_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pa
     catalog["settings"] = {name: jobs.settings.get(name, "") for name in EMBEDDER}
     catalog["needed"] = {"text": len(files_in(files)), "embed": len(pages)}
     # The job that maintains the tables of chunks queues the jobs of pages.
-    catalog["needed_later"] = {"text": False, "embed": jobs.has_upkeep}
+    catalog["needed_later"] = {"text": False, "embed": jobs.has_table_job}
 
 
 def unfinished(catalog: dict[str, Any], kind: str) -> int:
@@ -347,7 +347,7 @@ def lost_references(connection: Connection[Any]) -> dict[str, Any]:
     return found if found["number"] else {}
 
 
-def neglected(catalog: dict[str, Any]) -> list[str]:
+def overdue(catalog: dict[str, Any]) -> list[str]:
     """Return the kinds of jobs of *catalog* that wait too long while no worker runs one of them.
 
     Too long is LONGEST_WAIT seconds, or WITHOUT_WORKER if no worker is connected.
@@ -365,10 +365,10 @@ def neglected(catalog: dict[str, Any]) -> list[str]:
 def of_jobs(catalog: dict[str, Any], site: dict[str, str]) -> list[str]:
     """Return the sentences about files and pages of *catalog* whose jobs wait too long, or are not queued."""
     sentences = []
-    waiting = neglected(catalog)
+    waiting = overdue(catalog)
     for kind, number in catalog["needed"].items():
         if kind in waiting:
-            sentences.append(of_neglected(kind, unfinished(catalog, kind), catalog["queue"][kind], site))
+            sentences.append(of_overdue(kind, unfinished(catalog, kind), catalog["queue"][kind], site))
         elif number and not catalog["needed_later"][kind] and not catalog["unfilled"]:
             sentences.append(of_needed(kind, number, site))
     return sentences
@@ -390,7 +390,7 @@ def of_needed(kind: str, number: int, site: dict[str, str]) -> str:
     )
 
 
-def of_neglected(kind: str, number: int, work: dict[str, Any], site: dict[str, str]) -> str:
+def of_overdue(kind: str, number: int, work: dict[str, Any], site: dict[str, str]) -> str:
     """Return the sentence about jobs of *kind* that wait too long, for *number* objects."""
     values = site | {"number": str(number), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
     if kind != "embed":

@@ -50,16 +50,16 @@ class Throttle:
         #: thing -> (time of its last line, number of lines left out since)
         self._lines: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
-    def left_out(self, thing: Hashable) -> int | None:
-        """Return the number of lines about *thing* left out since its last one; None if this one is left out, too."""
+    def left_out(self, key: Hashable) -> int | None:
+        """Return the number of lines about *key* left out since its last one; None if this one is left out, too."""
         now = self._clock()
         with self._lock:
-            written, count = self._lines.get(thing, (None, 0))
+            written, count = self._lines.get(key, (None, 0))
             if written is not None and now - written < self._pause:
-                self._lines[thing] = written, count + 1
+                self._lines[key] = written, count + 1
                 return None
-            self._lines[thing] = now, 0
-            self._lines.move_to_end(thing)
+            self._lines[key] = now, 0
+            self._lines.move_to_end(key)
             if len(self._lines) > self._size:
                 self._lines.popitem(last=False)
             return count

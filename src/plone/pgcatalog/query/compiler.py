@@ -280,17 +280,17 @@ class CompiledQueries:
 
         return compile_query(criteria, context, sort, limit, where_of)
 
-    def _once[T](self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the cached value of *key*, else the result of *make*, which is cached unless *key* is None."""
+    def _once[T](self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached value of *key*, else the result of *compute*, which is cached unless *key* is None."""
         if key in self._memory:
             self._memory.move_to_end(key)
             return self._memory[key]  # type: ignore[no-any-return]
-        made = make()
+        value = compute()
         if key is not None:
-            self._memory[key] = made
+            self._memory[key] = value
             if len(self._memory) > MOST_COMPILED:
                 self._memory.popitem(last=False)
-        return made
+        return value
 
 
 def value_keys(query: Mapping[str, Any], key_of: Mapping[str, Callable[[Any], Hashable]]) -> dict[str, Hashable]:

@@ -28,7 +28,7 @@ import json
 
 @implementer(ISiteEndpointExpander)
 @adapter(Interface, IPGCatalogLayer)
-class SolrIsThere:
+class SolrFlag:
     """Reports in ``@site`` that ``@solr`` exists; otherwise the front-end uses ``@search``."""
 
     def __init__(self, context: Any, request: Any) -> None:

@@ -187,10 +187,10 @@ class BrainStream(Iterator[Any]):
             self._use(RowLoader(self._view, rest), rest)
             raise StopIteration
         batch, self._rest = rest[: self._size], rest[self._size :]
-        there = self._view.paths(batch).value()
-        rids = array("q", [rid for rid in batch if rid in there])
+        paths = self._view.paths(batch).value()
+        rids = array("q", [rid for rid in batch if rid in paths])
         self._use(RowLoader(self._view, rids, self._catalog.excluded_keys), rids)
-        self._loader.place([(rid, there[rid]) for rid in rids])
+        self._loader.place([(rid, paths[rid]) for rid in rids])
 
     def _use(self, loader: RowLoader, rids: "array[int]") -> None:
         self._loader = loader

@@ -40,7 +40,7 @@ import sys
 
 Rows = list[tuple[Any, ...]]
 #: Builds a statement for the stored form of a catalog; returns None if there is nothing to read.
-Maker = Callable[[Stored], Statement | None]
+StatementBuilder = Callable[[Stored], Statement | None]
 TOO_LARGE = (
     psycopg.errors.ProgramLimitExceeded,
     psycopg.errors.StatementTooComplex,
@@ -88,22 +88,22 @@ class CatalogView(SeenCatalog):
         #: time limit of a statement in seconds; None for the limit of the server
         self.limit: float | None = None
 
-    def statement(self, make: Maker, *conditions: Condition) -> Statement | None:
-        """Return the statement that *make* builds for the stored form of the catalog; None if there is nothing to read.
+    def statement(self, build: StatementBuilder, *conditions: Condition) -> Statement | None:
+        """Return the statement that *build* builds for the stored form of the catalog; None if there is nothing to read.
 
-        *conditions* are all conditions that *make* binds.
+        *conditions* are all conditions that *build* binds.
         """
         snapshot = self.snapshot()
-        return None if snapshot is None else make(self.with_values(snapshot.stored, conditions))
+        return None if snapshot is None else build(self.with_values(snapshot.stored, conditions))
 
     def fetch(
-        self, make: Maker, *conditions: Condition, operation: str = "rows", seconds: float | None = None
+        self, build: StatementBuilder, *conditions: Condition, operation: str = "rows", seconds: float | None = None
     ) -> "RowsFetch":
-        """Return a fetch of the rows of the statement that *make* builds, see ``statement``; *seconds* is its time limit.
+        """Return a fetch of the rows of the statement that *build* builds, see ``statement``; *seconds* is its time limit.
 
         *operation* names the statement in the record of slow queries.
         """
-        return RowsFetch(self, partial(self.statement, make, *conditions), operation, seconds)
+        return RowsFetch(self, partial(self.statement, build, *conditions), operation, seconds)
 
     def select(
         self,

@@ -343,11 +343,11 @@ class Standby(EmbeddedPostgres):
             raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
         self.primary = None
 
-    def _wait_for(self, what: str, statement: LiteralString, *values: Any) -> None:
+    def _wait_for(self, event: str, statement: LiteralString, *values: Any) -> None:
         deadline = time.monotonic() + self.timeout
         while self._execute(statement, *values) != (True,):
             if time.monotonic() > deadline:
-                raise EmbeddedPostgresError(f"The standby did not {what} within {self.timeout} s.")
+                raise EmbeddedPostgresError(f"The standby did not {event} within {self.timeout} s.")
             time.sleep(0.005)
 
     def _choose_user(self) -> ServerUser:
