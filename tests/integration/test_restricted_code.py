@@ -128,7 +128,7 @@ def test_stream_in_a_script_has_the_hits_visible_to_its_user(site: Any, user: An
     [
         "return catalog.unrestrictedSearchResults(path='/plone').iterate()",
         "return catalog.iterate({})._catalog",
-        "return catalog.iterate({})._query",
+        "return catalog.iterate({})._compiled",
         "return catalog.iterate({}).materialize()",
         "return catalog(path='/plone')._catalog",
         "return catalog(path='/plone')._asked",

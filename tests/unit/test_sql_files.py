@@ -60,8 +60,8 @@ def test_sql_file_begins_with_a_comment_and_is_read_in_its_room(path: Path) -> N
 
 
 def test_statement_has_no_comment_lines() -> None:
-    assert "--" in read_sql("queue", "take")
-    assert read_statement("queue", "take").startswith("WITH next AS MATERIALIZED ( SELECT kind, ")
+    assert "--" in read_sql("queue", "claim")
+    assert read_statement("queue", "claim").startswith("WITH next AS MATERIALIZED ( SELECT kind, ")
 
 
 def test_sql_files_are_shipped() -> None:

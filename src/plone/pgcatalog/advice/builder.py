@@ -19,10 +19,10 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import writable_dsn_of

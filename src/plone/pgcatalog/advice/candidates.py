@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql import predicate
@@ -132,7 +132,7 @@ class Filter:
 
 
 def filters_of(compiled: CompiledQuery) -> tuple[Filter, ...]:
-    """Return the conditions on single columns that all rows of *compiled* fulfil."""
+    """Return the conditions on single columns that all rows of the query *compiled* fulfil."""
     filters: dict[tuple[str, str], Filter] = {}
     for part in compiled.where.conjuncts():
         kind = kind_of(part)
@@ -155,13 +155,13 @@ def kind_of(part: Condition) -> str | None:
 
 
 def sort_columns(compiled: CompiledQuery) -> tuple[str, ...]:
-    """Return the columns by which *compiled* is sorted in SQL, without the rid; () if it is sorted by anything else."""
+    """Return the columns by which the query *compiled* is sorted in SQL, without the rid; () if by anything else."""
     names = [term.column and term.column.name for term in compiled.order if term.column is not RID]
     return tuple(name for name in names if name) if compiled.score is None and all(names) else ()
 
 
 def columns_of(compiled: CompiledQuery) -> frozenset[str] | None:
-    """Return the names of the columns that *compiled* reads to find and to rank rows; None if they are unknown."""
+    """Return the names of the columns that the query *compiled* reads to find and to rank rows; None if they are unknown."""
     conditions = [compiled.where]
     if compiled.score is not None:
         if not isinstance(compiled.score, Score):

@@ -66,9 +66,10 @@ def recompiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str,
 def statement_of(
     catalog: Catalog, compiled: CompiledQuery, operation: str = "page", page: PageBounds | None = None
 ) -> Statement:
-    """Return a statement of a search for *compiled*; *operation* is "page", "count" or "rids".
+    """Return a statement of a search for the query *compiled*; *operation* is "page", "count" or "rids".
 
-    For a page, *page* is the recorded one; by default it is the page of *compiled*.  Raises ReplayError if no statement is run.
+    For a page, *page* is the recorded one; by default it is the page of *compiled*.  Raises ReplayError if no statement
+    is run.
     """
     if compiled.is_empty:
         raise ReplayError(_("the query matches nothing, so it is not sent to PostgreSQL"))

@@ -65,8 +65,8 @@ STORED = (
     f") AS every GROUP BY summed, {KEYS} HAVING sum(n) <> 0"
 )
 DIFFERENT = (
-    "WITH kept AS ({kept}), fresh AS ({fresh}) SELECT count(*) FROM"
-    " ((TABLE kept EXCEPT TABLE fresh) UNION ALL (TABLE fresh EXCEPT TABLE kept)) AS different"
+    "WITH stored AS ({stored}), fresh AS ({fresh}) SELECT count(*) FROM"
+    " ((TABLE stored EXCEPT TABLE fresh) UNION ALL (TABLE fresh EXCEPT TABLE stored)) AS different"
 )
 
 
@@ -144,7 +144,7 @@ def differences(cursor: Cursor[Any], relation: str) -> int:
     if not columns:
         return 0
     stored = sql.SQL(STORED).format(name=sql.Literal(relation))
-    [(count,)] = _rows(cursor, sql.SQL(DIFFERENT).format(kept=stored, fresh=sql.SQL(_fresh(relation, columns))))
+    [(count,)] = _rows(cursor, sql.SQL(DIFFERENT).format(stored=stored, fresh=sql.SQL(_fresh(relation, columns))))
     return int(count)
 
 

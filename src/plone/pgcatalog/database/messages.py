@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from plone.pgcatalog import storage
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.sql.expression import Statement
 from psycopg.pq import TransactionStatus
 from typing import Any
 
 import psycopg
 
-
-Rows = list[tuple[Any, ...]]
 
 SAVEPOINT = "SAVEPOINT pgcatalog"
 ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
@@ -92,11 +91,11 @@ class Messages:
         return rows
 
     def write(self, statement: str, *rows: Sequence[Any]) -> None:
-        """Queue *statement*, a change of a temporary table, for the next message: once for each of *rows*, its parameters."""
+        """Queue *statement*, a change of a temporary table, for the next message: once with each of *rows* as parameters."""
         self._writes += [Statement(statement, tuple(row)) for row in rows]
 
     def run(self, statement: str) -> None:
-        """Run the commands *statement*, such as CREATE TEMPORARY TABLE."""
+        """Run *statement*, one or more commands such as CREATE TEMPORARY TABLE."""
         self.has_tables = True
         self._guarded(lambda connection: connection.execute(statement, prepare=False), sets_savepoint=True)
 

@@ -133,8 +133,8 @@ class PreparedStatements:
         """Run *statements* in one message; return the rows of each.
 
         - *before*: commands that are sent first, and never prepared
-        - *first*: place in *statements* of the leading one, whose result is sent at once; ``trailing_seconds`` is the time since
-          then
+        - *first*: place in *statements* of the leading one, whose result is sent at once; ``trailing_seconds`` is the time
+          since then
 
         No statement is prepared if the connection does not allow it.
 

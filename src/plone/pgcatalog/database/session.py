@@ -19,9 +19,9 @@ from plone.pgcatalog.database.history import RefusedCommit
 from plone.pgcatalog.database.history import SnapshotHistory
 from plone.pgcatalog.database.messages import Batch
 from plone.pgcatalog.database.messages import Messages
-from plone.pgcatalog.database.messages import Rows
 from plone.pgcatalog.database.open_results import OpenResults
 from plone.pgcatalog.database.prepared import positional
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.database.states import StatesRead

@@ -10,9 +10,9 @@ from plone.pgcatalog.database.generations import States
 from plone.pgcatalog.database.generations import states_of
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import HAS_MEMORY
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.statistics import FREQUENCIES
 from plone.pgcatalog.sql.expression import Statement
-from typing import Any
 
 
 #: SQL condition: a transaction is part of the history.  A pack removes transactions without stored objects from the log; a
@@ -24,8 +24,6 @@ TID_EXISTS = (
 TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
 #: At least one row, because its first columns describe the history and the server.
 READ_STATE = f"SELECT {TID_EXISTS}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, {COLUMNS} {OF_CATALOGS}"
-
-Rows = Sequence[tuple[Any, ...]]
 
 
 class StatesRead:

@@ -208,7 +208,7 @@ FOLDERS = "is_folderish"
 
 
 class FacetStatement:
-    """Builds the statement for a FacetQuery, and the facets from its only row; *compiled_queries* caches compiled queries."""
+    """Builds the statement for a FacetQuery, and the facets from its only row; *compiled_queries* is a cache."""
 
     def __init__(self, context: SearchContext, query: FacetQuery, compiled_queries: CompiledQueries) -> None:
         self.query = query
@@ -322,7 +322,7 @@ class FacetStatement:
         stored = (
             self.stored_counts.counts([ROWS, *fields]) if self.stored_counts is not None and fields else Fragment("")
         )
-        ctes = [f"kept AS MATERIALIZED ({stored.sql})"] if fields else []
+        ctes = [f"stored AS MATERIALIZED ({stored.sql})"] if fields else []
         if names or self.buckets:
             ctes.append(f"found AS (SELECT {expressions} FROM {relation} WHERE {self.where.sql})")
         if names:
@@ -333,7 +333,9 @@ class FacetStatement:
             for i, field in enumerate(self._fields)
         ]
         if fields:
-            parts.append(f"(SELECT ARRAY[coalesce((SELECT n FROM kept WHERE field = '{ROWS}'), 0)] AS total) AS whole")
+            parts.append(
+                f"(SELECT ARRAY[coalesce((SELECT n FROM stored WHERE field = '{ROWS}'), 0)] AS total) AS whole"
+            )
         elif names:
             # The total is in the grouping set without columns, for which GROUPING() has all bits set.
             total, grouped = "total" if self.ignorable else "n", (1 << len(names)) - 1
@@ -366,7 +368,7 @@ class FacetStatement:
     def _stored_keys(self, field: str) -> str:
         """Return the SELECT of (key, n) of *field* from the stored counts."""
         assert self.stored_counts is not None
-        return f"SELECT value::{self.stored_counts.type(field)} AS key, n FROM kept WHERE field = '{field}'"
+        return f"SELECT value::{self.stored_counts.type(field)} AS key, n FROM stored WHERE field = '{field}'"
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the ignorable conditions that apply to the facet *name*."""

@@ -15,6 +15,7 @@ from functools import partial
 from html import escape
 from html import unescape
 from plone.pgcatalog.core.catalog import Catalog
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
 from plone.pgcatalog.fulltext.lexicon import words
@@ -36,7 +37,6 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
-from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Condition

@@ -53,8 +53,8 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
         relation, values = stored.source
         sources = f"SELECT rid, {source_column(catalog)} AS text FROM {relation}"
         return Statement(
-            "SELECT near.rid, near.similarity, substr(kept.text, near.start + 1, near.stop - near.start)"
-            f" FROM ({chunks.sql}) AS near JOIN ({sources}) AS kept ON kept.rid = near.rid"
+            "SELECT near.rid, near.similarity, substr(source.text, near.start + 1, near.stop - near.start)"
+            f" FROM ({chunks.sql}) AS near JOIN ({sources}) AS source ON source.rid = near.rid"
             " WHERE near.similarity >= %s::float8 ORDER BY near.similarity DESC, near.rid DESC, near.start LIMIT %s",
             (*chunks.params, *values, threshold, count),
             near.is_costly,

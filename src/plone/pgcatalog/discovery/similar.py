@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.context import SearchContext
@@ -20,7 +21,6 @@ from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.view import Fetch
-from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH

@@ -57,7 +57,7 @@ STORE_BLOB = """
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) VALUES (%s, %s, %s)
 ON CONFLICT (zoid, tid) DO UPDATE SET digest = EXCLUDED.digest
 """
-STORE_OTHERS = read_statement("files", "keep_others")
+STORE_OTHERS = read_statement("files", "store_others")
 #: The digest of the empty string, recorded for files whose text is not needed.
 NO_BYTES = hashlib.sha256(b"").digest()
 

@@ -165,7 +165,7 @@ ValueOfTerms = Callable[[Sequence[Term]], Any]
 
 @lru_cache(maxsize=SHAPES)
 def _score(text: RankedText, shapes: Sequence[Shape], weights: Weights) -> Fragment:
-    """Return the score for terms of these *shapes*; its params are constants, or a ``ValueOfTerms`` if they depend on the terms."""
+    """Return the score for terms of these *shapes*; its params are constants, or ``ValueOfTerms`` if terms matter."""
     parts = [_Part(text, place, shape, weights) for place, shape in enumerate(shapes)]
     average = _average(text)
     columns = [column for part in parts for column in part.columns]

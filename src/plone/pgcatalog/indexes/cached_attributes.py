@@ -24,19 +24,19 @@ class CachedAttributes:
     """
 
     def __init__(self, obj: Any, missing: MissingAttributes | None = None) -> None:
-        self.__dict__.update(_once_object=obj, _once_lacked=set(), _once_lacking=missing)
+        self.__dict__.update(_once_object=obj, _once_absent=set(), _once_missing=missing)
 
     def __getattr__(self, name: str) -> Any:
         parts = self.__dict__
-        if name in parts["_once_lacked"]:
+        if name in parts["_once_absent"]:
             raise AttributeError(name)
-        obj, missing = parts["_once_object"], parts["_once_lacking"]
+        obj, missing = parts["_once_object"], parts["_once_missing"]
         try:
             if missing is not None and missing.is_missing(obj, name):
                 raise AttributeError(name)
             value = getattr(obj, name)
         except AttributeError:
-            parts["_once_lacked"].add(name)
+            parts["_once_absent"].add(name)
             if missing is not None:
                 missing.add(name)
             raise

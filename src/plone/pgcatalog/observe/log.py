@@ -1,7 +1,6 @@
 """The log of slow queries of one catalog, read from the database."""
 
 from bisect import bisect_right
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.statistics import LONG_MS
 from plone.pgcatalog.database.statistics import TIMES_MEDIAN
 from plone.pgcatalog.sql.files import read_sql
@@ -28,9 +28,6 @@ STARTED = datetime.now(UTC)
 PAGES = 50
 #: Lower bounds of the buckets after the first, in milliseconds; the last bucket has no upper bound.
 BOUNDS = (1, 2, 5, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000)
-
-#: Runs a statement with named parameters and returns its rows as tuples.
-Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
 def log_sql(name: str) -> str:

@@ -123,7 +123,7 @@ class Recorder:
                 if entries:
                     self._store(connection, entries)
                 if len(entries) < len(items):
-                    connection.execute(log_sql("keep_sizes"))
+                    connection.execute(log_sql("store_sizes"))
                 connection.execute(log_sql("prune_history"), {"lines": HISTORY_LINES, "days": HISTORY_DAYS})
                 # Last, because it may take seconds, and the end of the process may cut it off.
                 self._store_plans(connection, entries)
@@ -153,7 +153,7 @@ class Recorder:
             if plan is not None:
                 names = ("catalog", "operation", "shape")
                 values = dict(zip(names, entry.kind, strict=True)) | {"plan": Jsonb(plan), "started": STARTED}
-                connection.execute(log_sql("keep_plan"), values)
+                connection.execute(log_sql("store_plan"), values)
 
 
 def plan_of(connection: Connection[Any], entry: SlowQuery) -> dict[str, Any] | None:

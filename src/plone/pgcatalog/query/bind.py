@@ -169,7 +169,7 @@ def columns_sql(columns: Iterable[Column], stored: Stored) -> str:
 
 
 def order(compiled: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
-    """Return the terms that *compiled* is sorted by, bound to *stored*."""
+    """Return the terms that the query *compiled* is sorted by, bound to *stored*."""
     values = lists_sql(stored)
 
     def bound(term: Order) -> Order:

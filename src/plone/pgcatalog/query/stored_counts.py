@@ -127,7 +127,7 @@ def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: St
         return None
     counts = stored_counts.counts([field])
     return Statement(
-        f"SELECT value::{stored_counts.type(field)}, n FROM ({counts.sql}) AS kept ORDER BY 1", counts.params
+        f"SELECT value::{stored_counts.type(field)}, n FROM ({counts.sql}) AS counts ORDER BY 1", counts.params
     )
 
 

@@ -27,7 +27,7 @@ LONGEST_REASON = 500
 
 PUT = read_statement("queue", "put")
 NOTIFY = "SELECT pg_notify(%s, '')"
-CLAIM = read_statement("queue", "take")
+CLAIM = read_statement("queue", "claim")
 SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by = %(put_by)s::xid8"
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
 FAILED = read_statement("queue", "failed").format(same=SAME)

@@ -87,7 +87,7 @@ class Announced:
     def find(
         self, compiled: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
     ) -> tuple[array[int], RowLoader] | None:
-        """Return the rids of the rows that *compiled* finds, and the loader that holds them; None if it must run on its own.
+        """Return the rids of the rows of *compiled*, and the loader that holds them; None if it must run on its own.
 
         *loader* is the query's own; *held* returns the bitmap for ``CatalogView.page``.
         Raises as ``RowsFetch.value``.
@@ -127,7 +127,7 @@ def _changes(view: CatalogView) -> int | None:
 def _read(
     compiled: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None
 ) -> FoundRows:
-    """Read the rows of *compiled* for all *values*, in place of the value of *part*, in one statement; return them by value."""
+    """Read the rows of *compiled* for all *values*, instead of that of *part*, in one statement; return them by value."""
     view = loader.view
     all_values = any_value(part.column, values)
     where = compiled.where.changed(lambda each: all_values if each is part else each)

@@ -31,7 +31,7 @@ def sorted_rids(
     rids: Sequence[int],
     paths: Iterable[str],
 ) -> array[int]:
-    """Return *rids*, the rows of *view* with these *paths*, in the Python sort of *compiled*, as ZCatalog's sortResults does.
+    """Return *rids*, the rows of *view* with these *paths*, sorted in Python for *compiled*, as by ZCatalog's sortResults.
 
     *lookup* returns the translator of an index.  The sort is stable.  Rows without a key are dropped:
 

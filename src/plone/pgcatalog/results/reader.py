@@ -16,6 +16,7 @@ Fixed rules decide which data a statement reads besides the requested ones:
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import replace
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
@@ -32,7 +33,6 @@ from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.position import sorted_rids
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.results.view import Fetch
-from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.sql.predicate import EQUALS
 from typing import Any
 
@@ -253,7 +253,7 @@ class Reader:
 
 
 class SortedReader(Reader):
-    """Reader for a *compiled* with an order or a window that SQL lacks: reads all rows at once, then sorts and cuts them.
+    """Reader for a query with an order or a window that SQL lacks: reads all rows at once, then sorts and cuts them.
 
     *lookup* returns the translator of an index.  Positions in folders are read when the reader is created.
     """

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class CatalogSearchResults(LazyMap):
-    """Sequence of the brains of the rows that *compiled* finds in *catalog*, in order.
+    """Sequence of the brains of the rows that the query *compiled* finds in *catalog*, in order.
 
     - ``len()`` of an unlimited result sends a statement that counts
     - the first rows, and a limited result, are read with their metadata in one statement
     - rows beyond are read as an array of record ids
     - a result that is sorted in Python is read when it is created
 
-    *compiled* was compiled from *criteria* (the query dict, restrictions included), *context* and *sort* (pairs of index name
+    *compiled* was made from *criteria* (the query dict, restrictions included), *context* and *sort* (pairs of index name
     and reverse).  *on_start* as in ``Reader``.
     """
 

@@ -81,7 +81,7 @@ class Keyset:
 
 
 class BrainStream(Iterator[Any]):
-    """Iterator over the brains of all rows that *compiled* finds in *catalog*; with *after*, of the rows behind these keys.
+    """Iterator over the brains of all rows of *compiled* in *catalog*; with *after*, of the rows behind these keys.
 
     Rows are read from *view*, by default a new one.
     """

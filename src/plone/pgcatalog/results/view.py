@@ -12,6 +12,7 @@ from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.keywords import with_some_row
 from plone.pgcatalog.database.layout import Layout
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.session import COLD_CONNECTION
 from plone.pgcatalog.database.session import COLD_PROCESS
 from plone.pgcatalog.database.session import Session
@@ -38,7 +39,6 @@ import psycopg
 import sys
 
 
-Rows = list[tuple[Any, ...]]
 #: Builds a statement for the stored form of a catalog; returns None if there is nothing to read.
 StatementBuilder = Callable[[Stored], Statement | None]
 TOO_LARGE = (
@@ -125,7 +125,7 @@ class CatalogView(SeenCatalog):
         return self.fetch(statement, where)
 
     def order(self, compiled: CompiledQuery) -> tuple[Order, ...]:
-        """Return the terms that *compiled* is sorted by, for the rows of the snapshot."""
+        """Return the terms that the query *compiled* is sorted by, for the rows of the snapshot."""
         snapshot = self.snapshot()
         return compiled.order if snapshot is None else bind.order(compiled, snapshot.stored)
 

@@ -5,6 +5,7 @@ are counted up to ``COUNT_LIMIT``; larger numbers are PostgreSQL's estimates.
 """
 
 from dataclasses import dataclass
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
@@ -16,7 +17,6 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.zmi.page import ManagePage

@@ -12,6 +12,7 @@ from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.needed import NO_ROWS
 from plone.pgcatalog.database.needed import settings_statement
 from plone.pgcatalog.database.prepared import positional
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.distribution import own_distribution
@@ -30,7 +31,6 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import VALUES
-from plone.pgcatalog.results.view import Rows
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.zmi.browse import Browser
