@@ -8,13 +8,16 @@ from tests.unit.sources import SOURCE
 from tests.unit.sources import text
 
 import ast
+import os
 import pytest
 import re
+import shlex
+import shutil
+import subprocess
 
 
 TESTS = ROOT / "tests"
 CHECKS = ROOT / "checks"
-MAKEFILE = text(ROOT / "Makefile")
 MODULES = sorted((*TESTS.rglob("*.py"), *CHECKS.rglob("*.py")))
 TEST_MODULES = [path for path in MODULES if path.name.startswith("test_")]
 #: Documented import paths that stay, and nothing else.
@@ -40,13 +43,6 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def is_test_module(name: str) -> bool:
-    return (
-        bool(re.match(r"(tests|checks)\.(\w+\.)*test_\w+$", name))
-        and ROOT.joinpath(*name.split(".")).with_suffix(".py").exists()
-    )
-
-
 def private_names(path: Path) -> set[str]:
     """Return the names beginning with an underscore of a module's variables and its objects' attributes."""
     tree = ast.parse(text(path))
@@ -59,15 +55,11 @@ def private_names(path: Path) -> set[str]:
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
-@pytest.mark.parametrize("folder", ["tests", "checks", "benchmarks"])
-def test_nothing_imports_from_a_test_module(folder: str) -> None:
+def test_nothing_imports_from_a_test_module() -> None:
     """Code shared by several modules is in a helper module, which has a name and a purpose."""
-    found = {
-        path.relative_to(ROOT).as_posix(): names
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        if (names := sorted(filter(is_test_module, imported(path))))
-    }
-    assert found == {}
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in TEST_MODULES}
+    paths = [*MODULES, *(ROOT / "benchmarks").rglob("*.py")]
+    assert [path.name for path in paths if names & set(imported(path))] == []
 
 
 def test_tests_read_no_cache_directly() -> None:
@@ -83,12 +75,6 @@ def test_tests_read_no_cache_directly() -> None:
     assert found == []
 
 
-def arguments(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the arguments of *call*."""
-    yield from call.args
-    yield from (keyword.value for keyword in call.keywords)
-
-
 @pytest.mark.parametrize("path", TEST_MODULES, ids=lambda path: path.stem)
 def test_no_test_waits_a_fixed_time(path: Path) -> None:
     """A test polls, as ``waiting.until`` does: durations differ on a busy machine."""
@@ -100,7 +86,10 @@ def test_no_test_waits_a_fixed_time(path: Path) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and node not in polled and isinstance(node.func, ast.Attribute)
         if node.func.attr in ("sleep", "wait", "join", "result", "communicate")
-        if any(isinstance(given, ast.Constant) and not isinstance(given.value, str) for given in arguments(node))
+        if any(
+            isinstance(given, ast.Constant) and not isinstance(given.value, str)
+            for given in (*node.args, *(keyword.value for keyword in node.keywords))
+        )
     ]
     assert found == SLOW.get(path.name, [])
 
@@ -108,31 +97,18 @@ def test_no_test_waits_a_fixed_time(path: Path) -> None:
 # -- commands
 
 
-def recipe(chore: str) -> str:
-    """Return the commands that the Makefile runs for *chore*."""
-    found = re.search(rf"^{chore}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
-    assert found is not None
-    return " ".join(found[1].split())
-
-
-def test_each_test_is_run_by_exactly_one_of_two_commands() -> None:
-    """They differ only in their treatment of the mark; together they have all folders.
-
-    Except those of Volto, which have a command of their own: they need node, and gigabytes.
-    """
-    fast, slow = recipe("test"), recipe("test-slow")
-    assert '$(PYTEST) -m "not slow"' in fast
-    assert fast.replace('-m "not slow"', "-m slow") == slow
-    assert re.search(r"^PYTEST := .* \$\(TESTS\)$", MAKEFILE, re.MULTILINE)
-    [tests] = re.findall(r"^TESTS \?= .*$", MAKEFILE, re.MULTILINE)
-    folders = {"/".join(path.relative_to(ROOT).parts[:2]) for path in TEST_MODULES}
-    assert set(re.findall(r"tests/\w+", tests)) == folders - {"checks/volto"}
-    assert "checks/volto" in recipe("test-volto")
-
-
-def test_arguments_shared_by_chores_have_no_default_that_one_refuses() -> None:
-    for name, default in re.findall(r"^(\w+_ARGS) \?=(.*)$", MAKEFILE, re.MULTILINE):
-        assert MAKEFILE.count(f"$({name})") == 1 or not default.strip(), name
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_each_test_is_run_by_exactly_one_of_two_chores() -> None:
+    """They differ only in their treatment of the mark; together they have all folders, or those that are named."""
+    folders = {path.relative_to(ROOT).parts[1] for path in TEST_MODULES if path.is_relative_to(TESTS)}
+    for chore, mark in (("test", "not slow"), ("test-slow", "slow")):
+        for words, expected in (([], {f"tests/{name}" for name in folders}), (["TESTS=tests/unit"], {"tests/unit"})):
+            # Without the variables of a make that runs this test.
+            environ = {"PATH": os.environ["PATH"], "HOME": str(ROOT)}
+            output = subprocess.check_output(["make", "--dry-run", chore, *words], cwd=ROOT, env=environ, text=True)
+            [command] = [shlex.split(line) for line in output.splitlines() if " -m pytest " in line]
+            assert {word for word in command if word.startswith("tests/")} == expected
+            assert command[-2:] == ["-m", mark]
 
 
 def says_slow(node: ast.AST) -> bool:
