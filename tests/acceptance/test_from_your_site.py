@@ -193,30 +193,6 @@ def test_transcripts_have_the_commands_of_the_page() -> None:
     assert set(typed) <= commands
 
 
-@pytest.mark.parametrize("layout", sources.LAYOUTS)
-@pytest.mark.parametrize("kind", sources.KINDS)
-def test_each_configuration_changes_only_the_storage(
-    kind: str, layout: str, server: EmbeddedPostgres, tmp_path: Path
-) -> None:
-    """No path in it depends on the folder in which a command is typed."""
-    walk = Walk(tmp_path, server, kind, "plone", layout)
-    walk.configure_back()
-    databases, places = set(), []
-    for name in ("zope", "new", "back"):
-        text = walk.conf(name).read_text()
-        [database] = configured_databases(str(walk.conf(name)))
-        assert database.storage == {"new": "pgjsonb"}.get(name, "relstorage" if kind == "relstorage" else "filestorage")
-        assert sources.OUR_SETTING in text
-        assert re.findall(r"^</?zodb_db", text, re.M) == ["<zodb_db", "</zodb_db"]
-        databases.add(re.findall(r"<zodb_db main>.*</zodb_db>", text, re.S)[0])
-        found = re.findall(r"^ *(?:path|blob-dir) (.+)$", text, re.M)
-        assert [path for path in found if not path.startswith(("$INSTANCE/", "/"))] == []
-        places += [path.replace("$INSTANCE", str(tmp_path)) for path in found]
-        assert f"{name}.conf\n" in (tmp_path / "etc" / f"{name}.ini").read_text()
-    assert len(databases) == 3
-    assert len(set(places)) == len(places) > 0
-
-
 def read(folder: Path, text: str) -> tuple[str, str | None, int, int | None]:
     """Return the values that Zope reads from a zope.conf: storage, DSN, pool-size and pool-max-size."""
     (folder / "var").mkdir(exist_ok=True)

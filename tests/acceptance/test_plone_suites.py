@@ -4,10 +4,8 @@ from checks.plone_suites import results
 from checks.plone_suites.compare import compare
 from checks.plone_suites.compare import load_bound
 from checks.plone_suites.driver import HERE
-from checks.plone_suites.driver import ROOT
 from checks.plone_suites.driver import select
 from checks.plone_suites.page import load_left_out
-from checks.plone_suites.page import sdists
 from typing import Any
 
 import pytest
@@ -56,11 +54,3 @@ def test_every_excuse_has_a_reason_and_a_test() -> None:
     suites = results.stored_controls()["suites"].values()
     ids = [test for suite in suites for test, result in suite["tests"].items() if result["status"] == "ok"]
     assert [pattern.pattern for pattern in load_bound() if not any(pattern.search(test) for test in ids)] == []
-
-
-def test_source_distributions_of_suites_are_pinned() -> None:
-    assert {entry.split()[0] for entry in sdists()} == {
-        spec["sdist"] for spec in select(["addons"]).values() if "sdist" in spec
-    }
-    pinned = set((ROOT / "constraints.txt").read_text().splitlines())
-    assert {re.sub(r"[.\s]", "-", entry.split()[0]) + f"=={entry.split()[1]}" for entry in sdists()} <= pinned

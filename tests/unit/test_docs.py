@@ -1,6 +1,5 @@
 """The documentation is complete, its links are valid, and its examples run."""
 
-from itertools import chain
 from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.compat.zcatalog import NOT_ASKED
@@ -11,7 +10,6 @@ from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
 from plone.pgcatalog.settings import SETTINGS
-from scripts import take_screenshots
 from tests.unit.pages import commands
 from tests.unit.pages import FENCE
 from tests.unit.sources import environment_variables
@@ -198,15 +196,6 @@ def test_links_have_a_target(path: Path) -> None:
     assert broken == []
 
 
-def test_every_page_is_in_a_toctree() -> None:
-    listed = {DOCS / "index.md"}
-    for path in PAGES:
-        for tree in re.findall(r"```\{toctree\}\n(.*?)```", text(path), re.S):
-            names = [line for line in tree.splitlines() if line and line[0] != ":"]
-            listed |= {(path.parent / f"{name}.md").resolve() for name in names}
-    assert listed == {*PAGES, BUILT}
-
-
 # -- examples
 
 
@@ -263,10 +252,3 @@ def test_no_page_installs_the_other_project_of_this_name() -> None:
     pages = [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     found = [(page.name, line) for page in pages for line in text(page).splitlines() if install.search(line)]
     assert [(name, line) for name, line in found if "/path/to/" not in line and name != "decisions.md"] == []
-
-
-def test_a_browser_test_takes_each_picture() -> None:
-    """``scripts/take_screenshots.py`` finds the saved pictures; names end in a language or a number inserted by tests."""
-    tests = "".join(text(ROOT / name) for name in take_screenshots.TESTS)
-    names = {*take_screenshots.PICTURES, *chain(*take_screenshots.STRIPS.values())}
-    assert {name for name in names if f'"{re.sub("(-de|[0-9])$", "", name)}' not in tests} == set()

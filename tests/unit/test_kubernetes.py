@@ -28,19 +28,6 @@ CONTAINERS: dict[str, Any] = {name: pod["containers"][0] for name, pod in PODS.i
 ZOPE = CONTAINERS["zope"]
 
 
-def test_references_within_the_manifest_are_valid() -> None:
-    for name, pod in PODS.items():
-        spec = OBJECTS["Deployment", name]["spec"]
-        assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
-        assert {mount["name"] for mount in CONTAINERS[name]["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
-        maps = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
-        assert all(("ConfigMap", each) in OBJECTS for each in maps)
-    for name in (name for kind, name in OBJECTS if kind == "Service"):
-        spec = OBJECTS["Service", name]["spec"]
-        assert spec["selector"] == OBJECTS["Deployment", name]["spec"]["selector"]["matchLabels"]
-        assert {port["targetPort"] for port in spec["ports"]} <= {port["name"] for port in CONTAINERS[name]["ports"]}
-
-
 def test_probes_of_zope_are_answered() -> None:
     """By the health server, which answers 404 to unknown paths."""
     server = HealthServer(host="127.0.0.1")

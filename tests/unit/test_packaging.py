@@ -4,8 +4,6 @@ from itertools import chain
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from pathlib import Path
-from scripts.llms import llms_text
-from scripts.llms import SECTIONS
 from tests.unit.pages import project_files
 from typing import Any
 
@@ -78,45 +76,31 @@ def test_every_direct_requirement_is_pinned_by_name_and_version_only() -> None:
 
 def test_each_build_has_a_version_of_its_own(tmp_path: Path) -> None:
     """Pip replaces an installed build only by one of another version."""
-    folder, release = tmp_path / "one", RELEASE
     for name in ("scripts/version.py", "pyproject.toml", "README.md", "src/plone/pgcatalog/__init__.py"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
-    source = folder / "src" / "plone" / "pgcatalog" / "__init__.py"
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
 
-    def version(place: Path = folder) -> str:
-        command = [sys.executable, "-B", str(place / "scripts" / "version.py")]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    def git(*words: str, place: Path = folder, date: str = "2026-11-24T08:00:00+0100") -> None:
+    def version(*git: str, day: int = 25) -> str:
+        """Run *git* in the folder; return its version then."""
         who = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        subprocess.run(["git", *words], cwd=place, env=os.environ | who | dates, capture_output=True, check=True)
+        who |= dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), f"2026-11-{day}T08:00:00+0100")
+        for command in ["git", *git], [sys.executable, "-B", "scripts/version.py"]:
+            output = subprocess.check_output(command, cwd=tmp_path, env=os.environ | who, text=True)
+        return output.strip()
 
-    unpacked = version()
-    git("init", "-q", place=tmp_path)  # an archive may be unpacked in a checkout of another project
-    assert version() == unpacked
-    git("init", "-q")
-    git("add", ".")
-    found = []
-    for day, content in (("24", None), ("25", None), ("25", None), ("25", "a = 1"), ("25", "a = 2")):
-        if content is None:
-            git("commit", "-q", "--allow-empty", "-m", "one", date=f"2026-11-{day}T08:00:00+0100")
-        else:
-            source.write_text(content)
-        found.append(version())
-    assert re.fullmatch(rf"{re.escape(release)}\.dev20261124070000\+g[0-9a-f]{{10}}", found[0])
-    assert len({unpacked, *found}) == 6
-    assert Version(found[0]) < Version(found[1]) < Version(release)
-    assert Version(unpacked) < Version(release)
-    assert all(each.startswith(f"{found[2]}.s") for each in found[3:])
-    git("checkout", "-q", ".")
-    git("clone", "-q", "--depth", "1", f"file:/{'/'}{folder}", "two", place=tmp_path)
-    assert version(tmp_path / "two") == found[2]
-    git("tag", f"v{release}")
-    assert version() == release
-    source.with_name("new.py").write_text("")
-    assert Version(version()).is_devrelease
+    commit = ("commit", "-q", "--allow-empty", "-m", "one")
+    unpacked = version("--version")
+    subprocess.check_call(["git", "init", "-q"], cwd=tmp_path)
+    subprocess.check_call(["git", "add", "."], cwd=tmp_path)
+    first, second, third = version(*commit, day=24), version(*commit), version(*commit)
+    assert re.fullmatch(rf"{re.escape(RELEASE)}\.dev20261124070000\+g[0-9a-f]{{10}}", first)
+    assert Version(unpacked) < Version(first) < Version(second) < Version(RELEASE)
+    assert version("tag", f"v{RELEASE}") == RELEASE
+    (tmp_path / "src" / "new.py").write_text("a = 1")
+    changed = version("tag", "-d", f"v{RELEASE}")
+    (tmp_path / "src" / "new.py").write_text("a = 2")
+    assert len({second, third, changed, version("status")}) == 4
+    assert changed.startswith(f"{third}.s")
 
 
 def test_release_finds_every_news_fragment_and_the_place_of_its_section() -> None:
@@ -147,12 +131,9 @@ def test_workflow_runs_existing_chores_with_every_supported_version() -> None:
     assert [each for each in re.findall(r"uses: (\S+)", text) if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
 
 
-def test_container_copies_existing_files_and_has_a_zope_conf_that_zope_reads(tmp_path: Path) -> None:
+def test_container_has_a_zope_conf_that_zope_reads(tmp_path: Path) -> None:
     from plone.pgcatalog.cli.target import configured_databases
 
-    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Containerfile").read_text("utf-8"), re.M)
-    assert copies
-    assert [name for names in copies for name in names.split() if not (ROOT / name).exists()] == []
     text = (ROOT / "scripts/container/zope.conf").read_text("utf-8").replace("@DSN@", "host=db dbname=plone")
     conf = tmp_path / "zope.conf"
     conf.write_text(re.sub("/(app|data)", str(tmp_path), text))
@@ -170,10 +151,3 @@ def test_no_chore_installs_the_distribution_by_its_name() -> None:
         *map(ROOT.joinpath, ("Makefile", "Containerfile", "tox.ini")),
     ]
     assert [path.name for path in places if requirement.search(path.read_text("utf-8"))] == []
-
-
-def test_index_for_assistants_has_every_page_with_its_subject() -> None:
-    docs = ROOT / "docs"
-    found = {path.relative_to(docs).with_suffix("").as_posix() for s in SECTIONS for path in (docs / s).glob("*.md")}
-    links = re.findall(r"^- \[.+?\]\((\S+)\.html\): \S", llms_text(), re.M)
-    assert set(links) == {page for page in found if not page.endswith("/index")}
