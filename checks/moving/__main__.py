@@ -80,7 +80,7 @@ def follow(walk: Walk, data: Path) -> None:
         walk.create_database("old")
         walk.create_database("back")
         target = main_storage(str(walk.conf())).open()
-        copying.copy(copying.Source(sources.file_in(walk.folder, walk.layout)), target)
+        copying.copy(copying.SourceStorage(sources.file_in(walk.folder, walk.layout)), target)
         target.close()
     with walk.old_storage():
         walk.rehearse()

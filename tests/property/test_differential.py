@@ -2,9 +2,6 @@
 
 from checks.differential import deviations
 from checks.differential.__main__ import run
-from checks.differential.queries import Case
-from checks.differential.shrink import shrink_case
-from checks.differential.shrink import shrink_steps
 from pathlib import Path
 from tests.integration import site as sites
 from typing import Any
@@ -29,15 +26,3 @@ def test_every_explanation_is_documented() -> None:
     source = Path(deviations.__file__).read_text(encoding="utf-8")
     names = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', source)) - {"sort-order", "sort-limit", "sort-on"}
     assert names - documented == set()
-
-
-def test_failing_query_is_reduced() -> None:
-    case = Case(
-        {"path": "/", "Subject": {"query": ["a", "b"], "not": "c"}, "sort_on": ["getId", "id"]}, "searchResults", "anna"
-    )
-    smallest = shrink_case(case, lambda c: "b" in str(c.query.get("Subject")))
-    assert smallest == Case({"Subject": "b"})
-
-
-def test_failing_sequence_is_reduced() -> None:
-    assert shrink_steps(list(range(20)), lambda steps: {3, 17} <= set(steps)) == [3, 17]

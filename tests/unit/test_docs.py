@@ -1,7 +1,5 @@
 """The documentation is complete, its links are valid, and its examples run."""
 
-from itertools import chain
-from itertools import pairwise
 from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.compat.zcatalog import NOT_CALLED
@@ -9,15 +7,12 @@ from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.database.expected import TABLES
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import all_of
-from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
 from plone.pgcatalog.settings import SETTINGS
-from scripts import take_screenshots
 from tests.unit.pages import commands
 from tests.unit.pages import FENCE
-from tests.unit.pages import SPAN
 from tests.unit.sources import environment_variables
 from tests.unit.sources import ROOT
 from tests.unit.sources import SOURCE
@@ -40,12 +35,8 @@ PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts and p !=
 DEVIATIONS = DOCS / "explanation" / "deviations.md"
 INDEX_TYPE = DOCS / "how-to" / "index-type.md"
 
-LINK = re.compile(r"\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.M)
-
-
-def reference() -> str:
-    return "\n".join(text(path) for path in (DOCS / "reference").glob("*.md"))
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -64,9 +55,7 @@ def test_every_environment_variable_is_in_the_reference() -> None:
     variables = environment_variables()
     assert {"PGCATALOG_DSN", "PGCATALOG_PG_BIN"} <= variables
     page = text(DOCS / "reference" / "environment.md")
-    assert {name for name in variables if f"`{name}`" not in page} == set()
-    documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
-    assert documented == variables
+    assert set(re.findall(r"^\| `(\w+)`", page, re.M)) == variables
 
 
 def test_every_setting_is_in_the_reference_with_its_default() -> None:
@@ -119,14 +108,9 @@ def test_every_index_type_is_in_the_reference() -> None:
     assert [n for n in names if n not in text(DOCS / "reference/python-api.md")] == []
 
 
-def test_every_marker_is_in_the_reference() -> None:
+def test_every_marker_is_in_the_reference_with_an_example() -> None:
     page = text(DOCS / "reference" / "idx-markers.md")
-    markers = set(re.findall(r"`(@\w+)`", page))
-    assert markers == set(codec._decoders)
-
-
-def test_examples_of_markers_can_be_decoded() -> None:
-    page = text(DOCS / "reference" / "idx-markers.md")
+    assert set(re.findall(r"`(@\w+)`", page)) == set(codec._decoders)
     examples = re.findall(r"`(\{\"@.*?\})` \|", page)
     assert len(examples) >= 18
     for example in examples:
@@ -135,24 +119,20 @@ def test_examples_of_markers_can_be_decoded() -> None:
 
 
 def test_every_interface_is_in_the_reference() -> None:
-    names = [
-        name for name, value in vars(interfaces).items() if getattr(value, "__module__", "") == interfaces.__name__
-    ]
-    assert len(names) >= 3
-    assert [name for name in names if name not in reference()] == []
+    reference = "\n".join(text(path) for path in (DOCS / "reference").glob("*.md"))
+    own = [name for name, each in vars(interfaces).items() if getattr(each, "__module__", "") == interfaces.__name__]
+    assert len(own) >= 3
+    assert [name for name in own if name not in reference] == []
 
 
 def test_every_logger_is_in_the_reference() -> None:
     page = text(DOCS / "reference" / "logging.md")
     calls = re.compile(r"\blogger\.(?:debug|info|warning|error|exception)\(")
-    silent = {
-        path.relative_to(ROOT).as_posix()
-        for path in SOURCE.rglob("*.py")
-        if calls.search(text(path))
-        if f"| `{'.'.join(path.relative_to(ROOT / 'src').with_suffix('').parts).removesuffix('.__init__')}` |"
-        not in page
-    }
-    assert silent == set()
+    logging = [
+        path.relative_to(ROOT / "src").with_suffix("") for path in SOURCE.rglob("*.py") if calls.search(text(path))
+    ]
+    names = [".".join(path.parts).removesuffix(".__init__") for path in logging]
+    assert [name for name in names if f"| `{name}` |" not in page] == []
 
 
 def test_every_patchable_name_that_is_not_called_is_in_the_reference() -> None:
@@ -173,8 +153,7 @@ def test_every_chore_is_where_contributors_look() -> None:
 
 def test_every_command_is_in_the_reference() -> None:
     page = text(DOCS / "reference" / "commands.md")
-    documented = set(re.findall(r"^## (.+)$", page, re.M))
-    assert documented == {name for name, _command in commands()}
+    assert set(re.findall(r"^## (.+)$", page, re.M)) == {name for name, _command in commands()}
     for name, command in commands():
         section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         options = {o.opts[0] for o in command.params if isinstance(o, click.Option) and not o.hidden}
@@ -211,8 +190,9 @@ def anchors(path: Path) -> set[str]:
 def test_links_have_a_target(path: Path) -> None:
     """In the repository and in the built documentation, which has the files below ``docs`` only."""
     broken = []
-    for link, _url in LINK.findall(FENCE.sub("", text(path))):
-        if not link or re.match(r"[a-z]+:", link):
+    links = LINK.findall(FENCE.sub("", text(path))) + re.findall(r"^```\{literalinclude\} (.+)$", text(path), re.M)
+    for link in links:
+        if re.match(r"[a-z]+:", link):
             continue
         name, _, anchor = link.partition("#")
         target = (path.parent / name).resolve() if name else path
@@ -220,49 +200,6 @@ def test_links_have_a_target(path: Path) -> None:
         if target == BUILT or not target.is_file() or not is_built or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_roles_of_sphinx_are_not_shown_to_readers_of_the_repository(path: Path) -> None:
-    assert re.findall(r"\{\w+\}", SPAN.sub("", FENCE.sub("", text(path)))) == []
-    included = re.findall(r"^```\{literalinclude\} (.+)$", text(path), re.M)
-    assert [name for name in included if not (path.parent / name).is_file()] == []
-
-
-def test_every_page_is_in_a_toctree() -> None:
-    listed = {DOCS / "index.md"}
-    for path in PAGES:
-        for tree in re.findall(r"```\{toctree\}\n(.*?)```", text(path), re.S):
-            names = [line for line in tree.splitlines() if line and line[0] != ":"]
-            listed |= {(path.parent / f"{name}.md").resolve() for name in names}
-    assert listed == {*PAGES, BUILT}
-
-
-# -- readable
-
-#: Written by commands, completely or between marks.
-GENERATED = {DOCS / "reference" / f"{name}.md" for name in ("add-on-suites", "differential", "plone-suites")}
-MARKED = re.compile(r"^<!-- (.+?) -->$.*?^<!-- end of \1 -->$", re.M | re.S)
-LONGEST_LINE = 140
-
-
-def test_headings_go_down_one_level_at_a_time() -> None:
-    """Sphinx refuses others."""
-    for path in PAGES:
-        levels = [len(found) for found in re.findall(r"^(#+) ", FENCE.sub("", text(path)), re.M)]
-        assert all(after <= before + 1 for before, after in pairwise(levels)), path
-
-
-@pytest.mark.parametrize(
-    "path",
-    [p for p in (*ROOT.glob("*.md"), *PAGES) if p not in GENERATED],
-    ids=lambda p: p.relative_to(ROOT).as_posix(),
-)
-def test_prose_has_no_long_lines(path: Path) -> None:
-    """A line has a sentence or a clause; rows of tables are one line each, of any length."""
-    prose = MARKED.sub("", FENCE.sub("", text(path)))
-    lines = [line for line in prose.splitlines() if not line.lstrip().startswith("|")]
-    assert [line for line in lines if len(line) > LONGEST_LINE] == []
 
 
 # -- examples
@@ -274,25 +211,12 @@ def test_python_examples_are_python(path: Path) -> None:
         ast.parse(block)
 
 
-@pytest.fixture(scope="module")
-def example() -> dict[str, Any]:
-    """The names defined by the code of the how-to about index types."""
-    namespace: dict[str, Any] = {"__name__": "example"}
+def test_example_of_an_index_type_is_found_and_answers_in_postgresql(connection: psycopg.Connection[Any]) -> None:
+    example: dict[str, Any] = {"__name__": "example"}
     for block in blocks(INDEX_TYPE, "python"):
-        exec(compile(block, INDEX_TYPE.name, "exec"), namespace)
-    return namespace
-
-
-def test_example_of_a_name_alone(example: dict[str, Any]) -> None:
-    translator = example["CaselessIndexTranslator"](SimpleNamespace(id="color"), "color")
-    assert translator.meta_type == "CaselessIndex"
-    assert [column.type for column in translator.columns()] == ["text"]
-
-
-def test_registered_example_is_found(example: dict[str, Any]) -> None:
+        exec(compile(block, INDEX_TYPE.name, "exec"), example)
+    assert example["CaselessIndexTranslator"](SimpleNamespace(id="color"), "color").meta_type == "CaselessIndex"
     cls = example["PriceIndexTranslator"]
-    assert issubclass(cls, IndexTranslator)
-    assert translator_class("PriceIndex") is None
     registry = getGlobalSiteManager()
     registry.registerUtility(cls, interfaces.IPGIndexTranslator, name="PriceIndex")
     try:
@@ -304,17 +228,7 @@ def test_registered_example_is_found(example: dict[str, Any]) -> None:
     assert f"{interfaces.__name__}.IPGIndexTranslator" in zcml
     assert 'name="PriceIndex"' in zcml
 
-
-def test_no_page_installs_the_other_project_of_this_name() -> None:
-    """On the Python Package Index the name belongs to another project."""
-    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
-    asked = re.compile(r"(?:pip|uv)[\w -]* install [^`\n]*plone\.pgcatalog")
-    found = [(page.name, line) for page in pages for line in text(page).splitlines() if asked.search(line)]
-    assert [(name, line) for name, line in found if "/path/to/" not in line and name != "decisions.md"] == []
-
-
-def test_example_answers_in_postgresql(example: dict[str, Any], connection: psycopg.Connection[Any]) -> None:
-    translator = example["PriceIndexTranslator"](example["PriceIndex"]("price"), "price")
+    translator = cls(example["PriceIndex"]("price"), "price")
     reports: list[str] = []
     columns = ", ".join(column.ddl for column in translator.columns())
     connection.execute(f"CREATE TABLE example (rid serial, {columns})")
@@ -324,27 +238,23 @@ def test_example_answers_in_postgresql(example: dict[str, Any], connection: psyc
         found = translator.extract(SimpleNamespace(price=value), reports.append)
         connection.execute("INSERT INTO example (price) VALUES (%s)", found or (None,))
     assert reports == ["'cheap' is no price and is left out"]
-
-    def search(query: Any) -> list[int]:
+    for query, rids in (
+        (10, [1]),
+        ([100, "9.50"], [2, 3]),
+        ({"query": 10, "range": "max"}, [2, 1]),
+        ({"query": (9, 11), "range": "min:max"}, [2, 1]),
+        ({"not": 10}, [2, 3, 4, 5]),
+        ("cheap", []),
+    ):
         where = all_of([translator.where({"price": query})])
         order = ", ".join(translator.order_by())
         rows = connection.execute(f"SELECT rid FROM example WHERE {where.sql} ORDER BY {order}", where.params)
-        return [rid for (rid,) in rows]
-
-    assert search(10) == [1]
-    assert search([100, "9.50"]) == [2, 3]
-    assert search({"query": 10, "range": "max"}) == [2, 1]
-    assert search({"query": 10, "range": "min"}) == [1, 3]
-    assert search({"query": (9, 11), "range": "min:max"}) == [2, 1]
-    assert search({"not": 10}) == [2, 3, 4, 5]
-    assert search("cheap") == []
+        assert [rid for (rid,) in rows] == rids
 
 
-# -- pictures
-
-
-def test_a_browser_test_takes_each_picture() -> None:
-    """``scripts/take_screenshots.py`` finds the saved pictures; names end in a language or a number inserted by tests."""
-    tests = "".join(text(ROOT / name) for name in take_screenshots.TESTS)
-    names = {*take_screenshots.PICTURES, *chain(*take_screenshots.STRIPS.values())}
-    assert {name for name in names if f'"{re.sub("(-de|[0-9])$", "", name)}' not in tests} == set()
+def test_no_page_installs_the_other_project_of_this_name() -> None:
+    """On the Python Package Index the name belongs to another project."""
+    install = re.compile(r"(?:pip|uv)[\w -]* install [^`\n]*plone\.pgcatalog")
+    pages = [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    found = [(page.name, line) for page in pages for line in text(page).splitlines() if install.search(line)]
+    assert [(name, line) for name, line in found if "/path/to/" not in line and name != "decisions.md"] == []

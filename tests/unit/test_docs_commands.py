@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fnmatch import filter as matching
+from itertools import chain
 from pathlib import Path
 from tests.unit.pages import commands
 from tests.unit.pages import FENCE
@@ -78,68 +79,47 @@ def unknown_words(words: list[str]) -> Iterator[str]:
             yield from unknown_options(module.removesuffix(".py").replace("/", "."), shlex.split(value))
 
 
-def by_name(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
+def wrong_makes(page: Path) -> Iterator[str]:
+    """Yield the words that are no chores, variables or options of them."""
+    name = page.relative_to(ROOT).as_posix()
+    for words, line in lines(page, "make"):
+        yield from (f"{word}: {line}" for word in unknown_words(words) if (name, word) not in OTHERS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_each_make_names_chores_and_variables_of_the_makefile(page: Path) -> None:
-    found = [(word, line) for words, line in lines(page, "make") for word in unknown_words(words)]
-    assert [(word, line) for word, line in found if (by_name(page), word) not in OTHERS] == []
-
-
-def test_demos_of_different_sizes_have_different_folders() -> None:
-    """A demo uses the site in its folder, whatever its size."""
-    defaults = dict(re.findall(r"^(N|DATA) \?= (.+)$", MAKEFILE, re.M))
-    sizes: dict[str, set[str]] = {}
-    for page in PAGES:
-        for words, _line in lines(page, "make demo"):
-            given = defaults | dict(word.split("=", 1) for word in words)
-            sizes.setdefault(given["DATA"], set()).add(given["N"])
-    assert len(sizes) > 1
-    assert {folder: found for folder, found in sizes.items() if len(found) > 1} == {}
-
-
-def test_each_variable_of_a_chore_exists() -> None:
-    rows = re.findall(r"^\| `make .*$", text(ROOT / "CONTRIBUTING.md"), re.M)
-    named = {name for row in rows for name in re.findall(r"`([A-Z_]+)=", row)}
-    assert {"N", "PORT", "TESTS"} <= named <= VARIABLES
-
-
-@pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_each_python_module_exists_and_has_its_options(page: Path) -> None:
-    wrong = []
+def wrong_modules(page: Path) -> Iterator[str]:
+    """Yield the modules that do not exist, and the options that ours do not have."""
     for words, line in lines(page, r"python\S* -m"):
         if importlib.util.find_spec(words[0]) is None:
-            wrong.append(line)
+            yield line
         elif words[0].partition(".")[0] in FOLDERS:
-            wrong += [f"{option}: {line}" for option in unknown_options(words[0], words[1:])]
+            yield from (f"{option}: {line}" for option in unknown_options(words[0], words[1:]))
     for words, line in lines(page, r"python\S* benchmarks/run_benchmarks\.py"):
-        wrong += [f"{option}: {line}" for option in unknown_options("benchmarks.run_benchmarks", words)]
-    assert wrong == []
+        yield from (f"{option}: {line}" for option in unknown_options("benchmarks.run_benchmarks", words))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_each_command_exists_and_has_its_options(page: Path) -> None:
-    wrong = []
+def wrong_commands(page: Path) -> Iterator[str]:
+    """Yield the subcommands of pgcatalog that do not exist, and the options that they do not have."""
     for words, line in lines(page, "pgcatalog"):
         if not words or words[0].startswith("-"):
             continue
         command = COMMANDS.get(f"pgcatalog {words[0]}")
         if command is None:
-            wrong.append(line)
+            yield line
             continue
         known = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
-        wrong += [f"{name}: {line}" for name in {*options(words)} - known - {"--help"}]
-    assert wrong == []
+        yield from (f"{name}: {line}" for name in {*options(words)} - known - {"--help"})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_each_path_is_in_the_repository(page: Path) -> None:
+def wrong_paths(page: Path) -> Iterator[str]:
+    """Yield the paths that are not in the repository."""
     top = "|".join(re.escape(name) for name in sorted(FOLDERS) if "/" not in name and name != ".")
-    words = {word for line in code(page) for word in re.findall(rf"(?<![\w./$-])(?:{top})/[\w./*-]+", line)}
-    assert [word for word in sorted(words) if not exists(word.rstrip("./"))] == []
+    for line in code(page):
+        for word in re.findall(rf"(?<![\w./$-])(?:{top})/[\w./*-]+", line):
+            if (name := word.rstrip("./")) not in FOLDERS and not matching(FILES, name):
+                yield word
 
 
-def exists(name: str) -> bool:
-    return bool(name in FOLDERS or matching(FILES, name))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_paths_of_a_page_exist(page: Path) -> None:
+    found = chain(*(each(page) for each in (wrong_makes, wrong_modules, wrong_commands, wrong_paths)))
+    assert list(found) == []
