@@ -3,11 +3,15 @@
 A job is one kind of work on one object of one catalog.  A worker takes a job by postponing the time when it is due, in
 a statement of its own: no lock and no session is held during the work, and the job of a dead worker becomes due again.
 A job that a later commit puts again during the work remains in the table.
+
+Workers take jobs by priority, then by due time.  They take a fair share by due time alone: so each job is taken, no matter
+how many are put after it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 from plone.pgcatalog.sql.values import storable
 from psycopg import Connection
 from typing import Any
@@ -15,6 +19,12 @@ from typing import Any
 
 #: The channel that notifies workers.
 CHANNEL = "pgcatalog_queue"
+#: One of so many jobs that a worker takes is the job that has been due longest, whatever its priority.
+FAIR_SHARE = 10
+#: Maximum number of jobs of a kind in one commit that count as a save's; more of them are a backfill, such as an import.
+MOST_SAVED = 100
+#: The kind of jobs that goes before other kinds: most searches are for words, and vectors are computed from the text.
+FIRST_KIND = "text"
 #: Seconds until a job that was taken for the n-th time is due again; the last number applies to all later times.
 BACK_OFF = (60, 300, 1800, 7200, 28800, 86400)
 #: Maximum number of attempts at a job.
@@ -24,14 +34,16 @@ KEPT_FAILURES = 10_000
 #: Maximum length of a stored reason.
 LONGEST_REASON = 500
 
-# Of jobs that are put together, the jobs of the newest objects are due first.
+# Of jobs that are put together, the jobs of the newest objects are due first.  A waiting job that is put again has
+# the same due time: otherwise the job of an object that is saved again and again would always be the last.
 PUT = """
 WITH put AS (
-    INSERT INTO pgcatalog_queue (kind, catalog, zoid, due)
-    SELECT %(kind)s, %(catalog)s, zoid, now() - number * interval '1 microsecond'
+    INSERT INTO pgcatalog_queue (kind, catalog, zoid, priority, due)
+    SELECT %(kind)s, %(catalog)s, zoid, %(priority)s, now() - number * interval '1 microsecond'
     FROM unnest(%(zoids)s::bigint[]) WITH ORDINALITY AS objects (zoid, number)
     ON CONFLICT (kind, catalog, zoid) DO UPDATE
-    SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, due = EXCLUDED.due, attempts = 0, reason = ''
+    SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, attempts = 0, reason = '',
+        priority = least(pgcatalog_queue.priority, EXCLUDED.priority), due = least(pgcatalog_queue.due, EXCLUDED.due)
 )
 SELECT pg_notify(%(channel)s, '')
 """
@@ -41,21 +53,25 @@ NOTIFY = "SELECT pg_notify(%s, '')"
 TAKE = """
 WITH next AS MATERIALIZED (
     SELECT kind, catalog, zoid FROM pgcatalog_queue
-    WHERE due <= now() AND kind = ANY(%(kinds)s)
-    ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
+    WHERE due <= now() AND due < 'infinity' AND kind = ANY(%(kinds)s)
+    ORDER BY {order} LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE pgcatalog_queue AS job
 SET attempts = attempts + 1,
     due = now() + make_interval(secs => (%(back_off)s::int[])[least(attempts + 1, cardinality(%(back_off)s::int[]))])
 FROM next
 WHERE (job.kind, job.catalog, job.zoid) = (next.kind, next.catalog, next.zoid)
-RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text
+RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text, job.priority
 """
+TAKE_FIRST = TAKE.format(order="priority, due")
+TAKE_OLDEST = TAKE.format(order="due")
 SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by = %(put_by)s::xid8"
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
+# A job that has failed for good counts as a backfill's from then on, so that a repetition of many blocks no save.
 FAILED = f"""
 UPDATE pgcatalog_queue
-SET reason = %(reason)s, attempts = attempts - (%(pause)s::float IS NOT NULL)::int,
+SET priority = CASE WHEN %(for_good)s THEN %(backfill)s ELSE priority END,
+    reason = %(reason)s, attempts = attempts - (%(pause)s::float IS NOT NULL)::int,
     due = CASE WHEN %(for_good)s THEN 'infinity' ELSE coalesce(now() + make_interval(secs => %(pause)s::float), due) END
 WHERE {SAME}
 """
@@ -68,7 +84,8 @@ DELETE FROM pgcatalog_queue AS job USING (
 WHERE job.kind = %(kind)s AND (job.catalog, job.zoid) = (old.catalog, old.zoid) AND due = 'infinity'
 """
 FIGURES = """
-SELECT kind, count(*) FILTER (WHERE due < 'infinity'), count(*) FILTER (WHERE due = 'infinity'),
+SELECT kind, count(*) FILTER (WHERE due < 'infinity'),
+    count(*) FILTER (WHERE due < 'infinity' AND priority < %(backfill)s), count(*) FILTER (WHERE due = 'infinity'),
     min(put_at) FILTER (WHERE due < 'infinity')
 FROM pgcatalog_queue WHERE %(catalog)s::bigint IS NULL OR catalog = %(catalog)s GROUP BY kind ORDER BY kind
 """
@@ -86,11 +103,27 @@ NEXT_DUE = (
 )
 
 
+class Priority(IntEnum):
+    """The order in which workers take jobs, the lowest value first."""
+
+    SAVED_TEXT = 0
+    SAVED = 1
+    BACKFILL_TEXT = 2
+    BACKFILL = 3
+
+    @classmethod
+    def of(cls, kind: str, is_backfill: bool) -> "Priority":
+        """Return the priority of a job of *kind*, put by a save or, if *is_backfill*, for an object saved earlier."""
+        if kind == FIRST_KIND:
+            return cls.BACKFILL_TEXT if is_backfill else cls.SAVED_TEXT
+        return cls.BACKFILL if is_backfill else cls.SAVED
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """Work of a *kind* on the object *zoid* for the catalog with tool oid *catalog*, taken *attempts* times.
 
-    *put_by* is the id of the transaction that was the last to put the job.
+    *put_by* is the id of the transaction that was the last to put the job; *priority* is a Priority.
     """
 
     kind: str
@@ -98,6 +131,11 @@ class Job:
     zoid: int
     attempts: int
     put_by: str
+    priority: int
+
+    @property
+    def is_backfill(self) -> bool:
+        return self.priority >= Priority.BACKFILL_TEXT
 
     @property
     def is_last_attempt(self) -> bool:
@@ -115,24 +153,39 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The numbers of waiting and failed jobs of a *kind*, and the time when the *oldest* waiting job was put."""
+    """The numbers of waiting and failed jobs of a *kind*, and the time when the *oldest* waiting job was put.
+
+    *saved* of the waiting jobs were put by saves, the others by backfills.
+    """
 
     kind: str
     waiting: int
+    saved: int
     failed: int
     oldest: datetime | None
 
 
-def put(cursor: Any, kind: str, catalog: int, zoids: Iterable[int]) -> None:
-    """Put jobs of *kind* for the objects *zoids* of *catalog*; the commit of *cursor*'s transaction notifies workers."""
+def put(cursor: Any, kind: str, catalog: int, zoids: Iterable[int], is_backfill: bool = False) -> None:
+    """Put jobs of *kind* for the objects *zoids* of *catalog*; the commit of *cursor*'s transaction notifies workers.
+
+    *is_backfill*: the objects were saved earlier.  More than MOST_SAVED jobs are a backfill in any case.  A backfill does
+    not lower the priority of a job that a save has put, and a save raises the priority of a job of a backfill.
+    """
     zoids = sorted(set(zoids))
     if zoids:
-        cursor.execute(PUT, {"kind": kind, "catalog": catalog, "zoids": zoids, "channel": CHANNEL})
+        priority = Priority.of(kind, is_backfill or len(zoids) > MOST_SAVED)
+        values = {"kind": kind, "catalog": catalog, "zoids": zoids, "priority": priority, "channel": CHANNEL}
+        cursor.execute(PUT, values)
 
 
-def take(connection: Connection[Any], kinds: Iterable[str]) -> Job | None:
-    """Take the job of one of *kinds* that has been due longest, on the autocommit *connection*; None if no job is due."""
-    row = connection.execute(TAKE, {"kinds": list(kinds), "back_off": list(BACK_OFF)}).fetchone()
+def take(connection: Connection[Any], kinds: Iterable[str], number: int = 1) -> Job | None:
+    """Take the next due job of one of *kinds*, on the autocommit *connection*; None if no job is due.
+
+    Jobs are taken by priority, then by due time.  *number* counts the jobs that a worker takes: at each multiple of
+    FAIR_SHARE, the job that has been due longest is taken, whatever its priority.
+    """
+    statement = TAKE_FIRST if number % FAIR_SHARE else TAKE_OLDEST
+    row = connection.execute(statement, {"kinds": list(kinds), "back_off": list(BACK_OFF)}).fetchone()
     return None if row is None else Job(*row)
 
 
@@ -148,7 +201,10 @@ def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, p
     """
     reason = storable(reason)[:LONGEST_REASON]
     for_good = for_good or (pause is None and job.is_last_attempt)
-    connection.execute(FAILED, job.values | {"reason": reason, "for_good": for_good, "pause": pause})
+    backfill = Priority.of(job.kind, True)
+    connection.execute(
+        FAILED, job.values | {"reason": reason, "for_good": for_good, "pause": pause, "backfill": backfill}
+    )
     connection.execute(FORGET, {"kind": job.kind, "kept": KEPT_FAILURES})
 
 
@@ -161,7 +217,8 @@ def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:
 
 def figures(connection: Connection[Any], catalog: int | None = None) -> list[Figures]:
     """Return the figures of each kind that has jobs, of *catalog* or of all catalogs; rows of *connection* are tuples."""
-    return [Figures(*row) for row in connection.execute(FIGURES, {"catalog": catalog}).fetchall()]
+    values = {"catalog": catalog, "backfill": Priority.BACKFILL_TEXT}
+    return [Figures(*row) for row in connection.execute(FIGURES, values).fetchall()]
 
 
 def failures(
