@@ -52,8 +52,8 @@ def told(conf: str, *options: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_backfill_and_work_report_failed_files(conf: str, dsn: str) -> None:
-    assert told(conf) == (0, {"waiting": 0, "failed": 0, "failures": []})
-    assert told(conf, "--backfill") == (0, {"waiting": 2, "failed": 0, "failures": []})
+    assert told(conf) == (0, {"waiting": 0, "saved": 0, "failed": 0, "failures": []})
+    assert told(conf, "--backfill") == (0, {"waiting": 2, "saved": 0, "failed": 0, "failures": []})
     done = pgcatalog("work", conf, "--once", "--jobs", "2")
     assert done.returncode == 0, done.stderr
     assert found(dsn) == ["minutes"]
@@ -66,6 +66,16 @@ def test_backfill_and_work_report_failed_files(conf: str, dsn: str) -> None:
     assert told(conf, "--backfill")[1]["waiting"] == 2
     text = pgcatalog("files", conf, "--site", "plone")
     assert text.stdout.splitlines()[-1] == "2 waiting, 0 without a text"
+
+
+def test_waiting_jobs_of_saves_are_counted(conf: str, dsn: str) -> None:
+    assert told(conf, "--backfill")[1]["saved"] == 0
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        create(portal, "File", "saved", file=files.blob(files.pdf("wombat")))
+        transaction.commit()
+    assert told(conf) == (0, {"waiting": 3, "saved": 1, "failed": 0, "failures": []})
+    text = pgcatalog("files", conf, "--site", "plone")
+    assert text.stdout.splitlines()[-1] == "3 waiting (1 after saves), 0 without a text"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

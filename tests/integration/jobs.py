@@ -1,6 +1,7 @@
-"""A kind of job that records its requests."""
+"""The table of jobs, and a kind of job that records its requests."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import IJobKind
@@ -8,6 +9,7 @@ from typing import Any
 from zope.component import getGlobalSiteManager
 from zope.interface import implementer
 
+import psycopg
 import pytest
 
 
@@ -36,6 +38,13 @@ def kind(app: Any) -> Iterator[Recorded]:
     getGlobalSiteManager().registerUtility(kind, IJobKind, name="test")
     yield kind
     getGlobalSiteManager().unregisterUtility(kind, IJobKind, name="test")
+
+
+@pytest.fixture
+def queue(dsn: str, db: Any) -> Iterator[psycopg.Connection[Any]]:
+    """An autocommit connection to the table of jobs, which is empty."""
+    with connect(dsn, "test") as connection:
+        yield connection
 
 
 def put(queue: Any, *zoids: int, catalog: int = 1) -> None:

@@ -5,6 +5,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.observability import process_metrics
+from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.worker import IJobKind
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
@@ -170,17 +171,29 @@ def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answer
         assert findings(dsn) == []
 
 
+def test_pages_waiting_behind_texts_need_no_attention(site: Any, embedder: Answers) -> None:
+    portal, _, dsn = site
+    grow_old(dsn)
+    with connect(dsn, "queue of embed text") as connection:
+        [named] = findings(dsn)
+        assert "pages wait for their vectors" in named
+        with connection.transaction(), connection.cursor() as cursor:
+            queue.put(cursor, "text", portal.portal_catalog._core.zoid, [1])
+        assert queue.claim(connection, ["text"]) is not None
+        assert findings(dsn) == []
+
+
 def test_session_of_a_worker_names_its_kinds_of_jobs(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, queue, dsn = site
+    _, worker, dsn = site
     names = []
 
-    def note(worker: Worker, connection: Any) -> bool:
+    def note(self: Worker, connection: Any) -> bool:
         names.append(connection.execute("SHOW application_name").fetchone()[0])
-        worker.stop()
+        self.stop()
         return False
 
     monkeypatch.setattr(Worker, "run_one", note)
-    Worker(queue.database, dsn).run()
+    Worker(worker.database, dsn).run()
     assert names == ["pgcatalog: queue of embed text"]
 
 

@@ -1,9 +1,7 @@
 """Jobs are done after the commit that makes them necessary, by any worker, even if some are killed."""
 
 from App.config import getConfiguration
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue import worker as worker_module
 from plone.pgcatalog.queue.table import Job
@@ -11,6 +9,7 @@ from plone.pgcatalog.queue.worker import JobFailed
 from plone.pgcatalog.queue.worker import Worker
 from tests.integration.jobs import kind as kind
 from tests.integration.jobs import put
+from tests.integration.jobs import queue as queue
 from tests.integration.jobs import Recorded
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
@@ -18,15 +17,8 @@ from tests.integration.waiting import until
 from typing import Any
 from ZODB.POSException import ConflictError
 
-import psycopg
 import pytest
 import threading
-
-
-@pytest.fixture
-def queue(dsn: str, db: Any) -> Iterator[psycopg.Connection[Any]]:
-    with connect(dsn, "test") as connection:
-        yield connection
 
 
 def run(dsn: str) -> int:

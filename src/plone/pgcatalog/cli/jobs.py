@@ -108,22 +108,26 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
 
 
 def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: list[str], **data: Any) -> Result:
-    """Return *lines* and *data*, extended by the waiting and failed jobs of *kind*; *failed* is the word for the latter."""
+    """Return *lines* and *data*, extended by the waiting and failed jobs of *kind*; *failed* is the word for the latter.
+
+    If both saves and backfills have put waiting jobs, the line says how many were put by saves: they are done first.
+    """
     counts = figures(connection, catalog, kind)
     failures = [
         {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
         for zoid, reason, attempts, since in queue.failures(connection, catalog, kind)
     ]
-    lines = [*lines, f"{counts.waiting} waiting, {counts.failed} {failed}"]
+    saved = f" ({counts.saved} after saves)" if 0 < counts.saved < counts.waiting else ""
+    lines = [*lines, f"{counts.waiting} waiting{saved}, {counts.failed} {failed}"]
     lines += [f"  object {f['zoid']:#x}: {f['reason']} ({f['attempts']} attempts)" for f in failures]
-    data |= {"waiting": counts.waiting, "failed": counts.failed, "failures": failures}
+    data |= {"waiting": counts.waiting, "saved": counts.saved, "failed": counts.failed, "failures": failures}
     return Result(data, lines, 1 if counts.failed else 0)
 
 
 def figures(connection: Any, catalog: int, kind: str) -> queue.QueueFigures:
     """Return the numbers of waiting and of failed jobs of *kind* for *catalog*."""
     by_kind = {figures.kind: figures for figures in queue.figures(connection, catalog)}
-    return by_kind.get(kind, queue.QueueFigures(kind, 0, 0, None))
+    return by_kind.get(kind, queue.QueueFigures(kind, 0, 0, 0, None))
 
 
 def watch(connection: Any, catalog: int, kind: str, title: str) -> None:

@@ -79,6 +79,7 @@ class TextOfFile:
                 transaction.begin()
                 obj = object_of(tool, job.zoid)
                 if obj is not None:
+                    tool._core.change().is_backfill = job.is_backfill
                     tool.catalog_object(obj, idxs=[SOURCE_INDEX], update_metadata=0)
                     transaction.commit()
         return text.error if text is not None else ""
@@ -128,5 +129,5 @@ def put_all(connection: Connection[Any], catalog: int) -> int:
         return 0
     zoids = [zoid for (zoid,) in connection.execute(FILES.format(relation=Identifier(rows[0][0]))).fetchall()]
     with connection.transaction(), connection.cursor() as cursor:
-        table.put(cursor, texts.KIND, catalog, zoids)
+        table.put(cursor, texts.KIND, catalog, zoids, is_backfill=True)
     return len(zoids)

@@ -26,6 +26,7 @@ SCALARS = (
     "replacement",
     "is_whole",
     "own_jobs",
+    "is_backfill",
 )
 
 _absent = object()
@@ -230,6 +231,8 @@ class CatalogPending:
         self.replacement: Callable[[Any, Any], Any] | None = None
         #: kinds of jobs that concern the catalog itself
         self.own_jobs: frozenset[str] = frozenset()
+        #: True if the jobs of objects are part of a backfill
+        self.is_backfill = False
         #: number of changes; the generation advances by it
         self.changes = 0
         #: paths with changes that the overlay does not have yet
@@ -366,8 +369,8 @@ class CatalogPending:
         return f"{entry.path}/".startswith(f"{self.site_path}/")
 
     def jobs(self) -> dict[str, list[int]]:
-        """Return kind of job -> zoids of the objects that need it; the tool's zoid for the catalog itself."""
-        jobs: dict[str, list[int]] = {kind: [self.zoid] for kind in self.own_jobs}
+        """Return kind of job -> zoids of the objects that need it."""
+        jobs: dict[str, list[int]] = {}
         for entry in self.live():
             for kind in entry.jobs:
                 if entry.zoid is not None:

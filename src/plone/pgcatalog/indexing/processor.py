@@ -146,7 +146,9 @@ def put_jobs(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> Non
     for kind, zoids in changed_objects(cursor, pending, relation).items():
         jobs.setdefault(kind, []).extend(zoids)
     for kind, zoids in jobs.items():
-        put(cursor, kind, pending.zoid, zoids)
+        put(cursor, kind, pending.zoid, zoids, pending.is_backfill)
+    for kind in pending.own_jobs:
+        put(cursor, kind, pending.zoid, [pending.zoid], is_backfill=True)
 
 
 def dump_change(pending: CatalogPending, entry: Entry) -> str:

@@ -237,7 +237,8 @@ def update_tables(dsn: str, catalog: int, embedder: Embedder | None, of_private:
             mine = table.note(connection, vectors, embedder=embedder, of_private=of_private)
             table.ensure_chunks_trigger(connection, relation)
             # Pages for which no commit has queued a job, as after a rebuild or a partial loss of the table.
-            queue.put(connection.cursor(), KIND, catalog, NeededJobs(executing(connection), catalog).pages(mine.name))
+            pages = NeededJobs(executing(connection), catalog).pages(mine.name)
+            queue.put(connection.cursor(), KIND, catalog, pages, is_backfill=True)
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()
         if not fitting or is_any_waiting:
             # Searches by meaning begin before all pages have vectors.
@@ -295,7 +296,7 @@ def relation_of(connection: Connection[Any], catalog: int) -> str | None:
 def put_table_job(connection: Connection[Any], catalog: int) -> None:
     """Queue the job for the tables of *catalog*, on the autocommit *connection*."""
     with connection.transaction(), connection.cursor() as cursor:
-        queue.put(cursor, KIND, catalog, [catalog])
+        queue.put(cursor, KIND, catalog, [catalog], is_backfill=True)
 
 
 def put_all(connection: Connection[Any], catalog: int) -> int:
@@ -305,5 +306,5 @@ def put_all(connection: Connection[Any], catalog: int) -> int:
         return 0
     zoids = [zoid for (zoid,) in connection.execute(OBJECTS.format(relation=Identifier(relation))).fetchall()]
     with connection.transaction(), connection.cursor() as cursor:
-        queue.put(cursor, KIND, catalog, [*zoids, catalog])
+        queue.put(cursor, KIND, catalog, [*zoids, catalog], is_backfill=True)
     return len(zoids)

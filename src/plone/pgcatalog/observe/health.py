@@ -350,14 +350,16 @@ def lost_references(connection: Connection[Any]) -> dict[str, Any]:
 def overdue(catalog: dict[str, Any]) -> list[str]:
     """Return the kinds of jobs of *catalog* that wait too long while no worker runs one of them.
 
-    Too long is LONGEST_WAIT seconds, or WITHOUT_WORKER if no worker is connected.
+    Too long is LONGEST_WAIT seconds, or WITHOUT_WORKER if no worker is connected.  A kind with a worker may wait for jobs of
+    another kind, which have a higher priority.
     """
+    is_busy = any(work["is_being_done"] for work in catalog["queue"].values())
     return [
         kind
         for kind, work in catalog["queue"].items()
         if kind in catalog["needed"]
         and work["oldest_seconds"] >= (LONGEST_WAIT if work["has_worker"] else WITHOUT_WORKER)
-        and not work["is_being_done"]
+        and not (work["is_being_done"] or (work["has_worker"] and is_busy))
         and unfinished(catalog, kind)
     ]
 

@@ -122,7 +122,7 @@ def put_needed(connection: Connection[Any], catalog: int | None = None) -> None:
         jobs = NeededJobs(execute, zoid)
         for name, kind in getUtilitiesFor(IJobKind):
             with connection.transaction(), connection.cursor() as cursor:
-                table.put(cursor, name, zoid, kind.needed(jobs))
+                table.put(cursor, name, zoid, kind.needed(jobs), is_backfill=True)
 
 
 def tool_path(database: Any, catalog: int) -> str | None:
@@ -154,6 +154,8 @@ class Worker:
         self.database = database
         self.dsn = dsn
         self._stopped = Event()
+        #: number of jobs claimed
+        self._claimed = 0
         self._beside: list[Thread] = []
         self._waking: psycopg.Connection[Any] | None = None
 
@@ -198,9 +200,10 @@ class Worker:
         A job with a rest that runs in parallel has no outcome yet.
         """
         ready = kinds()
-        job = table.claim(connection, ready) if ready else None
+        job = table.claim(connection, ready, self._claimed + 1) if ready else None
         if job is None:
             return False
+        self._claimed += 1
         outcome = _outcome(job, lambda: ready[job.kind].work(self.database, job))
         if callable(outcome):
             self._do_beside(job, outcome)

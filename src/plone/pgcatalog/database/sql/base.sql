@@ -255,11 +255,12 @@ CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
 );
 
 -- Jobs that workers do after a commit: one row per kind of work and object of a catalog.  A worker claims a job by
--- postponing its due time; a job due at infinity has failed for good.
+-- postponing its due time; a job due at infinity has failed for good.  The lowest priority is claimed first.
 CREATE TABLE IF NOT EXISTS pgcatalog_queue (
     kind     TEXT COLLATE "C" NOT NULL,
     catalog  BIGINT NOT NULL,          -- zoid of the catalog tool
     zoid     BIGINT NOT NULL,          -- of the object
+    priority SMALLINT NOT NULL,        -- 0 text and 1 other jobs of a save, 2 text and 3 other jobs of a backfill
     put_by   XID8 NOT NULL DEFAULT pg_current_xact_id(),
     put_at   TIMESTAMPTZ NOT NULL DEFAULT now(),
     due      TIMESTAMPTZ NOT NULL DEFAULT now(),
@@ -268,6 +269,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_queue (
     PRIMARY KEY (kind, catalog, zoid)
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_queue_due ON pgcatalog_queue (due);
+CREATE INDEX IF NOT EXISTS pgcatalog_queue_priority ON pgcatalog_queue (priority, due) WHERE due < 'infinity';
 
 -- Texts of files, by the SHA-256 of their bytes.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (

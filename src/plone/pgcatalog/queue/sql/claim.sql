@@ -1,15 +1,15 @@
--- Takes the job of one of some kinds that has been due longest, and postpones it.
--- Values: kinds, back_off (seconds until a job that was taken for the n-th time is due again).
+-- Claims the first due job of some kinds in the given {order}, and postpones it.
+-- Values: kinds, back_off (seconds until a job that was claimed for the n-th time is due again).
 WITH next AS MATERIALIZED (
     -- A CTE runs once.  If this were a table in FROM, the planner might run it for each row of another scan, and it would
-    -- find another row each time: all jobs would be taken, and only the first be done.
+    -- find another row each time: all jobs would be claimed, and only the first be done.
     SELECT kind, catalog, zoid FROM pgcatalog_queue
-    WHERE due <= now() AND kind = ANY(%(kinds)s)
-    ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
+    WHERE due <= now() AND due < 'infinity' AND kind = ANY(%(kinds)s)
+    ORDER BY {order} LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE pgcatalog_queue AS job
 SET attempts = attempts + 1,
     due = now() + make_interval(secs => (%(back_off)s::int[])[least(attempts + 1, cardinality(%(back_off)s::int[]))])
 FROM next
 WHERE (job.kind, job.catalog, job.zoid) = (next.kind, next.catalog, next.zoid)
-RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text
+RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text, job.priority
