@@ -44,12 +44,7 @@ SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
 FAILED = read_statement("queue", "failed").format(same=SAME)
 FORGET = read_statement("queue", "forget")
-FIGURES = """
-SELECT kind, count(*) FILTER (WHERE due < 'infinity'),
-    count(*) FILTER (WHERE due < 'infinity' AND priority < %(backfill)s), count(*) FILTER (WHERE due = 'infinity'),
-    min(put_at) FILTER (WHERE due < 'infinity')
-FROM pgcatalog_queue WHERE %(catalog)s::bigint IS NULL OR catalog = %(catalog)s GROUP BY kind ORDER BY kind
-"""
+FIGURES = read_statement("queue", "figures")
 FAILURES = """
 SELECT zoid, reason, attempts, put_at FROM pgcatalog_queue
 WHERE catalog = %(catalog)s AND kind = %(kind)s AND reason <> '' ORDER BY put_at DESC, zoid LIMIT %(limit)s
