@@ -176,7 +176,7 @@ def test_pages_waiting_behind_texts_need_no_attention(site: Any, embedder: Answe
     grow_old(dsn)
     with connect(dsn, "queue of embed text") as connection:
         [named] = findings(dsn)
-        assert "pages wait for their vectors" in named
+        assert "pages wait for vectors" in named
         with connection.transaction(), connection.cursor() as cursor:
             queue.put(cursor, "text", portal.portal_catalog._core.zoid, [1])
         assert queue.claim(connection, ["text"]) is not None
