@@ -346,7 +346,7 @@ def test_live_search_has_no_invisible_word_or_title(site: Any, login: str | None
     assert live(site, "hedgewogs", login)["total"] == live(site, "hedgehogs", login)["total"]
 
 
-@pytest.mark.parametrize(("text", "most"), [("hedg", 1), ("hedgehogs", 1), ("hegdehogs", 2), ("xyzzyxyzzy", 1)])
+@pytest.mark.parametrize(("text", "most"), [("hedg", 1), ("hedgehogs", 1), ("hegdehogs", 3), ("xyzzyxyzzy", 2)])
 @pytest.mark.parametrize("user", [None, "mara"])
 def test_live_search_sends_few_messages(site: Any, text: str, most: int, user: str | None) -> None:
     portal, *_ = site
@@ -362,8 +362,8 @@ def test_live_search_sends_few_messages(site: Any, text: str, most: int, user: s
     with acting_as(portal, user), traced(portal) as traffic:
         request.form = {"SearchableText": text, "perPage": "7", "page": "1"}
         json.loads(getMultiAdapter((portal, request), name="ajax-search")())
-    ours = traffic[0].matching("pgcatalog")
-    assert len(ours) <= most, ours
+    statements = traffic[0].statements
+    assert len(statements) <= most, statements
 
 
 # -- similar pages
