@@ -185,7 +185,7 @@ def test_object_without_json_form_is_missing_and_reported(site: Any, caplog: pyt
         transaction.commit()
     assert site.portal_catalog(getId="page")[0].odd is Missing.Value
     (line,) = [line for line in warnings(caplog) if "JSON" in line]
-    assert line.startswith("/plone/page: odd: left out")
+    assert line.startswith("/plone/page: odd: ignored")
     assert "Odd" in line
 
 

@@ -134,7 +134,7 @@ def test_stream_in_a_script_has_the_hits_visible_to_its_user(site: Any, user: An
         "return catalog(path='/plone')._asked",
         *(
             f"return catalog(path='/plone').{name}"
-            for name in ("catalog", "context", "view", "query", "condition", "criteria", "sort")
+            for name in ("catalog", "context", "view", "compiled", "condition", "criteria", "sort")
         ),
         "return catalog(SearchableText='needle').highlighter()._lexicons",
         "return catalog(path='/plone').facet_counts['facet_fields']._results",
@@ -164,7 +164,7 @@ def test_script_cannot_reach_private_attributes(site: Any, user: Any, body: str)
 def test_query_object_of_a_script_shows_no_hidden_row(site: Any, user: Any, where: str) -> None:
     imports = "from plone.pgcatalog.query.objects import And, Eq, Not, Or"
     for search in ("catalog({0})", "catalog.iterate(where={0})", "catalog.facets({0}, ['getId'])"):
-        with acting_as(site, user), pytest.raises(QueryError, match=r"sets .* itself"):
+        with acting_as(site, user), pytest.raises(QueryError, match="are set by restricted searches"):
             run_script(site, site.portal_catalog, f"{imports}\nreturn {search.format(where)}")
 
 
