@@ -119,10 +119,10 @@ def test_search_by_meaning_is_measured_in_a_site_of_any_size(tmp_path: Path) -> 
     assert {"latency", "costs"} <= meaning_tables.generated(parts).keys()
 
 
-def test_relay_counts_messages_and_transferred_bytes(tmp_path: Path) -> None:
+def test_relay_counts_messages_and_transferred_bytes() -> None:
     with (
         EmbeddedPostgres(settings=TEST_SETTINGS) as server,
-        Relay(server.dsn(), tmp_path) as relay,
+        Relay(server.dsn()) as relay,
         psycopg.connect(relay.dsn, autocommit=True) as connection,
     ):
         messages, received = relay.counts()
