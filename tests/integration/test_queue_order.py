@@ -1,4 +1,4 @@
-"""The order of jobs: saves before backfills, texts before vectors, and each job is taken."""
+"""The order of jobs: saves before backfills, texts before vectors, and each job is claimed."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,15 +34,15 @@ def put(queue: Any, kind: str, *zoids: int, is_backfill: bool = False) -> None:
         table.put(cursor, kind, 1, zoids, is_backfill)
 
 
-def take(queue: Any, number: int = 1) -> Job:
-    """Take a job as the *number*-th of a worker, and do it."""
+def claim(queue: Any, number: int = 1) -> Job:
+    """Claim a job as the *number*-th of a worker, and do it."""
     job = table.claim(queue, KINDS, number)
     assert job is not None
     table.done(queue, job)
     return job
 
 
-def taken(queue: Any) -> list[tuple[str, int]]:
+def claimed(queue: Any) -> list[tuple[str, int]]:
     """Return kind and zoid of all due jobs, in the order of their priorities."""
     return [(job.kind, job.zoid) for job in iter(lambda: table.claim(queue, KINDS), None)]
 
@@ -52,23 +52,23 @@ def priorities(queue: Any) -> dict[tuple[str, int], Priority]:
     return {(kind, zoid): Priority(priority) for kind, zoid, priority in rows}
 
 
-def test_jobs_of_saves_are_taken_first_and_texts_before_vectors(queue: Any) -> None:
+def test_jobs_of_saves_are_claimed_first_and_texts_before_vectors(queue: Any) -> None:
     put(queue, VECTORS, 1, is_backfill=True)
     put(queue, TEXT, 2, is_backfill=True)
     put(queue, VECTORS, 3)
     put(queue, TEXT, 4)
-    assert taken(queue) == [(TEXT, 4), (VECTORS, 3), (TEXT, 2), (VECTORS, 1)]
+    assert claimed(queue) == [(TEXT, 4), (VECTORS, 3), (TEXT, 2), (VECTORS, 1)]
 
 
-def test_saved_job_is_taken_before_a_backfill_but_its_fair_share(queue: Any) -> None:
+def test_saved_job_is_claimed_before_a_backfill_but_its_fair_share(queue: Any) -> None:
     put(queue, VECTORS, *range(100, 200), is_backfill=True)
     for number in range(1, 3 * FAIR_SHARE):
         put(queue, TEXT, number)
-        assert take(queue, number).is_backfill == (number % FAIR_SHARE == 0)
+        assert claim(queue, number).is_backfill == (number % FAIR_SHARE == 0)
 
 
 @pytest.mark.parametrize("older", [0, 1, 3])
-def test_each_job_is_taken_however_many_are_put_after_it(queue: Any, older: int) -> None:
+def test_each_job_is_claimed_however_many_are_put_after_it(queue: Any, older: int) -> None:
     """At the latest with the fair share of the jobs before it."""
     put(queue, VECTORS, *range(1, 1 + older), is_backfill=True)
     put(queue, VECTORS, 1000, is_backfill=True)
@@ -76,7 +76,7 @@ def test_each_job_is_taken_however_many_are_put_after_it(queue: Any, older: int)
     while (VECTORS, 1000) in priorities(queue):
         number += 1
         put(queue, TEXT, 2000 + 2 * number, 2001 + 2 * number)
-        take(queue, number)
+        claim(queue, number)
     assert number <= FAIR_SHARE * (older + 1)
 
 
@@ -85,7 +85,7 @@ def test_object_that_is_saved_again_and_again_keeps_its_turn(queue: Any) -> None
     for number in range(2, 5):
         put(queue, TEXT, number)
         put(queue, TEXT, 1)
-    assert taken(queue) == [(TEXT, 1), (TEXT, 2), (TEXT, 3), (TEXT, 4)]
+    assert claimed(queue) == [(TEXT, 1), (TEXT, 2), (TEXT, 3), (TEXT, 4)]
 
 
 def test_save_raises_a_job_of_a_backfill_and_a_backfill_lowers_none(queue: Any) -> None:
@@ -112,7 +112,7 @@ def test_retried_job_comes_after_its_equals(queue: Any) -> None:
     put(queue, TEXT, 2)
     put(queue, VECTORS, 3)
     table.failed(queue, failing, "busy", False, pause=0)
-    assert taken(queue) == [(TEXT, 2), (TEXT, 1), (VECTORS, 3)]
+    assert claimed(queue) == [(TEXT, 2), (TEXT, 1), (VECTORS, 3)]
 
 
 def test_job_that_has_failed_for_good_is_repeated_as_a_backfill(queue: Any) -> None:
@@ -122,7 +122,7 @@ def test_job_that_has_failed_for_good_is_repeated_as_a_backfill(queue: Any) -> N
     table.failed(queue, failing, "broken", True)
     table.repeat(queue, 1, TEXT)
     put(queue, VECTORS, 2)
-    assert taken(queue) == [(VECTORS, 2), (TEXT, 1)]
+    assert claimed(queue) == [(VECTORS, 2), (TEXT, 1)]
 
 
 @dataclass
@@ -133,13 +133,13 @@ class Waiting:
     turn: int
 
 
-#: A put (kind, zoid, is_backfill), or None: a job is taken.
+#: A put (kind, zoid, is_backfill), or None: a job is claimed.
 STEPS = st.lists(st.none() | st.tuples(st.sampled_from(KINDS), st.integers(1, 4), st.booleans()), max_size=40)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_each_sequence_of_puts_and_takes_has_the_order_of_the_model(queue: Any, steps: list[Any]) -> None:
+def test_each_sequence_of_puts_and_claims_has_the_order_of_the_model(queue: Any, steps: list[Any]) -> None:
     queue.execute("DELETE FROM pgcatalog_queue")
     model: dict[tuple[str, int], Waiting] = {}
     number = 0
@@ -152,17 +152,17 @@ def test_each_sequence_of_puts_and_takes_has_the_order_of_the_model(queue: Any, 
         elif model:
             number += 1
             first = min(model, key=lambda key: (model[key].priority * bool(number % FAIR_SHARE), model[key].turn))
-            job_taken = take(queue, number)
-            assert (job_taken.kind, job_taken.zoid) == first
+            job = claim(queue, number)
+            assert (job.kind, job.zoid) == first
             del model[first]
     assert table.claim(queue, KINDS) is None
 
 
 @pytest.mark.parametrize(
     ("statement", "index"),
-    [(table.TAKE_FIRST, "pgcatalog_queue_priority"), (table.TAKE_OLDEST, "pgcatalog_queue_due")],
+    [(table.CLAIM_FIRST, "pgcatalog_queue_priority"), (table.CLAIM_OLDEST, "pgcatalog_queue_due")],
 )
-def test_take_reads_an_index_in_its_order(queue: Any, statement: str, index: str) -> None:
+def test_claim_reads_an_index_in_its_order(queue: Any, statement: str, index: str) -> None:
     put(queue, VECTORS, *range(20_000))
     queue.execute("ANALYZE pgcatalog_queue")
     values = {"kinds": list(KINDS), "back_off": list(table.BACK_OFF)}
