@@ -110,8 +110,8 @@ def test_from_zeo_and_back_by_every_command_of_the_page(
     (tmp_path / "var" / "zeocache").rename(tmp_path / "gone-cache")
     with walk.old_storage():
         assert_all_there(main_storage(str(walk.conf())).open(), False, before)
-    assert "the target has all of them" in walk.transcript
-    assert "nothing was found" in walk.transcript
+    assert "the target has all objects" in walk.transcript
+    assert "no findings" in walk.transcript
     tidy(server)
 
 
