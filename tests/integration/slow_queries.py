@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe.log import log_of
 from tests.integration.relation import NUMBER_OF
 from typing import Any
 
@@ -42,3 +43,8 @@ def search(portal: Any, **query: Any) -> None:
 def slow_listing(portal: Any) -> None:
     """Search for a value that few of the generated rows have, in an order in which they come last."""
     search(portal, Creator="creator7", portal_type="File", sort_on="modified", sort_order="reverse", sort_limit=10)
+
+
+def key_of(portal: Any, shape: str) -> str:
+    """Return the key of the slow queries whose shape begins with *shape*."""
+    return str(next(g.key for g in log_of(portal.portal_catalog._core).groups() if g.shape.startswith(shape)))

@@ -20,7 +20,6 @@ from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
 from tests.integration.web import text
-from tests.integration.web import token
 from tests.integration.web import Web
 from typing import Any
 from zope.component.hooks import setSite
@@ -303,26 +302,6 @@ def test_deleted_site_needs_no_attention(site: Site) -> None:
         portal.getPhysicalRoot().archive.manage_delObjects(["plone"])
         transaction.commit()
     assert site.status() == (0, [])
-
-
-@pytest.mark.parametrize("page", ["portal_catalog/manage_catalogAdvanced", PANEL])
-def test_only_a_post_with_token_of_a_manager_fills_it(site: Site, page: str) -> None:
-    with site.opened() as portal:
-        for name, roles in (("sita", ["Site Administrator"]), ("eddy", ["Editor"])):
-            portal.acl_users.userFolderAddUser(name, "secret", roles, [])
-        transaction.commit()
-    path = f"{site.path}/{page}"
-    right = token(site.get(page).text)
-    assert site.web.get(path, MANAGER, rebuild="1", _authenticator=right).status in (200, 403)
-    assert site.web.post(path, MANAGER, rebuild="1").status == 403
-    assert site.web.post(path, MANAGER, rebuild="1", _authenticator="wrong").status == 403
-    for login in (None, "eddy:secret", "sita:secret"):
-        answer = site.web.post(path, login, rebuild="1", _authenticator=right)
-        assert answer.status in (302, 401, 403)
-        assert site.get(page, login).status in (302, 401, 403)
-    assert background_ended()
-    assert site.found(path="/archive/plone") == []
-    assert site.has_notice() == EVERYWHERE
 
 
 def test_running_or_failed_rebuild_is_reported(site: Site) -> None:

@@ -10,8 +10,6 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.zmi.overview import FiguresView
-from plone.pgcatalog.zmi.slow_queries import SlowQueriesPage
 from tests.acceptance.search_site import fill
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -95,13 +93,9 @@ def tuning(portal: Any) -> None:
     assert panel.searches is not None
 
 
-def overview(portal: Any) -> None:
-    assert 'id="figures"' in FiguresView(portal.portal_catalog, portal.REQUEST)()
-
-
-def slow_queries(portal: Any) -> None:
-    page = SlowQueriesPage(portal.portal_catalog, portal.REQUEST)
-    page.groups(), page.examples(), page.pages(), page.history()
+def tab(portal: Any) -> None:
+    request = portal.REQUEST
+    assert "<main" in getMultiAdapter((portal.portal_catalog, request), name=request.form["tab"])()
 
 
 def rest_search(portal: Any) -> None:
@@ -126,9 +120,10 @@ PAGES: tuple[tuple[Callable[[Any], None], dict[str, Any]], ...] = (
     (live_search, {"SearchableText": "hegdehog", "perPage": "7", "page": "1"}),
     (live_search, {"SearchableText": "xyzzyxyzzy", "perPage": "7", "page": "1"}),
     (tuning, {"try_text": "hedgehog"}),
-    (overview, {}),
-    (slow_queries, {}),
-    (slow_queries, {"shape": "x", "page": "y"}),
+    (tab, {"tab": "manage_catalogOverview"}),
+    (tab, {"tab": "manage_catalogAdvanced"}),
+    (tab, {"tab": "manage_slow_queries"}),
+    (tab, {"tab": "manage_slow_queries", "shape": "x", "page": "y"}),
 )
 
 

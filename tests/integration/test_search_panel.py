@@ -160,22 +160,6 @@ def test_a_site_administrator_changes_it_and_no_other_panel(staff: str, portal: 
     }
 
 
-@pytest.mark.parametrize("login", ["sita:secret", MANAGER])
-def test_settings_need_a_post_with_a_token(staff: str, portal: Any, db: Any, login: str) -> None:
-    web = Web(db)
-    form = {f"form.widgets.{name}": str(value) for name, value in (DEFAULTS | LINES).items() if name not in BOXES}
-    form |= boxes()
-    form["form.buttons.save"] = "Save"
-    right = token(web.get(PANEL, login).text)
-    web.post(PANEL, login, **form)
-    web.post(PANEL, login, **form, _authenticator="wrong")
-    web.get(PANEL, login, **form)
-    web.get(PANEL, login, **form, _authenticator=right)
-    assert kept(portal) == DEFAULTS
-    web.post(PANEL, login, **form, _authenticator=right)
-    assert {name: kept(portal)[name].replace("\r", "") for name in LINES} == LINES
-
-
 def test_volto_gets_the_panel_from_the_rest_api(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()

@@ -210,13 +210,6 @@ def test_a_number_below_zero_is_refused_with_a_message(portal: Any, db: Any) -> 
     assert seen(portal.portal_catalog) == DEFAULTS
 
 
-@pytest.mark.parametrize("login", [None, "eddy:secret"])
-def test_panel_is_for_managers_only(portal: Any, db: Any, login: str | None) -> None:
-    portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor", "Site Administrator"], [])
-    transaction.commit()
-    assert Web(db).get("/plone/@@pgcatalog-controlpanel", login).status in (302, 401, 403)
-
-
 def test_volto_gets_the_panel_from_the_rest_api(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
@@ -263,24 +256,6 @@ def test_rest_api_is_for_users_of_the_panel(portal: Any, db: Any) -> None:
         assert ("pgcatalog" in {panel["@id"].rpartition("/")[2] for panel in listed.json}) == expected
     transaction.begin()
     assert seen(portal.portal_catalog) == DEFAULTS
-
-
-@pytest.mark.parametrize("method", ["get", "post"])
-def test_settings_need_a_post_with_a_token(portal: Any, db: Any, method: str) -> None:
-    web, path = Web(db), "/plone/@@pgcatalog-controlpanel"
-    form = {
-        "form.widgets.slow_query_ms": "250",
-        "form.widgets.slow_query_mask": "",
-        "form.widgets.result_cache_mb": "1",
-        "form.widgets.search_timeout": "20",
-    }
-    form["form.buttons.save"] = "Save"
-    right = token(web.get(path, MANAGER).text)
-    for tokens in ({}, {"_authenticator": "wrong"}, {"_authenticator": right}):
-        getattr(web, method)(path, MANAGER, **form, **tokens)
-        transaction.begin()
-        expected = 250.0 if method == "post" and tokens.get("_authenticator") == right else DEFAULTS["slow_query_ms"]
-        assert settings.slow_query_ms(portal.portal_catalog) == expected
 
 
 # -- profiles

@@ -70,7 +70,9 @@ def test_stored_block_that_names_code_is_found_and_repaired(dsn: str, tmp_path: 
             [Jsonb({"a": {"hostile": [{"@reduce": call}]}, "b": {"@reduce": hidden}}), oid],
         )
     [finding] = check(dsn)
-    assert finding["text"].startswith(f"blocks of /plone/page (plone.app.contenttypes.content.Document 0x{oid:x}) may call code")
+    assert finding["text"].startswith(
+        f"blocks of /plone/page (plone.app.contenttypes.content.Document 0x{oid:x}) may call code"
+    )
     assert finding["remedy"].startswith(f"Run pgcatalog blocks with your zope.conf and --repair 0x{oid:x}")
     run = click.testing.CliRunner().invoke
     shown = run(main, ["blocks", conf])

@@ -5,7 +5,6 @@ from plone.app.textfield import RichTextValue
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
-from plone.pgcatalog.observe.searches import record
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from tests.integration import site as sites
@@ -44,7 +43,7 @@ QUERY = {"SearchableText": "hedgehogs"}
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Any]:
-    """(portal, Web, dsn): a site with pages, all public except one, and users; the tests leave no change."""
+    """(portal, Web): a site with pages, all public except one, and users; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
         portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
@@ -60,7 +59,7 @@ def site(shared_site: Site) -> Iterator[Any]:
                 publish(page)
         transaction.commit()
         counted(shared_site.dsn, portal.portal_catalog)
-        yield portal, shared_site.web, shared_site.dsn
+        yield portal, shared_site.web
 
 
 @pytest.fixture
@@ -168,7 +167,7 @@ def lines(page: Any, name: str) -> str:
 
 @pytest.mark.parametrize("login", ["sita:secret", MANAGER])
 def test_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
-    portal, web, _ = site
+    portal, web = site
     before = portal.portal_catalog.getCounter()
     page = web.post(
         PANEL, login, **sent(**{"form.widgets.pins": "hedgehogs = /visits"}), try_text="hedgehogs", **{"try": "1"}
@@ -187,7 +186,7 @@ def test_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
 
 
 def test_link_can_try_a_query_with_the_saved_settings(site: Any) -> None:
-    _, web, _ = site
+    _, web = site
     page = web.get(PANEL, "sita:secret", "text/html", try_text="hedgehogs", **{"try": "1"})
     assert sorted(listed(page)) == sorted(FOUND)
     nothing = web.get(PANEL, "sita:secret", "text/html", try_text="xyzzy", **{"try": "1"})
@@ -195,7 +194,7 @@ def test_link_can_try_a_query_with_the_saved_settings(site: Any) -> None:
 
 
 def test_pins_and_synonyms_are_put_into_the_form(site: Any) -> None:
-    portal, web, _ = site
+    portal, web = site
     uid = portal.visits.UID()
     page = web.post(PANEL, "sita:secret", **sent(), pin_words="hedgehogs", pin_page=uid, add_pin="1")
     assert listed(page)[0] == "visits"
@@ -220,18 +219,9 @@ def test_pins_and_synonyms_are_put_into_the_form(site: Any) -> None:
     ],
 )
 def test_impossible_addition_is_reported(site: Any, form: dict[str, str]) -> None:
-    _, web, _ = site
+    _, web = site
     page = web.post(PANEL, "sita:secret", **sent(), **form)
     assert page.status == 200
     assert "is not of the form" in html.unescape(page.text) or "is neither a path" in html.unescape(page.text)
     assert "<script>" not in page.text.partition('id="try-a-query"')[2].partition("</section>")[0]
     assert (lines(page, "pins"), lines(page, "synonyms")) == ("", "")
-
-
-@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret"])
-def test_preview_is_for_users_who_may_tune(site: Any, login: str | None) -> None:
-    _, web, dsn = site
-    record(dsn, site[0].portal_catalog._core.zoid, "hedgehogs", True)
-    page = web.get(PANEL, login, try_text="hedgehogs", **{"try": "1"})
-    assert page.status in (302, 401)
-    assert "top-searches" not in page.text

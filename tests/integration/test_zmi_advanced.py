@@ -12,13 +12,11 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration.content import create
-from tests.integration.people import add_plain_users
 from tests.integration.storage import terminate
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import location
 from tests.integration.web import MANAGER
-from tests.integration.web import REFUSED
 from tests.integration.web import Site
 from tests.integration.web import text
 from typing import Any
@@ -31,14 +29,12 @@ import threading
 TOOL = "/plone/portal_catalog"
 ADVANCED = f"{TOOL}/manage_catalogAdvanced"
 INDEXES = f"{TOOL}/manage_catalogIndexes"
-ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "stop", "clear_cache")
 
 
 @pytest.fixture(scope="module")
 def site(shared_site: Site) -> Iterator[Site]:
-    """A site with some content and users."""
+    """A site with some content."""
     with shared_site.inside() as portal:
-        add_plain_users(portal)
         for number in range(12):
             create(portal, "Document", f"d{number}", title=f"Page {number}", subject=("a", str(number)))
     with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
@@ -116,10 +112,6 @@ def test_tool_without_any_commit_has_a_page(site: Site) -> None:
         assert AdvancedPage(tool, portal.REQUEST).interrupted() is None
         assert 'id="nothing"' in FiguresView(tool, portal.REQUEST)()
         portal._delObject("empty")
-
-
-def test_cache_is_shown_in_the_unit_of_its_setting(site: Site) -> None:
-    assert "MB of 96.0 MB. " in text(site.page(ADVANCED).get_element_by_id("cache"))
 
 
 # -- work in the background
@@ -240,32 +232,3 @@ def test_cache_can_be_emptied(site: Site) -> None:
     assert len(result_cache()) > 0
     post(site, clear_cache="1")
     assert len(result_cache()) == 0
-
-
-# -- permissions
-
-
-@pytest.mark.parametrize("url", [ADVANCED, INDEXES, f"{TOOL}/manage_catalogSchema"])
-@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
-def test_advanced_tab_is_for_managers_only(site: Site, url: str, login: str | None) -> None:
-    token = site.token()
-    for address in (url, url.replace("manage_", "@@manage_")):
-        assert site.web.get(address, login).status in REFUSED
-        for action in ACTIONS:
-            assert site.web.post(address, login, _authenticator=token, **{action: "1"}).status in REFUSED
-        assert site.web.get(address, "boss:secret").status == 200
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_actions_need_post_and_token(site: Site, action: str) -> None:
-    before = relation(site)
-    assert site.web.post(ADVANCED, MANAGER, **{action: "1"}).status == 403
-    assert site.web.post(ADVANCED, MANAGER, _authenticator="0" * 40, **{action: "1"}).status == 403
-    assert site.web.get(ADVANCED, MANAGER, _authenticator=site.token(), **{action: "1"}).status == 200
-    assert background_ended()
-    assert relation(site) == before
-
-
-@pytest.mark.parametrize("name", ["", "nothing", "'; DROP TABLE object_state; --", "\0"])
-def test_stopping_a_missing_job_does_nothing(site: Site, name: str) -> None:
-    assert post(site, stop=name)

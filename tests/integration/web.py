@@ -184,14 +184,6 @@ class Site:
         return self.web.post(url, MANAGER, _authenticator=self.token(), **form)
 
 
-def wrongly_seen(site: Site, *addresses: str, **query: Any) -> list[tuple[str, str | None]]:
-    """Return (address, login) of each user of `people` who sees a page for managers without being one, or the reverse."""
-    logins = (None, *(f"{name}:secret" for name in ("mara", "edith", "rita", "boss")))
-    answers = {(each, login): site.web.get(each, login, **query).status for each in addresses for login in logins}
-    assert {status for status in answers.values() if status != 200} <= set(REFUSED)
-    return [seen for seen, status in answers.items() if (status == 200) != (seen[1] == "boss:secret")]
-
-
 def text(element: Any) -> str:
     """Return the text of an element as people read it."""
     return " ".join(element.text_content().split())

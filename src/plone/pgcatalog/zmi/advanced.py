@@ -21,6 +21,7 @@ from plone.pgcatalog.indexing.rebuild_worker import own_zope_conf
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.meaning.job import put_all
 from plone.pgcatalog.observe.jobs import compared
+from plone.pgcatalog.observe.jobs import JOBS
 from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import vacuumed
 from plone.pgcatalog.results.cache import result_cache
@@ -140,7 +141,9 @@ class AdvancedPage(ManagePage):
         return _("${number} pages were queued for vectors.", mapping={"number": str(count)})
 
     def stop(self) -> str:
-        jobs.stop(self.catalog, self.field("stop"))
+        name = self.field("stop")
+        if name in JOBS:
+            jobs.stop(self.catalog, name)
         return _("The job will stop soon.")
 
     def clear_cache(self) -> str:
