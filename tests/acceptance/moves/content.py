@@ -19,7 +19,7 @@ FOLDER = 50
 
 def fill(portal: Any, documents: int) -> None:
     """Add *documents* pages to *portal*, a tenth of them files or images, and some of everything else; commits."""
-    from Products.CMFPlone.utils import get_installer
+    from plone.base.utils import get_installer
 
     installer = get_installer(portal)
     for profile in PROFILES:
