@@ -156,7 +156,7 @@ def main(
     if check:
         for problem in problems:
             console.print(f"WRONG: {problem}", style="red", markup=False)
-        verdict = f"{len(problems)} problems" if problems else "all as it should be"
+        verdict = f"{len(problems)} problems" if problems else "ok, no problems"
         console.print(f"Checked in {time.monotonic() - started:.1f} s: {verdict}.")
         sys.exit(bool(problems))
 
