@@ -175,7 +175,7 @@ def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
         lexeme=LEXEME.format(word="candidate.word"),
         where="allowed_roles IN (SELECT number FROM pgcatalog_sets WHERE vals && %s)",
     )
-    statement = THESE_OR_NEAR.format(near=near_sql(None, asked=NOT_SEEN), seen=seen_sql)
+    statement = THESE_OR_NEAR.format(near=near_sql(None, requested=NOT_SEEN), seen=seen_sql)
     counted = (1, "searchable_text")
     with psycopg.connect(dsn) as connection:
         connection.cursor().executemany(

@@ -275,7 +275,7 @@ def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeyp
             found = catalog.unrestrictedSearchResults(**asked).actual_result_count
         *_, statement = traffic[0].matching("SELECT count(*)")
         by_number = '"allowed_roles" = ANY(' in statement and "SELECT number" not in statement
-        return found, by_number, bool(traffic[0].matching("AS asked (element)"))
+        return found, by_number, bool(traffic[0].matching("AS requested (element)"))
 
     found, *how = counted()
     assert "allowed_roles" in generations.sets.partly_cached

@@ -41,7 +41,7 @@ READ = (
 #: For each of some elements, the lists of a column that contain it.
 READ_ELEMENTS = (
     "SELECT element, ARRAY(SELECT number FROM pgcatalog_sets WHERE name = %s AND vals @> ARRAY[element] LIMIT %s)"
-    " FROM unnest(%s::text[]) AS asked (element)"
+    " FROM unnest(%s::text[]) AS requested (element)"
 )
 #: Only one transaction at a time adds lists, so that ``added`` ascends in the order in which others see them.
 SAVE = (
@@ -51,8 +51,8 @@ SAVE = (
 )
 #: The numbers of lists that are not saved.
 UNSAVED = (
-    "SELECT number FROM unnest({numbers}::bigint[]) AS asked (number)"
-    " WHERE NOT EXISTS (SELECT FROM pgcatalog_sets s WHERE s.number = asked.number)"
+    "SELECT number FROM unnest({numbers}::bigint[]) AS requested (number)"
+    " WHERE NOT EXISTS (SELECT FROM pgcatalog_sets s WHERE s.number = requested.number)"
 )
 #: Lists of the column {name} that no row of any catalog's relation uses.
 FORGET = "DELETE FROM pgcatalog_sets s WHERE s.name = {name} AND {unused}"

@@ -85,7 +85,7 @@ NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few
 #: ``ascii(word) > 2`` excludes stems.  The SQL index finds words with near beginnings; those with near ends as well come
 #: first.
 NEAR = read_statement("discovery", "words_near")
-DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
+DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(requested.word)"
 #: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
 THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
@@ -296,15 +296,15 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
     return view.fetch(statement, where)
 
 
-def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:
-    """Return the SQL of ``(asked, word, documents)``: up to *neighbours* words near to each word of ``asked``, an SQL set.
+def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, requested: str = "unnest(%s::text[])") -> str:
+    """Return the SQL of ``(requested, word, documents)``: up to *neighbours* words near to each of *requested*, an SQL set.
 
     - They include all words one edit away, unless there are too many, and many that are two edits away.
     - With *trigrams*, the quoted schema of pg_trgm, they include more.
-    - Placeholders: those of ``asked``, the zoid of the catalog, the column, and the most difference in length.
+    - Placeholders: those of ``requested``, the zoid of the catalog, the column, and the most difference in length.
     """
-    close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) asked.word"
-    return NEAR.format(asked=asked, close=close, neighbours=neighbours)
+    close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) requested.word"
+    return NEAR.format(requested=requested, close=close, neighbours=neighbours)
 
 
 class Vocabulary:

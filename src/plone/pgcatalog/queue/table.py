@@ -1,6 +1,6 @@
 """The table of jobs: work that takes long is done after the commit that requires it.
 
-A job is one kind of work on one object of one catalog.  A worker takes a job by postponing the time when it is due, in
+A job is one kind of work on one object of one catalog.  A worker claims a job by postponing the time when it is due, in
 a statement of its own: no lock and no session is held during the work, and the job of a dead worker becomes due again.
 A job that a later commit puts again during the work remains in the table.
 
@@ -26,7 +26,7 @@ FAIR_SHARE = 10
 MOST_SAVED = 100
 #: The kind of jobs that goes before other kinds: most searches are for words, and vectors are computed from the text.
 FIRST_KIND = "text"
-#: Seconds until a job that was taken for the n-th time is due again; the last number applies to all later times.
+#: Seconds until a job that was claimed for the n-th time is due again; the last number applies to all later times.
 BACK_OFF = (60, 300, 1800, 7200, 28800, 86400)
 #: Maximum number of attempts at a job.
 MOST_ATTEMPTS = 8
@@ -77,7 +77,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work of a *kind* on the object *zoid* for the catalog with tool oid *catalog*, taken *attempts* times.
+    """Work of a *kind* on the object *zoid* for the catalog with tool oid *catalog*, claimed *attempts* times.
 
     *put_by* is the id of the transaction that was the last to put the job; *priority* is a Priority.
     """
@@ -99,7 +99,7 @@ class Job:
 
     @property
     def back_off(self) -> int:
-        """Seconds from the time when the job was taken until it is due again."""
+        """Seconds from the time when the job was claimed until it is due again."""
         return BACK_OFF[min(self.attempts, len(BACK_OFF)) - 1]
 
     @property
@@ -146,7 +146,7 @@ def claim(connection: Connection[Any], kinds: Iterable[str], number: int = 1) ->
 
 
 def done(connection: Connection[Any], job: Job) -> None:
-    """Delete *job*, unless a commit has put it again since it was taken."""
+    """Delete *job*, unless a commit has put it again since it was claimed."""
     connection.execute(DONE, job.values)
 
 
@@ -159,7 +159,7 @@ def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, p
     for_good = for_good or (pause is None and job.is_last_attempt)
     values = {"reason": reason, "for_good": for_good, "pause": pause, "backfill": Priority.of(job.kind, True)}
     connection.execute(FAILED, job.values | values)
-    connection.execute(FORGET, {"kind": job.kind, "kept": MOST_FAILURES})
+    connection.execute(FORGET, {"kind": job.kind, "most": MOST_FAILURES})
 
 
 def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:

@@ -62,7 +62,7 @@ class IJobKind(Interface):
         """Do *job* with *database*, a ZODB.DB, and commit.
 
         Work of several minutes may be returned as a function: it runs in parallel to the next jobs, and *job* ends with
-        it.  In the meantime the job may become due again, and be taken.
+        it.  In the meantime the job may become due again, and be claimed.
 
         - A job about an object that is gone counts as done.
         - JobFailed, raised here or by the function, is a failure that users see.

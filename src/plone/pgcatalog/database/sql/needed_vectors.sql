@@ -10,6 +10,6 @@ WITH candidates AS MATERIALIZED (
 SELECT DISTINCT zoid
 FROM candidates
 JOIN object_state o USING (zoid)
-CROSS JOIN LATERAL (SELECT coalesce(candidates.idx, o.idx) -> 'Title' AS title) AS kept
+CROSS JOIN LATERAL (SELECT coalesce(candidates.idx, o.idx) -> 'Title' AS title) AS stored
 WHERE jsonb_typeof(title) = 'string'
     AND title #>> '{{}}' ~ '[^[:space:][:cntrl:]\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'

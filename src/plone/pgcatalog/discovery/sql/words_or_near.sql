@@ -2,8 +2,8 @@
 -- Values besides those of {seen} and {near}: the words, catalog, text column.
 WITH these AS MATERIALIZED (
     SELECT word, documents, {seen} AS is_seen FROM (
-        SELECT asked.word, coalesce(w.documents, 0) FROM unnest(%s::text[]) AS asked (word)
-        LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
+        SELECT requested.word, coalesce(w.documents, 0) FROM unnest(%s::text[]) AS requested (word)
+        LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = requested.word
     ) AS candidate (word, documents)
 ), candidate AS MATERIALIZED (SELECT word, max(documents) AS documents FROM ({near}) AS near GROUP BY word)
 SELECT word, documents FROM these WHERE is_seen

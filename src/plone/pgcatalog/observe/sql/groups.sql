@@ -15,7 +15,7 @@ WITH kinds AS (
             WHERE catalog = %(catalog)s AND hour < date_trunc('hour', last, 'UTC')) AS before
     FROM starts
 ), chosen AS (
-    SELECT q.*, k.median_ms, k.first, k.plan AS kept,
+    SELECT q.*, k.median_ms, k.first, k.plan AS stored_plan,
         q.total_ms >= %(long)s OR q.total_ms >= %(times)s * k.median_ms AS is_long
     FROM pgcatalog_slow_queries q JOIN kinds k USING (operation, shape)
     WHERE q.catalog = %(catalog)s
@@ -34,11 +34,11 @@ SELECT shape, operation, count(*) AS count, avg(total_ms) AS mean_ms,
         WHERE h.catalog = %(catalog)s AND h.operation = chosen.operation AND h.shape = chosen.shape
             AND h.hour < date_trunc('hour', (SELECT last FROM starts), 'UTC')) AS is_new,
     sum(embed_ms) AS embed_ms, sum(compile_ms) AS compile_ms, sum(execute_ms) AS execute_ms, sum(decode_ms) AS decode_ms,
-    CASE WHEN kept ? 'server_ms' THEN sum(least(execute_ms, (kept ->> 'server_ms')::float8)) END AS server_ms,
+    CASE WHEN stored_plan ? 'server_ms' THEN sum(least(execute_ms, (stored_plan ->> 'server_ms')::float8)) END AS server_ms,
     jsonb_build_object('process', count(*) FILTER (WHERE cold = 'process'),
         'connection', count(*) FILTER (WHERE cold = 'connection')) AS cold,
-    kept AS plan
+    stored_plan AS plan
 FROM chosen
-GROUP BY operation, shape, median_ms, first, kept
+GROUP BY operation, shape, median_ms, first, stored_plan
 ORDER BY coalesce(sum(total_ms) FILTER (WHERE is_long), 0) DESC, total_ms DESC, shape, operation
 LIMIT %(limit)s

@@ -3,6 +3,7 @@
 WITH next AS MATERIALIZED (
     -- A CTE runs once.  If this were a table in FROM, the planner might run it for each row of another scan, and it would
     -- find another row each time: all jobs would be claimed, and only the first be done.
+    -- A condition on infinity lets the planner use the index on priority.
     SELECT kind, catalog, zoid FROM pgcatalog_queue
     WHERE due <= now() AND due < 'infinity' AND kind = ANY(%(kinds)s)
     ORDER BY {order} LIMIT 1 FOR UPDATE SKIP LOCKED
