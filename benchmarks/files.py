@@ -57,7 +57,7 @@ IDLE = 1.0
 TIMEOUT = 120.0
 #: The number of waiting jobs, and the list of all jobs.
 WAITING = "SELECT count(*) FROM pgcatalog_queue WHERE due < 'infinity'"
-QUEUED = "SELECT kind, zoid, attempts, due::text, reason FROM pgcatalog_queue ORDER BY due"
+QUEUED = "SELECT kind, subject, attempts, due::text, reason FROM pgcatalog_queue ORDER BY due"
 
 
 def document(number: int, pages: int, size: int = 0) -> bytes:

@@ -4,7 +4,6 @@ from collections.abc import Generator
 from collections.abc import Iterator
 from hypothesis import settings
 from pathlib import Path
-from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
@@ -60,10 +59,8 @@ for _name in [name for name in os.environ if name.startswith(OF_USERS) and name 
 # The user's settings of git may sign commits, or run hooks.
 os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
-# The recorder of slow queries and the count of words connect at any time, but a database can only be copied without
-# connections.
+# The recorder of slow queries connects at any time, but a database can only be copied without connections.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
-term_statistics.PAUSE = 0.0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -269,12 +269,12 @@ def test_vacuum_removes_leftovers(dsn: str, db: Any) -> None:
     assert "idx cleared of 0 objects without a row" in second.stdout
     assert "counts of values repaired: 0 catalogs" in second.stdout
     # The Overview shows it.
-    [(message, failed, finished)] = sql(
-        dsn, "SELECT message, failed, finished FROM pgcatalog_jobs WHERE name = 'vacuum'"
+    [(message, reason, finished)] = sql(
+        dsn, "SELECT message, reason, finished FROM pgcatalog_queue WHERE kind = 'vacuum'"
     )
     assert english(restored(message)) == "Vacuumed; 0 retired tables dropped, 0 objects cleared."
     assert finished is not None
-    assert not failed
+    assert reason == ""
 
 
 def test_vacuum_leaves_relations_that_a_transaction_still_reads(dsn: str, db: Any) -> None:

@@ -127,7 +127,7 @@ def test_all_pages_are_embedded_and_a_refused_one_is_retried(conf: str, dsn: str
     work_once(conf)
     # Stored texts are not sent again.
     assert passages(embedder) == []
-    assert execute(dsn, "SELECT zoid FROM pgcatalog_queue WHERE zoid <> catalog") == []
+    assert execute(dsn, "SELECT subject FROM pgcatalog_queue WHERE subject <> catalog") == []
 
 
 def test_progress_is_shown_and_killed_work_is_repeated(conf: str, dsn: str, embedder: Answers) -> None:

@@ -14,6 +14,8 @@ from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import index_statistics
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.queue.long import JobError
+from plone.pgcatalog.queue.worker import Worker
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.slow_queries import generate_rows
@@ -212,7 +214,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: IndexTarg
     assert (entry.state, entry.index, entry.reason, entry.message) == ("ready", name, "for a test", "")
     with inside(db) as portal:
         assert [s.candidate for s in advise(portal.portal_catalog._core).suggestions] == []
-    builder.in_background(builder.drop, target, suggestion.candidate.name)
+    builder.start(target, suggestion.candidate.name, is_dropped=True)
     assert background_ended()
     assert indexes(dsn, target.relation) == before
     assert entries(dsn, target) == []
@@ -247,14 +249,15 @@ def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: IndexTarge
     with stuck_build(dsn, target):
         assert not indexes(dsn, target.relation)[target.index(CANDIDATE.name)]
         builder.cancel(target, CANDIDATE.name)
-        until(lambda: [e for e in entries(dsn, target) if e.message])
+        # The unfinished index is dropped when no transaction can use it.
+        until(lambda: [e for e in entries(dsn, target) if e.state == "stopping"])
     assert background_ended()
     assert indexes(dsn, target.relation) == before
     [entry] = entries(dsn, target)
-    assert (entry.state, entry.message) == ("failed", "PostgreSQL: canceling statement due to user request")
+    assert (entry.state, entry.message) == ("failed", "Stopped.")
     with pytest.raises(BuildError, match="is not being built"):
         builder.cancel(target, CANDIDATE.name)
-    builder.in_background(builder.build, target, CANDIDATE.name)
+    builder.start(target, CANDIDATE.name)
     assert background_ended()
     assert [(e.state, e.message) for e in entries(dsn, target)] == [("ready", "")]
 
@@ -262,12 +265,12 @@ def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: IndexTarge
 def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: IndexTarget) -> None:
     with stuck_build(dsn, target) as entry, psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s)", (entry.pid,))
-        until(lambda: [e for e in entries(dsn, target) if e.message])
+        until(lambda: [e for e in entries(dsn, target) if e.state == "interrupted"])
     assert background_ended()
-    [entry] = entries(dsn, target)
-    assert entry.state == "failed"
-    assert entry.message.startswith("PostgreSQL: terminating connection")
-    builder.build(target, CANDIDATE.name)
+    # A worker continues it.
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE kind = 'index'")
+    Worker(db, dsn, is_long=True).run_once()
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
@@ -280,17 +283,17 @@ def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: IndexTarget)
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (target.index(CANDIDATE.name),)
         )
     assert [e.state for e in entries(dsn, target)] == ["interrupted"]
-    builder.in_background(builder.build, target, CANDIDATE.name)
+    builder.start(target, CANDIDATE.name)
     assert background_ended()
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
 def test_only_one_builds_at_a_time(db: Any, dsn: str, target: IndexTarget) -> None:
     with stuck_build(dsn, target):
-        with pytest.raises(BuildError, match="already being built or dropped"):
-            builder.build(target, CANDIDATE.name)
-        with pytest.raises(BuildError, match="already being built or dropped"):
-            builder.drop(target, CANDIDATE.name)
+        for is_dropped in (False, True):
+            for begin in (builder.start, builder.do):
+                with pytest.raises(JobError, match="the job is running already"):
+                    begin(target, CANDIDATE.name, is_dropped)
         assert [e.message for e in entries(dsn, target)] == [""]
     assert background_ended()
     assert [e.state for e in entries(dsn, target)] == ["ready"]
@@ -303,18 +306,19 @@ def test_build_without_permission_leaves_nothing(db: Any, dsn: str, target: Inde
         connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer")
     before = indexes(dsn, target.relation)
     limited = dataclasses.replace(target, dsn=target.dsn.replace("user=postgres", "user=writer"))
-    builder.apply(limited, CANDIDATE, "")
-    assert background_ended()
+    builder.register(target, CANDIDATE, "")
+    with pytest.raises(JobError, match="must be owner of table"):
+        builder.do(limited, CANDIDATE.name)
     assert indexes(dsn, target.relation) == before
     [entry] = entries(dsn, target)
-    assert (entry.state, entry.message) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
+    assert (entry.state, english(entry.message)) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
 
 
 def test_only_our_own_indexes_are_dropped(db: Any, dsn: str, target: IndexTarget) -> None:
     before = indexes(dsn, target.relation)
     for name in ("modified", "path", "advice_", "advice_unknown", '"; DROP TABLE object_state; --', ""):
         with pytest.raises(BuildError, match="not an index created from advice"):
-            builder.drop(target, name)
+            builder.start(target, name, is_dropped=True)
     with psycopg.connect(dsn) as connection:
         connection.execute(
             "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason)"
@@ -322,7 +326,7 @@ def test_only_our_own_indexes_are_dropped(db: Any, dsn: str, target: IndexTarget
             (target.zoid,),
         )
     with pytest.raises(BuildError, match="not an index created from advice"):
-        builder.drop(target, "modified")
+        builder.start(target, "modified", is_dropped=True)
     assert indexes(dsn, target.relation) == before
 
 

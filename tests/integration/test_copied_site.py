@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from lxml import html
 from OFS import ObjectManager
@@ -9,12 +10,16 @@ from pathlib import Path
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.queue import long
+from plone.pgcatalog.queue.progress import Progress
+from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.zmi import jobs
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
+from tests.integration.jobs import Recorded
+from tests.integration.jobs import registered
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
@@ -320,14 +325,17 @@ def test_running_or_failed_rebuild_is_reported(site: Site) -> None:
     assert "did not finish. Background jobs shows the reason. Fill the catalog" in notice
     begun, go_on = threading.Event(), threading.Event()
 
-    def work(tool: Any, report: jobs.ReportProgress) -> str:
-        report(3, 12, "Visiting")
+    def work(job: Job, progress: Progress) -> None:
+        progress.report(3, 12, "Visiting")
         begun.set()
         assert go_on.wait(PATIENCE)
-        return "Done."
 
+    slow = Recorded(is_long=True)
+    slow.does = work
+    stack = ExitStack()
+    stack.enter_context(registered(slow, "rebuild"))
     with site.opened() as portal:
-        jobs.start(portal.portal_catalog, "rebuild", work)
+        long.start_for(portal.portal_catalog, "rebuild")
         assert begun.wait(PATIENCE)
     try:
         for page in ("portal_catalog/manage_catalogView", PANEL):
@@ -338,3 +346,5 @@ def test_running_or_failed_rebuild_is_reported(site: Site) -> None:
             assert link == f"http://nohost{site.path}/portal_catalog/manage_catalogAdvanced"
     finally:
         go_on.set()
+        assert background_ended()
+        stack.close()

@@ -10,7 +10,7 @@ from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.queue import table as queue
-from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.kind import IJobKind
 from tests.integration.content import create
 from tests.integration.embedders import forget_embedders
 from tests.integration.embedders import sending
@@ -233,7 +233,7 @@ def kind() -> Iterator[Any]:
 def queued(dsn: str) -> list[Any]:
     with connect(dsn, "test") as connection:
         return connection.execute(
-            "SELECT zoid = catalog, attempts, due = 'infinity', reason FROM pgcatalog_queue ORDER BY 1"
+            "SELECT subject = catalog, attempts, due = 'infinity', reason FROM pgcatalog_queue ORDER BY 1"
         ).fetchall()
 
 

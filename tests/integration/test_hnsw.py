@@ -123,11 +123,12 @@ def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any)
         ThreadPoolExecutor(2) as pool,
         connect(dsn, "test") as connection,
         plain_connection(dsn, "somebody", autocommit=False) as somebody,
+        plain_connection(dsn, "maker") as maker,
     ):
         connection.execute(f"DROP INDEX {vectors.name}_hnsw")
         # A concurrent index build waits for writing transactions.
         somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
-        making = pool.submit(create_index, dsn, vectors)
+        making = pool.submit(create_index, maker, vectors)
         until(lambda: connection.execute(IS_CREATING_INDEX, (vectors.name,)).fetchone() is not None)
         put_table_job(connection, portal.portal_catalog._core.zoid)
         looking = pool.submit(worker.run_until_empty)
@@ -142,7 +143,8 @@ def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any)
 
 def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
     portal, _, dsn = place
-    worker, vectors = Worker(portal._p_jar.db(), dsn), answering(portal)
+    vectors = answering(portal)
+    workers = [Worker(portal._p_jar.db(), dsn, is_long) for is_long in (True, False)]
 
     def found() -> bool:
         transaction.begin()
@@ -155,7 +157,8 @@ def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
         connection.execute(f"DROP INDEX {vectors.name}_hnsw")
         somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
         put_table_job(connection, portal.portal_catalog._core.zoid)
-        background.start("queue", worker.run)
+        for worker in workers:
+            background.start("queue", worker.run)
         until(lambda: connection.execute(IS_CREATING_INDEX, (vectors.name,)).fetchone() is not None)
         create(portal, "File", "minutes", title="minutes", file=files.blob(files.pdf("quokka"), files.PDF))
         transaction.commit()
@@ -163,7 +166,8 @@ def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
         assert not answering(portal).has_hnsw
         somebody.rollback()
         until(lambda: answering(portal).has_hnsw)
-        worker.stop()
+        for worker in workers:
+            worker.stop()
         until(background_ended)
 
 

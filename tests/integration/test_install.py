@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.setuphandlers import UnsupportedStorage
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.integration import site as sites
@@ -61,8 +62,12 @@ def settings(tool: Any) -> dict[str, Any]:
 
 
 def relations(dsn: str) -> set[str]:
+    """Return the relations of catalogs that do not wait to be dropped."""
     with psycopg.connect(dsn) as connection:
-        rows = connection.execute("SELECT relname FROM pg_class WHERE relname ~ '^pgcatalog_[0-9a-f]+$'")
+        rows = connection.execute(
+            "SELECT relname FROM pg_class WHERE relname ~ '^pgcatalog_[0-9a-f]+$'"
+            " EXCEPT SELECT relation FROM pgcatalog_retired"
+        )
         return {name for (name,) in rows}
 
 
@@ -222,7 +227,7 @@ def test_the_page_leaves_nothing_of_ours_in_the_database(site_template: str, pos
     )
     with psycopg.connect(dsn, autocommit=True) as connection:
         assert connection.execute(left).fetchall()
-        for (relation,) in connection.execute("TABLE pgcatalog_retired").fetchall():
+        for (relation,) in connection.execute("SELECT relation FROM pgcatalog_retired").fetchall():
             connection.execute(f'DROP VIEW IF EXISTS "{relation}_rows"')
             connection.execute(f'DROP TABLE IF EXISTS "{relation}"')
             connection.execute(f'DROP FUNCTION IF EXISTS "{relation}_count"')
@@ -257,6 +262,23 @@ def test_deleting_the_site_drops_its_relation(app: Any, dsn: str) -> None:
     app._delObject("plone")
     transaction.commit()
     assert relations(dsn) == set()
+
+
+def test_worker_drops_a_retired_relation_when_no_session_reads_it(site_template: str, postgres: Any) -> None:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, psycopg.connect(dsn, autocommit=True) as connection:
+        with sites.inside(db) as portal:
+            portal.aq_parent._delObject("plone")
+            transaction.commit()
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_retired").fetchall()
+        with psycopg.connect(dsn) as reader:
+            reader.execute(f"SELECT FROM {relation}")
+            assert Worker(db, dsn).run_until_empty() == 1
+            assert connection.execute("TABLE pgcatalog_retired").fetchall()
+        connection.execute("UPDATE pgcatalog_queue SET due = now()")
+        assert Worker(db, dsn).run_until_empty() == 1
+        assert connection.execute("SELECT to_regclass(%s)", (relation,)).fetchall() == [(None,)]
+        assert connection.execute("TABLE pgcatalog_queue").fetchall() == []
 
 
 def test_aborted_deletion_of_the_tool_leaves_its_relation(portal: Any, dsn: str) -> None:

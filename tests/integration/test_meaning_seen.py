@@ -6,7 +6,7 @@ from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.observability import process_metrics
 from plone.pgcatalog.queue import table as queue
-from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
 from psycopg.rows import dict_row

@@ -4,8 +4,7 @@ from click.testing import CliRunner
 from collections.abc import Callable
 from collections.abc import Iterator
 from plone.pgcatalog.advice.advice import advise
-from plone.pgcatalog.advice.builder import build
-from plone.pgcatalog.advice.builder import drop
+from plone.pgcatalog.advice.builder import do
 from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.builder import register
 from plone.pgcatalog.advice.candidates import Candidate
@@ -18,18 +17,17 @@ from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.direct import SharedSession
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.metrics import prometheus
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
+from plone.pgcatalog.queue import long
+from plone.pgcatalog.queue.progress import long_jobs
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from plone.pgcatalog.zmi import advanced
-from plone.pgcatalog.zmi import jobs
 from tests.integration import site as sites
 from tests.integration.bouncer import PgBouncer
 from tests.integration.content import create
@@ -136,9 +134,7 @@ def count_searches(portal: Any, dsn: str) -> None:
 
 
 def count_words(portal: Any, dsn: str) -> None:
-    words = term_statistics.WordCounter(dsn)
-    words.request_count(portal.portal_catalog._core.zoid, 0, 0)
-    assert words.flush(30)
+    assert Worker(portal._p_jar.db(), dsn, is_long=True).run_until_empty() == 1
     assert counted(dsn) == [(zoid_of(portal),)]
 
 
@@ -149,19 +145,19 @@ def rebuild(portal: Any, dsn: str) -> None:
 
 
 def vacuum_as_a_job(portal: Any, dsn: str) -> None:
-    jobs.start(portal.portal_catalog, "vacuum", advanced.vacuum)
+    long.start_for(portal.portal_catalog, "vacuum")
     assert background_ended()
     with connections.connect(dsn, "test") as connection:
 
         def state() -> str:
             execute = lambda query, values: connection.execute(query, values).fetchall()  # noqa: E731
-            return jobs.jobs_of(execute, zoid_of(portal))["vacuum"].state
+            return long_jobs(execute, zoid_of(portal))["vacuum"].state
 
         assert state() == "done"
 
 
 def stop_a_job(portal: Any, dsn: str) -> None:
-    jobs.stop(portal.portal_catalog._core, "vacuum")
+    long.stop(dsn, "vacuum", zoid_of(portal), zoid_of(portal))
 
 
 def advise_an_index(portal: Any, dsn: str) -> None:
@@ -178,9 +174,10 @@ def explain_a_statement(portal: Any, dsn: str) -> None:
 
 
 def clear(portal: Any, dsn: str) -> None:
-    """Relations retired by a clear are dropped after its commit."""
+    """A worker drops the relations retired by a clear."""
     portal.portal_catalog.manage_catalogClear()
     transaction.commit()
+    assert Worker(portal._p_jar.db(), dsn).run_until_empty() >= 1
 
 
 def counted(dsn: str) -> list[tuple[int]]:
@@ -218,8 +215,8 @@ def test_index_that_is_built_and_dropped_leaves_nothing_on_any_session(side_db: 
     clean(pooled_dsn, SESSIONS)
     candidate = Candidate("btree", ("creator",))
     register(target, candidate, "test")
-    build(target, candidate.name)
-    drop(target, candidate.name)
+    do(target, candidate.name)
+    do(target, candidate.name, is_dropped=True)
     assert left(pooled_dsn, SESSIONS) == []
 
 
@@ -283,14 +280,13 @@ def test_work_that_needs_a_session_fails_without_a_direct_dsn(
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
     clean(pooled_dsn, SESSIONS)
     with sites.inside(side_db) as portal:
-        tool, zoid = portal.portal_catalog, zoid_of(portal)
+        tool = portal.portal_catalog
         with pytest.raises(SharedSession, match="PGCATALOG_DIRECT_DSN"):
             Rebuild(tool)
-        with pytest.raises(jobs.JobError, match="PGCATALOG_DIRECT_DSN"):
-            jobs.start(tool, "vacuum", advanced.vacuum)
-    words = term_statistics.WordCounter(pooled_dsn)
-    words.request_count(zoid, 0, 0)
-    assert words.flush(30)
+        with pytest.raises(long.JobError, match="PGCATALOG_DIRECT_DSN"):
+            long.start_for(tool, "vacuum")
+    with pytest.raises(SharedSession):
+        Worker(side_db, pooled_dsn, is_long=True).run_until_empty()
     assert counted(pooled_dsn) == []
     assert left(pooled_dsn, SESSIONS) == []
 
@@ -420,8 +416,8 @@ def test_worker_past_a_pooler_polls_for_jobs(
     with connect(dsn, "test") as queue:
         for zoid in (1, 2):
             put(queue, zoid)
-            until(lambda zoid=zoid: zoid in kind.zoids)
-        assert until(lambda: queue.execute("SELECT count(*) FROM pgcatalog_queue").fetchall() == [(0,)])
+            until(lambda zoid=zoid: zoid in kind.subjects)
+        assert until(lambda: queue.execute("SELECT FROM pgcatalog_queue WHERE kind = 'test'").fetchall() == [])
         listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
         assert queue.execute(listening).fetchall() == [(0,)]
     worker.stop()

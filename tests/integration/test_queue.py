@@ -4,13 +4,15 @@ from App.config import getConfiguration
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue import worker as worker_module
+from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
-from plone.pgcatalog.queue.worker import JobFailed
 from plone.pgcatalog.queue.worker import Worker
 from tests.integration.jobs import kind as kind
 from tests.integration.jobs import put
 from tests.integration.jobs import queue as queue
 from tests.integration.jobs import Recorded
+from tests.integration.jobs import registered
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
 from tests.integration.waiting import until
@@ -28,7 +30,7 @@ def run(dsn: str) -> int:
 def test_a_job_is_done_once_and_gone(kind: Recorded, queue: Any, dsn: str) -> None:
     put(queue, 5, 3, 5)
     assert run(dsn) == 2
-    assert sorted(kind.zoids) == [3, 5]
+    assert sorted(kind.subjects) == [3, 5]
     assert table.figures(queue) == []
 
 
@@ -39,7 +41,7 @@ def test_aborted_commit_adds_no_job(kind: Recorded, queue: Any, dsn: str) -> Non
 
 
 def test_job_added_again_during_its_work_is_done_again(kind: Recorded, queue: Any, dsn: str) -> None:
-    kind.does = lambda job: put(queue, 1) if len(kind.zoids) == 1 else None
+    kind.does = lambda job, progress: put(queue, 1) if len(kind.subjects) == 1 else None
     put(queue, 1)
     assert run(dsn) == 2
     assert table.figures(queue) == []
@@ -57,7 +59,7 @@ def test_job_of_a_dead_worker_is_due_again(kind: Recorded, queue: Any, dsn: str)
 def test_failed_jobs_are_retried_ever_later_and_then_stored_with_their_reason(
     kind: Recorded, queue: Any, dsn: str
 ) -> None:
-    def fail(job: Job) -> None:
+    def fail(job: Job, progress: Progress) -> None:
         raise ValueError("a\0\ud800b" + "c" * 600)
 
     kind.does = fail
@@ -77,13 +79,13 @@ def test_failed_jobs_are_retried_ever_later_and_then_stored_with_their_reason(
     assert (zoid, attempts) == (1, table.MOST_ATTEMPTS)
     assert reason.startswith("ValueError: a\ufffd\ufffdbc")
     assert len(reason) == table.LONGEST_REASON
-    kind.does = lambda job: None
+    kind.does = lambda job, progress: None
     assert table.repeat(queue, 1, "test") == 1
     assert run(dsn) == 1
 
 
 def test_a_failure_for_good_is_tried_once(kind: Recorded, queue: Any, dsn: str) -> None:
-    def fail(job: Job) -> None:
+    def fail(job: Job, progress: Progress) -> None:
         raise JobFailed("broken")
 
     kind.does = fail
@@ -99,7 +101,7 @@ def test_a_failure_for_good_is_tried_once(kind: Recorded, queue: Any, dsn: str) 
 def test_number_of_stored_failures_is_limited(
     kind: Recorded, queue: Any, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(job: Job) -> None:
+    def fail(job: Job, progress: Progress) -> None:
         raise JobFailed("broken")
 
     monkeypatch.setattr(table, "MOST_FAILURES", 3)
@@ -114,7 +116,7 @@ def test_workers_side_by_side_share_the_jobs(kind: Recorded, queue: Any, dsn: st
     with ThreadPoolExecutor(4) as pool:
         counts = list(pool.map(run, [dsn] * 4))
     assert sum(counts) == 50
-    assert sorted(kind.zoids) == list(range(50))
+    assert sorted(kind.subjects) == list(range(50))
 
 
 @pytest.mark.parametrize("seen", [0, 1, 2, 10, 1000])
@@ -133,7 +135,7 @@ def test_each_take_claims_one_job_with_any_statistics(queue: Any, seen: int) -> 
 def test_postponed_job_is_logged_with_reason_and_time(
     kind: Recorded, queue: Any, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def conflict(job: Job) -> None:
+    def conflict(job: Job, progress: Progress) -> None:
         raise ConflictError("somebody else")
 
     kind.does = conflict
@@ -141,33 +143,25 @@ def test_postponed_job_is_logged_with_reason_and_time(
     with caplog.at_level("INFO", "plone.pgcatalog.queue.worker"):
         assert run(dsn) == 1
     [record] = caplog.records
-    assert record.getMessage() == "test of object 0x7 is retried after 60 seconds: ConflictError: somebody else"
+    assert record.getMessage() == "job test 0x7 is retried after 60 seconds: ConflictError: somebody else"
 
 
-@pytest.mark.parametrize("reason", ["", "no room for it"])
-def test_long_work_runs_beside_other_jobs_and_ends_its_job(kind: Recorded, queue: Any, dsn: str, reason: str) -> None:
+def test_short_jobs_do_not_wait_for_a_long_one(kind: Recorded, queue: Any, dsn: str) -> None:
     go_on = threading.Event()
-
-    def rest() -> None:
-        go_on.wait(PATIENCE)
-        if reason:
-            raise JobFailed(reason)
-
-    kind.does = lambda job: rest if job.zoid == 1 else None
-    put(queue, 1)
-    with ThreadPoolExecutor(1) as pool:
-        worker = Worker(None, dsn)
-        working = pool.submit(worker.run)
-        until(lambda: 1 in kind.zoids)
+    slow = Recorded(is_long=True)
+    slow.does = lambda job, progress: go_on.wait(PATIENCE)
+    with registered(slow, "slow"), ThreadPoolExecutor(2) as pool:
+        table.put_long(queue, "slow", 1, 1)
+        workers = [Worker(None, dsn, is_long) for is_long in (True, False)]
+        working = [pool.submit(worker.run) for worker in workers]
+        until(lambda: slow.subjects)
         put(queue, 2)
-        until(lambda: [figures.waiting for figures in table.figures(queue)] == [1])
-        assert kind.zoids == [1, 2]
-        # Ends after the work beside it.
-        worker.stop()
-        assert not working.done()
+        until(lambda: kind.subjects == [2])
+        for worker in workers:
+            worker.stop()
         go_on.set()
-        working.result()
-    assert queue.execute("SELECT zoid, reason FROM pgcatalog_queue").fetchall() == ([(1, reason)] if reason else [])
+        for ended in working:
+            ended.result()
 
 
 def test_jobs_of_unsupported_kinds_wait(kind: Recorded, queue: Any, dsn: str) -> None:
@@ -184,7 +178,7 @@ def test_sleeping_worker_is_woken_by_a_commit_and_ends_on_request(kind: Recorded
     thread.start()
     for zoid in (1, 2):
         put(queue, zoid)
-        until(lambda zoid=zoid: zoid in kind.zoids)
+        until(lambda zoid=zoid: zoid in kind.subjects)
     worker.stop()
     put(queue, 3)
     until(lambda: not thread.is_alive())
@@ -195,29 +189,27 @@ def test_a_worker_waits_for_a_database_that_was_out_of_reach(kind: Recorded, que
     thread = threading.Thread(target=worker.run)
     thread.start()
     put(queue, 1)
-    until(lambda: 1 in kind.zoids)
+    until(lambda: 1 in kind.subjects)
     queue.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
         " AND datname = current_database() AND application_name LIKE '%queue%'"
     )
     put(queue, 2)
-    until(lambda: 2 in kind.zoids)
+    until(lambda: 2 in kind.subjects)
     worker.stop()
     put(queue, 3)
     until(lambda: not thread.is_alive())
 
 
-def test_zope_has_one_worker_per_database_and_none_without_supported_kinds(
-    kind: Recorded, queue: Any, db: Any, monkeypatch: pytest.MonkeyPatch
+def test_zope_has_a_worker_for_short_jobs_and_one_for_long_jobs_per_database(
+    kind: Recorded, queue: Any, db: Any
 ) -> None:
-    monkeypatch.setattr(worker_module, "kinds", lambda: {"test": kind} if kind.is_ready else {})
-    kind.is_ready = False
-    assert worker_module.start_threads(db) == []
-    kind.is_ready = True
-    [worker] = worker_module.start_threads(db)
+    workers = worker_module.start_threads(db)
+    assert sorted(worker.is_long for worker in workers) == [False, True]
     put(queue, 1)
-    until(lambda: 1 in kind.zoids)
-    worker.stop()
+    until(lambda: 1 in kind.subjects)
+    for worker in workers:
+        worker.stop()
     assert background_ended()
 
 
@@ -233,7 +225,7 @@ def test_zope_conf_sets_the_number_of_workers(
     assert worker_module.threads_of_a_database() == count
     if count <= 2:
         workers = worker_module.start_threads(db)
-        assert len(workers) == count
+        assert len(workers) == (count and count + 1)
         for worker in workers:
             worker.stop()
         assert background_ended()

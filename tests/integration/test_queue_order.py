@@ -43,13 +43,13 @@ def claim(queue: Any, number: int = 1) -> Job:
 
 
 def claimed(queue: Any) -> list[tuple[str, int]]:
-    """Return kind and zoid of all due jobs, in the order of their priorities."""
-    return [(job.kind, job.zoid) for job in iter(lambda: table.claim(queue, KINDS), None)]
+    """Return kind and subject of all due jobs, in the order of their priorities."""
+    return [(job.kind, job.subject) for job in iter(lambda: table.claim(queue, KINDS), None)]
 
 
 def priorities(queue: Any) -> dict[tuple[str, int], Priority]:
-    rows = queue.execute("SELECT kind, zoid, priority FROM pgcatalog_queue").fetchall()
-    return {(kind, zoid): Priority(priority) for kind, zoid, priority in rows}
+    rows = queue.execute("SELECT kind, subject, priority FROM pgcatalog_queue").fetchall()
+    return {(kind, subject): Priority(priority) for kind, subject, priority in rows}
 
 
 def test_jobs_of_saves_are_claimed_first_and_texts_before_vectors(queue: Any) -> None:
@@ -153,7 +153,7 @@ def test_each_sequence_of_puts_and_claims_has_the_order_of_the_model(queue: Any,
             number += 1
             first = min(model, key=lambda key: (model[key].priority * bool(number % FAIR_SHARE), model[key].turn))
             job = claim(queue, number)
-            assert (job.kind, job.zoid) == first
+            assert (job.kind, job.subject) == first
             del model[first]
     assert table.claim(queue, KINDS) is None
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from contextlib import ExitStack
-from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.storage import UnknownStorage
@@ -198,10 +197,9 @@ def test_reader_starts_no_background_work(reader: Site, form: dict[str, str]) ->
 
 
 def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither slow queries, nor counts of searches or words."""
+    """Neither slow queries, nor counts of searches."""
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.001")
-    monkeypatch.setattr(term_statistics, "PAUSE", 60.0)
-    kinds: Any = recorder.recorders, searches.search_recorders, term_statistics.word_counters
+    kinds: Any = recorder.recorders, searches.search_recorders
     for text in ("page", "folder", "news"):
         assert reader.web.open(f"/plone/@@search?SearchableText={text}").status == 200
     assert servers.standby_dsn not in {worker.dsn for workers in kinds for worker in workers.all()}

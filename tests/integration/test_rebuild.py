@@ -284,7 +284,8 @@ def test_rebuild_leaves_nothing_behind(filled: Any, db: Any, dsn: str) -> None:
         rebuild(db)
         transaction.begin()
         transaction.abort()
-    for table in ("pgcatalog_rebuild", "pgcatalog_rebuild_task", "pgcatalog_rebuild_change"):
+    assert sql(dsn, "SELECT * FROM pgcatalog_queue WHERE kind = 'visit'") == []
+    for table in ("pgcatalog_rebuild", "pgcatalog_rebuild_change"):
         assert sql(dsn, f"SELECT * FROM {table}") == []
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
     retired = {name for (name,) in sql(dsn, "SELECT relation FROM pgcatalog_retired")}

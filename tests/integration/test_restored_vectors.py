@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.meaning.job import create_index
 from plone.pgcatalog.meaning.table import vectors_of
-from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.worker import Worker
 from tests.acceptance.cli import answer
 from tests.integration import site as sites
@@ -54,7 +55,8 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
             work((portal, Worker(db, dsn), dsn))
             vectors = answering(portal)
         # The index build waits for earlier snapshots.
-        create_index(dsn, vectors)
+        with plain_connection(dsn, "test") as connection:
+            create_index(connection, vectors)
         with dump.open("wb") as output:
             subprocess.run([postgres._binaries / "pg_dump", "-Fc", "-d", dsn], stdout=output, check=True)
         answers.requests.clear()

@@ -4,17 +4,20 @@ from collections import Counter
 from collections.abc import Iterator
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import connections
-from plone.pgcatalog.database.background import PerDatabase
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.fulltext import term_statistics
+from plone.pgcatalog.database.needed import NeededJobs
+from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.fulltext.term_statistics import is_stale
-from plone.pgcatalog.fulltext.term_statistics import WordCounter
+from plone.pgcatalog.indexing.jobs import WordCount
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.searches import SearchCount
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.observe.searches import words_of as listed_words
+from plone.pgcatalog.queue.progress import Stopped
+from plone.pgcatalog.queue.worker import put_needed
+from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.sql import locks
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -182,39 +185,63 @@ def test_the_vacuum_command_counts(portal: Any, catalog: Any, dsn: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("generation", "counted", "documents", "stale"),
+    ("generation", "counted", "documents", "is_stale"),
     [(5, None, 0, True), (100, 100, 50, False), (104, 100, 50, False), (106, 100, 50, True), (3, 100, 50, True)],
 )
-def test_counts_are_stale_when_a_tenth_has_changed(
-    generation: int, counted: int | None, documents: int, stale: bool
+def test_words_are_counted_again_when_a_tenth_has_changed(
+    catalog: Any, dsn: str, generation: int, counted: int | None, documents: int, is_stale: bool
 ) -> None:
-    assert is_stale(generation, counted, documents) == stale
+    zoid = catalog._core.zoid
+    with connect(dsn, "test") as connection:
+        connection.execute("UPDATE pgcatalog_state SET generation = %s", (generation,))
+        if counted is not None:
+            connection.execute(
+                "INSERT INTO pgcatalog_texts (catalog, text_column, documents, average_words, generation, relation,"
+                " counted_from, counted_by) SELECT catalog, 'searchable_text', %s, 1, %s, relation,"
+                " pg_current_xact_id(), pg_current_xact_id() FROM pgcatalog_state",
+                (documents, counted),
+            )
+        assert needed(connection, zoid) == ([zoid] if is_stale else [])
+        put_needed(connection, zoid, is_long=True)
+        assert needed(connection, zoid) == []
 
 
-def test_ranked_search_starts_a_count(portal: Any, catalog: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(portal)
-    monkeypatch.setattr(term_statistics, "PAUSE", 1000)
-    own = WordCounter(dsn)
-    monkeypatch.setattr(term_statistics, "word_counters", PerDatabase(lambda _: own))
-    assert len(catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")[:3]) == 3
-    assert own.flush(10)
-    assert not words_of(dsn, catalog)
-    assert catalog.unrestrictedSearchResults(SearchableText="river")[:1]
-    assert own.flush(10)
-    assert words_of(dsn, catalog)["river"] == 2
-    # Fresh counts are left alone, and stale ones for a while.
-    create(portal, "Document", "more", title="river again, and much more of everything")
+def test_catalog_without_texts_needs_no_count(catalog: Any, dsn: str) -> None:
+    catalog.delIndex("SearchableText")
+    for name in ("Title", "Description"):
+        catalog.delIndex(name)
+    catalog.manage_catalogClear()
     transaction.commit()
-    assert catalog.unrestrictedSearchResults(SearchableText="river")[:1]
-    assert own.flush(10)
+    with connect(dsn, "test") as connection:
+        assert needed(connection, catalog._core.zoid) == []
+
+
+def needed(connection: Any, zoid: int) -> list[int]:
+    return WordCount().needed(NeededJobs(executing(connection), zoid))
+
+
+def test_worker_counts_words(portal: Any, catalog: Any, dsn: str, db: Any) -> None:
+    fill(portal)
+    assert Worker(db, dsn, is_long=True).run_until_empty() == 1
     assert words_of(dsn, catalog)["river"] == 2
+    assert Worker(db, dsn, is_long=True).run_until_empty() == 0
 
 
-def test_unreachable_server_only_logs_a_warning(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
-    own = WordCounter(f"host={tmp_path} dbname=nothing")
-    own.request_count(1, 1, 60)
-    assert own.flush(10)
-    assert "counting the words of a catalog failed" in caplog.text
+def test_stopped_count_preserves_the_former_one(portal: Any, catalog: Any, dsn: str, monkeypatch: Any) -> None:
+    fill(portal)
+    count(dsn, catalog)
+    monkeypatch.setattr("plone.pgcatalog.fulltext.term_statistics.PORTION", 1)
+    create(portal, "Document", "more", title="river again")
+    transaction.commit()
+
+    def stop(done: int, total: int, step: str) -> None:
+        raise Stopped
+
+    with connect_directly(dsn, "words", 0) as connection, pytest.raises(Stopped):
+        count_words(connection, catalog._core.zoid, stop)
+    assert words_of(dsn, catalog)["river"] == 2
+    assert count(dsn, catalog)
+    assert words_of(dsn, catalog)["river"] == 3
 
 
 PANEL = "/plone/@@pgcatalog-search-controlpanel"

@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from contextlib import contextmanager
 from lxml import html
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
-from plone.pgcatalog.observe.jobs import begin
-from plone.pgcatalog.observe.jobs import end
+from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.progress import Progress
+from plone.pgcatalog.queue.progress import recorded
+from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.queue.worker import LONG
+from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.zmi import jobs
-from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration.content import create
+from tests.integration.jobs import Recorded
+from tests.integration.jobs import registered
 from tests.integration.storage import terminate
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
@@ -147,65 +154,106 @@ def test_verify_names_differences_and_repairs_them(site: Site) -> None:
         portal.getOrdering().notifyRemoved("gone")
 
 
+@contextmanager
+def verifying(does: Any) -> Iterator[None]:
+    """Have *does* do the jobs of the kind ``verify``, until they have ended."""
+    kind = Recorded(is_long=True)
+    kind.does = does
+    with registered(kind, "verify"):
+        yield
+        assert background_ended()
+
+
 def test_one_job_at_a_time_can_be_stopped(site: Site) -> None:
     """The job waits for the test; every process sees that it runs, and can stop it."""
     begun = threading.Event()
 
-    def work(tool: Any, report: jobs.ReportProgress) -> str:
+    def work(job: Job, progress: Progress) -> None:
         begun.set()
         while True:
-            report(3, 12, "Waiting <b>for</b> somebody")
+            progress.report(3, 12, "Waiting <b>for</b> somebody")
             threading.Event().wait(0.05)
 
-    with site.inside() as portal:
-        jobs.start(portal.portal_catalog, "verify", work)
+    with verifying(work):
+        post(site, verify="1")
         assert begun.wait(PATIENCE)
-        with pytest.raises(JobError, match="a verify is running already"):
-            jobs.start(portal.portal_catalog, "verify", work)
-    response = site.web.get(ADVANCED, MANAGER, accept="text/html")
-    [again] = [value for name, value in response.headers.items() if name.title() == "Refresh"]
-    # Without the start message, which would stay on the page when the job has ended.
-    assert again == f"3; url=http://nohost{ADVANCED}"
-    assert "<b>for</b>" not in response.text
-    [line] = html.fromstring(response.body).xpath("//tr[@data-name='verify']")
-    assert line.get("data-state") == "working"
-    assert "3 of 12" in text(line)
-    assert "Not+done" in post(site, verify="1")
-    post(site, stop="verify")
-    assert text(job(site, "verify")).startswith("verify failed Stopped.")
+        assert "Not+done%3A+the+job+is+running+already" in post(site, repair="1")
+        response = site.web.get(ADVANCED, MANAGER, accept="text/html")
+        [again] = [value for name, value in response.headers.items() if name.title() == "Refresh"]
+        # Without the start message, which would stay on the page when the job has ended.
+        assert again == f"3; url=http://nohost{ADVANCED}"
+        assert "<b>for</b>" not in response.text
+        [line] = html.fromstring(response.body).xpath("//tr[@data-name='verify']")
+        assert line.get("data-state") == "working"
+        assert "3 of 12" in text(line)
+        post(site, stop="verify")
+    assert text(job(site, "verify")).startswith("verify failed")
+    assert "Stopped." in text(job(site, "verify"))
 
 
 def test_reason_of_a_failure_is_shown(site: Site) -> None:
-    def work(tool: Any, report: jobs.ReportProgress) -> str:
-        raise RuntimeError(f"broken\0 in {tool.getId()}")
+    def work(job: Job, progress: Progress) -> None:
+        raise RuntimeError("broken\0 in portal_catalog")
 
-    with site.inside() as portal:
-        jobs.start(portal.portal_catalog, "verify", work)
+    with verifying(work):
+        post(site, verify="1")
     line = job(site, "verify")
     assert line.get("data-state") == "failed"
-    assert "RuntimeError: broken in portal_catalog" in text(line)
+    assert "RuntimeError: broken" in text(line)
+    assert "in portal_catalog" in text(line)
 
 
-def test_a_job_whose_process_died_is_interrupted(site: Site) -> None:
+def test_a_job_whose_process_died_is_interrupted_and_continued(site: Site) -> None:
     dsn = site.db.storage._dsn
-    with closing(connect_directly(dsn, "test")) as connection, site.inside() as portal:
-        assert begin(connection, portal.portal_catalog._core.zoid, "verify")
+    with site.inside() as portal:
+        zoid = portal.portal_catalog._core.zoid
+    with closing(connect_directly(dsn, "test")) as connection:
+        assert table.begin_long(connection, "verify", zoid, zoid)
         assert line_of(site, "verify").get("data-state") == "working"
         terminate(dsn, connection.info.backend_pid)
         assert line_of(site, "verify").get("data-state") == "interrupted"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE kind = 'verify'")
+    Worker(site.db, dsn, is_long=True).run_once()
+    assert line_of(site, "verify").get("data-state") == "done"
 
 
 def test_ended_job_can_be_started_again_at_once(site: Site) -> None:
     """Even while its session is still there: a busy server ends it later than its client."""
     dsn = site.db.storage._dsn
-    with connect_directly(dsn, "one") as one, connect_directly(dsn, "other") as other, site.inside() as portal:
+    with site.inside() as portal:
         zoid = portal.portal_catalog._core.zoid
-        assert begin(one, zoid, "verify")
-        assert not begin(other, zoid, "verify")
-        end(one, zoid, "verify", ["all of it"], failed=False)
-        assert line_of(site, "verify").get("data-state") == "done"
-        assert begin(other, zoid, "verify")
-        end(other, zoid, "verify", [], failed=False)
+    with recorded(dsn, "verify", zoid) as one, recorded(dsn, "verify", zoid) as other:
+        assert one.job is not None
+        assert other.job is None
+        one.lines.append("all of it")
+    assert line_of(site, "verify").get("data-state") == "done"
+    assert "all of it" in text(line_of(site, "verify"))
+    with recorded(dsn, "verify", zoid) as again:
+        assert again.job is not None
+
+
+def test_job_waits_for_a_worker_for_long_jobs_if_there_is_one(site: Site) -> None:
+    with plain_connection(site.db.storage._dsn, LONG):
+        post(site, verify="1")
+        assert background_ended()
+        line = line_of(site, "verify")
+        assert line.get("data-state") == "waiting"
+        post(site, stop="verify")
+        assert line_of(site, "verify").get("data-state") == "failed"
+        post(site, verify="1")
+    Worker(site.db, site.db.storage._dsn, is_long=True).run_once()
+    assert line_of(site, "verify").get("data-state") == "done"
+
+
+def test_other_kinds_of_jobs_are_counted(site: Site) -> None:
+    with site.inside() as portal, connect(site.db.storage._dsn, "test") as connection:
+        zoid = portal.portal_catalog._core.zoid
+        with connection.transaction(), connection.cursor() as cursor:
+            table.put(cursor, "text", zoid, [1, 2, 3])
+        lines = [text(line) for line in site.page(ADVANCED).xpath("//table[@id='queue']/tbody/tr")]
+        assert [line[:11] for line in lines if line.startswith("text")] == ["text 3 0 20"]
+        connection.execute("DELETE FROM pgcatalog_queue WHERE kind = 'text'")
 
 
 def test_interrupted_rebuild_can_be_continued_or_abandoned(site: Site) -> None:
@@ -221,7 +269,7 @@ def test_interrupted_rebuild_can_be_continued_or_abandoned(site: Site) -> None:
 
 
 def test_unreachable_database_is_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plone.pgcatalog.zmi.jobs.writable_dsn_of", lambda jar: "host=127.0.0.1 port=1 dbname=x")
+    monkeypatch.setattr("plone.pgcatalog.queue.long.writable_dsn_of", lambda jar: "host=127.0.0.1 port=1 dbname=x")
     assert "Not+done%3A+PostgreSQL" in post(site, verify="1")
 
 

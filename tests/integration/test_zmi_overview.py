@@ -103,10 +103,10 @@ def test_old_transaction_is_named_with_its_locks(site: Site, monkeypatch: pytest
     monkeypatch.setattr("plone.pgcatalog.zmi.overview.OLD", 0)
     monkeypatch.setattr(health, "OLDEST_SECONDS", 0)
     with psycopg.connect(site.db.storage._dsn, application_name="a report") as connection:
-        connection.execute("LOCK TABLE pgcatalog_jobs IN SHARE MODE")
+        connection.execute("LOCK TABLE pgcatalog_history IN SHARE MODE")
         tree = site.page(OVERVIEW)
         oldest = text(tree.get_element_by_id("oldest"))
-        assert "a report idle in transaction has locked pgcatalog_jobs" in oldest
+        assert "a report idle in transaction has locked pgcatalog_history" in oldest
         line = text(tree.get_element_by_id("health"))
         assert line.startswith("Needs attention: the transaction of process ")
         assert f"process {session_of(connection)} " in line
@@ -120,12 +120,12 @@ def test_the_line_about_the_health_is_the_same_everywhere(site: Site) -> None:
         assert text(site.page(url).get_element_by_id("health")) == told
     with connected(site) as connection:
         connection.execute(
-            "INSERT INTO pgcatalog_jobs (catalog, name, failed, finished)"
-            " SELECT catalog, 'verify', true, now() FROM pgcatalog_state"
+            "INSERT INTO pgcatalog_queue (kind, catalog, subject, priority, due, reason, finished)"
+            " SELECT 'verify', catalog, catalog, 1, 'infinity', 'broken', now() FROM pgcatalog_state"
         )
         assert "the last verify failed" in english(health.line(health.collect(connection)))
         assert "the last verify failed" in text(site.page(OVERVIEW).get_element_by_id("health"))
-        connection.execute("DELETE FROM pgcatalog_jobs")
+        connection.execute("DELETE FROM pgcatalog_queue")
 
 
 def test_line_has_the_number_of_unusually_slow_queries(site: Site) -> None:

@@ -162,7 +162,7 @@ KNOWN_BUTTONS = {name for _, form in FORMS for name in form} | {*WEB_ACTIONS, "b
 #: Figures that each commit and each action of a page would change, except the empty cache.
 STATE = """
 SELECT (SELECT max(tid) FROM transaction_log), (SELECT array_agg(relation) FROM pgcatalog_state),
-    (SELECT count(*) FROM pgcatalog_slow_queries), (SELECT count(*) FROM pgcatalog_jobs),
+    (SELECT count(*) FROM pgcatalog_slow_queries),
     (SELECT count(*) FROM pgcatalog_queue), (SELECT count(*) FROM pgcatalog_indexes)
 """
 

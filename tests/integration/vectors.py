@@ -44,11 +44,13 @@ def set_embedder(portal: Any, url: str, model: str = MODEL, meaning_threshold: f
 
 
 def work(site: Any) -> None:
-    """Have the worker do all waiting jobs, and those that they add, in a thread of its own."""
+    """Have the worker do all waiting jobs, and those that they add, in a thread of its own, and another one the long jobs."""
     _, worker, dsn = site
+    long = Worker(worker.database, dsn, is_long=True)
     with ThreadPoolExecutor(1) as pool:
         for _ in range(10):
             pool.submit(worker.run_until_empty).result()
+            pool.submit(long.run_until_empty).result()
             with connect(dsn, "test") as connection:
                 if not connection.execute(
                     "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' RETURNING 1"

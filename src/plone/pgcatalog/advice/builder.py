@@ -1,61 +1,59 @@
 """Builds and drops advised SQL indexes CONCURRENTLY, so searches and saves continue meanwhile.
 
-PostgreSQL waits for older snapshots, also for the snapshot of the request, so a thread does the work.  An advisory lock
-marks the work in progress for all processes; it ends with its connection.  Only advised indexes are ever dropped.
+PostgreSQL waits for older snapshots, also for the snapshot of the request, so a long job does the work.  Only advised indexes
+are ever dropped.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import PREFIX
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import errors_as
-from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.connections import message_of
 from plone.pgcatalog.database.expected import Execute
+from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
+from plone.pgcatalog.i18n import restored
+from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.sql import locks
+from plone.pgcatalog.queue import long
+from plone.pgcatalog.queue.kind import IJobKind
+from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.progress import Progress
+from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from psycopg import sql
+from psycopg.errors import QueryCanceled
 from typing import Any
+from zope.interface import implementer
 
-import logging
-import threading
+import hashlib
+import psycopg
 
 
-logger = logging.getLogger(__name__)
-
-#: Time limit for a thread to start its work, in seconds.
-START_SECONDS = 10
+#: The name of the kind of jobs; its arguments are ``name``, of the index, and ``is_dropped``.
+KIND = "index"
 
 REGISTER = (
     "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason)"
     " VALUES (%(catalog)s, %(name)s, %(definition)s, %(columns)s, %(reason)s)"
-    " ON CONFLICT (catalog, name) DO UPDATE SET message = ''"
+    " ON CONFLICT (catalog, name) DO NOTHING"
 )
-SET_MESSAGE = "UPDATE pgcatalog_indexes SET message = %(message)s WHERE catalog = %(catalog)s AND name = %(name)s"
 FORGET = "DELETE FROM pgcatalog_indexes WHERE catalog = %(catalog)s AND name = %(name)s"
-TRY_LOCK = "SELECT pg_try_advisory_lock(%s, hashtext(%s))"
+RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %(catalog)s"
 INVALID = "SELECT FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s)) AND NOT indisvalid"
 
 
 class BuildError(MessageError):
-    """An index was not built or not dropped; the message says why, and no partial result is left."""
-
-
-class BusyError(BuildError):
-    """Another process is building or dropping the index."""
+    """An index is not built or not dropped; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +64,51 @@ class Registered:
     definition: str
     columns: Sequence[str]
     reason: str
-    message: str
     created_at: datetime
     index: str
     exists: bool
     is_valid: bool
     bytes: int
     scans: int
+    failure: str
+    is_waiting: bool
+    attempts: int
+    stop: bool
     pid: int | None
     phase: str
     done: float
 
     @property
     def state(self) -> str:
-        """Return "working" while it is built or dropped; "ready"; "interrupted" by a crash; "failed"; or "missing"."""
+        """Return "working" or "stopping" while it is built or dropped, or the state of an index that is not.
+
+        "waiting" for a worker; "ready"; "interrupted" by a crash; "failed"; or "missing".
+        """
         if self.pid is not None:
-            return "working"
+            return "stopping" if self.stop else "working"
+        if self.is_waiting:
+            return "interrupted" if self.attempts else "waiting"
         if self.exists:
             return "ready" if self.is_valid else "interrupted"
-        return "failed" if self.message else "missing"
+        return "failed" if self.failure else "missing"
+
+    @property
+    def message(self) -> str:
+        """The reason why the last build or drop has failed; "" if it has not."""
+        return restored(self.failure)
 
 
 def registered(execute: Execute, zoid: int, relation: str) -> list[Registered]:
     """Return the advised indexes of the catalog with tool oid *zoid*, and their state on *relation*."""
-    values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": locks.ADVISED_INDEX}
+    values = {"catalog": zoid, "relation": relation, "quoted": quote(relation)}
     return [Registered(*row) for row in execute(read_statement("advice", "registered"), values)]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexTarget:
-    """A catalog: its database, the oid of its tool, and its present relation."""
+    """A catalog: its ZODB.DB, the DSN of that, the oid of its tool, and its present relation."""
 
+    database: Any
     dsn: str
     zoid: int
     relation: str
@@ -107,7 +119,7 @@ class IndexTarget:
         state = catalog.view().read_state()
         if state is None:
             raise BuildError(_("the catalog has no table yet"))
-        return cls(writable_dsn_of(catalog.jar), catalog.zoid, state.relation)
+        return cls(catalog.jar.db(), writable_dsn_of(catalog.jar), catalog.zoid, state.relation)
 
     def index(self, name: str) -> str:
         return f"{self.relation}_{name}"
@@ -118,21 +130,11 @@ class IndexTarget:
             cursor = connection.execute(statement, {"catalog": self.zoid, **values})
             return cursor.fetchall() if cursor.description else []
 
-    @contextmanager
-    def working(self, purpose: str) -> Iterator[Connection[Any]]:
-        """Yield a connection with its own session and no time limit.  Raises BuildError."""
-        with errors_as(BuildError), connect_directly(self.dsn, purpose, seconds=0) as connection:
-            try:
-                yield connection
-            finally:
-                if not connection.closed:
-                    connection.execute(locks.RELEASE)
-
 
 def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
-    """Register *candidate* and build it in the background.  Raises BuildError if it cannot be registered."""
+    """Register *candidate* and start its build.  Raises BuildError if it cannot be registered, and JobError."""
     register(target, candidate, reason)
-    in_background(build, target, candidate.name)
+    start(target, candidate.name)
 
 
 def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
@@ -140,40 +142,34 @@ def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
     target.run("register index", REGISTER, {"name": candidate.name, **values})
 
 
-def build(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
-    """Build the registered index *name*, and wait for it; a valid index is left unchanged.
+def start(target: IndexTarget, name: str, is_dropped: bool = False) -> None:
+    """Start the job that builds, or drops, the registered index *name*.
 
-    *started* is called when the lock is held.  Raises BuildError.  The invalid index of a failed build, this or an earlier
-    one, is dropped.
+    Raises BuildError if it is not registered, JobError if it is being built or dropped already.
     """
-    entry = find(target, name)
-    index, relation = sql.Identifier(entry.index), sql.Identifier(target.relation)
-    create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} ").format(index, relation)
-    with working(target, name, "build index") as connection:
-        started()
-        if entry.exists and not entry.is_valid:
-            drop_index(connection, entry.index)
-        if not entry.is_valid:
-            connection.execute(create + sql.SQL(entry.definition))
-            comment = sql.Literal(f"advised by plone.pgcatalog: {entry.reason}")
-            connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(index, comment))
+    find(target, name)
+    arguments = {"name": name, "is_dropped": is_dropped}
+    long.start(target.database, target.dsn, KIND, target.zoid, subject_of(name), arguments)
 
 
-def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
-    """Drop the registered index *name*, and wait for it; *started* as in ``build``.  Raises BuildError."""
-    entry = find(target, name)
-    with working(target, name, "drop index") as connection:
-        started()
-        drop_index(connection, entry.index)
-        target.run("forget index", FORGET, {"name": name})
+def do(target: IndexTarget, name: str, is_dropped: bool = False) -> None:
+    """Build, or drop, the registered index *name*, and wait for it; raises as ``start``, and JobError if it fails."""
+    find(target, name)
+    arguments = {"name": name, "is_dropped": is_dropped}
+    long.do(target.database, target.dsn, KIND, target.zoid, subject_of(name), arguments)
 
 
 def cancel(target: IndexTarget, name: str) -> None:
-    """Cancel the build of the index *name*.  Raises BuildError if it is not being built."""
+    """Stop the build of the index *name*.  Raises BuildError if it is not being built."""
     entry = find(target, name)
-    if entry.pid is None:
+    if entry.pid is None and not entry.is_waiting:
         raise BuildError(_("${index} is not being built", {"index": entry.index}))
-    target.run("cancel build", "SELECT pg_cancel_backend(%(pid)s)", {"pid": entry.pid})
+    long.stop(target.dsn, KIND, target.zoid, subject_of(name))
+
+
+def subject_of(name: str) -> int:
+    """Return the subject of jobs about the index *name*: 64 bits of a hash."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)
 
 
 def find(target: IndexTarget, name: str) -> Registered:
@@ -184,54 +180,58 @@ def find(target: IndexTarget, name: str) -> Registered:
     raise BuildError(_("${name} is not an index created from advice for this catalog", {"name": repr(name)}))
 
 
-@contextmanager
-def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection[Any]]:
-    """Yield a connection that holds the lock of the index *name*; an error is recorded, and an invalid index dropped."""
-    index = target.index(name)
-    try:
-        with target.working(purpose) as connection:
-            [(free,)] = connection.execute(TRY_LOCK, (locks.ADVISED_INDEX, index)).fetchall()
-            if not free:
-                raise BusyError(_("${index} is already being built or dropped", {"index": index}))
-            yield connection
-    except BusyError:
-        raise
-    except BuildError as error:
-        tidy_up(target, name, str(error))
-        raise
-    target.run("note success", SET_MESSAGE, {"name": name, "message": ""})
-    logger.info("%s %s: done", purpose, index)
+@implementer(IJobKind)
+class AdvisedIndex:
+    """The kind of jobs that build or drop an advised index."""
+
+    is_ready = True
+    is_long = True
+    is_one_statement = True
+
+    def work(self, database: Any, job: Job, progress: Progress) -> None:
+        """Build the index, unless it is valid, or drop it; a build that fails leaves no index."""
+        connection, arguments = progress.connection, job.arguments or {}
+        row = connection.execute(RELATION, {"catalog": job.catalog}).fetchone()
+        if row is None:
+            return
+        relation = str(row[0])
+        entries = registered(lambda *statement: connection.execute(*statement).fetchall(), job.catalog, relation)
+        for entry in entries:
+            if entry.name == arguments.get("name"):
+                try:
+                    if arguments.get("is_dropped"):
+                        drop(connection, job.catalog, entry)
+                    else:
+                        build(connection, relation, entry)
+                except psycopg.Error as error:
+                    if connection.closed:
+                        raise  # the next attempt repairs it
+                    if connection.execute(INVALID, (entry.index,)).fetchall():
+                        drop_index(connection, entry.index)
+                    if isinstance(error, QueryCanceled):
+                        raise
+                    raise JobFailed(stored(message_of(error))) from error
+
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """See IJobKind; people start these jobs."""
+        return []
 
 
-def tidy_up(target: IndexTarget, name: str, message: str) -> None:
-    """Drop the invalid index of a failed build, and record the reason."""
-    try:
-        target.run("tidy up", SET_MESSAGE, {"name": name, "message": message})
-        with target.working("tidy up") as connection:
-            if connection.execute(INVALID, (target.index(name),)).fetchall():
-                drop_index(connection, target.index(name))
-    except BuildError as error:
-        # The page shows the index as interrupted, with a button to repair it.
-        logger.warning("%s: cleaning up failed: %s", target.index(name), error)
+def build(connection: Connection[Any], relation: str, entry: Registered) -> None:
+    if entry.is_valid:
+        return
+    drop_index(connection, entry.index)
+    index = sql.Identifier(entry.index)
+    create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} ").format(index, sql.Identifier(relation))
+    connection.execute(create + sql.SQL(entry.definition))
+    comment = sql.Literal(f"advised by plone.pgcatalog: {entry.reason}")
+    connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(index, comment))
+
+
+def drop(connection: Connection[Any], catalog: int, entry: Registered) -> None:
+    drop_index(connection, entry.index)
+    connection.execute(FORGET, {"catalog": catalog, "name": entry.name})
 
 
 def drop_index(connection: Connection[Any], index: str) -> None:
     connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index)))
-
-
-def in_background(
-    action: Callable[[IndexTarget, str, Callable[[], None]], None], target: IndexTarget, name: str
-) -> None:
-    """Run *action* in a thread; return when it has started, so that the next page shows it as working."""
-    started = threading.Event()
-
-    def run() -> None:
-        try:
-            action(target, name, started.set)
-        except BuildError as error:
-            logger.warning("%s: %s", target.index(name), error)
-        finally:
-            started.set()
-
-    background.start("index", run)
-    started.wait(START_SECONDS)

@@ -21,8 +21,8 @@ from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.retirement import vacuum_analyze
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.observe.jobs import recorded
-from plone.pgcatalog.observe.jobs import vacuumed
+from plone.pgcatalog.queue.progress import recorded
+from plone.pgcatalog.queue.progress import vacuumed
 from psycopg import Connection
 from psycopg import sql
 from rich.console import Console
@@ -302,9 +302,9 @@ def vacuum(dsn: str) -> Result:
     with connected(dsn, read_only=False) as connection, ExitStack() as records:
         catalogs = statistics.catalogs(connection)
         relations = [c["relation"] for c in catalogs]
-        results = [records.enter_context(recorded(dsn, c["catalog"], "vacuum")) for c in catalogs]
+        jobs = [records.enter_context(recorded(dsn, "vacuum", c["catalog"])) for c in catalogs]
         with console.status("Dropping retired relations"):
-            dropped = drop_retired(connection.cursor())
+            dropped, _left = drop_retired(connection.cursor())
         with console.status("Clearing the idx of objects without a row"):
             cleared = clear_stale(connection)
         for relation in (*relations, "pgcatalog_sets", "pgcatalog_counts", "pgcatalog_count_changes"):
@@ -315,8 +315,8 @@ def vacuum(dsn: str) -> Result:
         with console.status("Counting the words of texts"):
             counted = [c["catalog"] for c in catalogs if count_words(connection, c["catalog"])]
         waiting = [row["relation"] for row in statistics.retired(connection)]
-        for lines in results:
-            lines.append(vacuumed(len(dropped), cleared))
+        for job in jobs:
+            job.lines.append(vacuumed(len(dropped), cleared))
     data = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations}
     data |= {"counted": counted, "mended": repaired}
     lines = [

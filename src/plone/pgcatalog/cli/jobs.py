@@ -14,7 +14,6 @@ from plone.pgcatalog.files import texts
 from plone.pgcatalog.meaning import job as meaning_job
 from plone.pgcatalog.meaning import table as vector_tables
 from plone.pgcatalog.queue import table as queue
-from plone.pgcatalog.queue.worker import kinds
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
 from plone.pgcatalog.storage import writable_dsn_of
@@ -36,25 +35,25 @@ PAUSE = 0.5
 @click.argument("zope_conf", type=CONF)
 @click.option("--once", is_flag=True, help="Run all due jobs, and exit.")
 @click.option(
-    "--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Number of jobs that run in parallel."
+    "--jobs",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Number of short jobs that run in parallel.",
 )
 def work(zope_conf: str, once: bool, jobs: int) -> None:
-    """Run the jobs that saves have queued: extract the text of files, compute the vectors of pages.
+    """Run all queued jobs: extract the text of files, compute vectors, rebuild, verify, build indexes.
 
-    On SIGTERM and SIGINT the command finishes its current jobs, and exits.
+    On SIGTERM and SIGINT the command finishes its current jobs, and exits.  A long job, such as a rebuild, is interrupted; another
+    worker continues it.
 
-    Exit code 0: exited as requested; 1: no kind of job can run here, or the database is not available; 2: the site cannot be
-    opened.
+    Exit code 0: exited as requested; 1: the database is not available; 2: the site cannot be opened.
     """
     database = open_zope(zope_conf)
     dsn = database_dsn(database)
     if dsn is None:
         raise click.UsageError(f"the storage of {zope_conf} is not zodb-pgjsonb")
-    if not kinds():
-        raise click.ClickException(
-            "no kind of job can run here: install plone.pgcatalog[files] or plone.pgcatalog[meaning]"
-        )
-    workers = [Worker(database, dsn) for _ in range(jobs)]
+    workers = [Worker(database, dsn, is_long=True), *(Worker(database, dsn) for _ in range(jobs))]
 
     def stop(*_: Any) -> None:
         for worker in workers:
@@ -62,7 +61,7 @@ def work(zope_conf: str, once: bool, jobs: int) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(len(workers)) as pool:
         results = [pool.submit(worker.run_until_empty if once else worker.run) for worker in workers]
     try:
         for result in results:

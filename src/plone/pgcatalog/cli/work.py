@@ -34,13 +34,16 @@ from plone.pgcatalog.indexing.rebuild_worker import RebuildWorker
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
-from plone.pgcatalog.observe.jobs import compared
-from plone.pgcatalog.observe.jobs import rebuilt
-from plone.pgcatalog.observe.jobs import recorded
 from plone.pgcatalog.query import criteria
 from plone.pgcatalog.query.criteria import sort_directions
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import VALUE_ERRORS
+from plone.pgcatalog.queue.long import JobError
+from plone.pgcatalog.queue.progress import compared
+from plone.pgcatalog.queue.progress import Progress
+from plone.pgcatalog.queue.progress import rebuilt
+from plone.pgcatalog.queue.progress import recorded
+from plone.pgcatalog.queue.progress import Stopped
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from Products.ZCatalog.Catalog import CatalogError
@@ -49,7 +52,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn
 from rich.progress import MofNCompleteColumn
-from rich.progress import Progress
+from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
 from rich.progress import TimeRemainingColumn
@@ -63,7 +66,7 @@ import time
 
 # -- rebuild
 
-STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy, SharedSession)
+STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy, SharedSession, Stopped)
 
 
 @click.command()
@@ -100,23 +103,25 @@ def rebuild(
                 count = workers or default_workers(len(tool))
                 with (
                     helpers(count - 1, zope_conf, site, skip_broken),
-                    recorded(dsn_of(tool._core.jar), tool._core.zoid, "rebuild") as lines,
+                    recorded(dsn_of(tool._core.jar), "rebuild", tool._core.zoid) as progress,
                 ):
-                    target, seconds = run_rebuild(runner)
-                    lines.append(rebuilt(target.done))
+                    target, seconds = run_rebuild(runner, progress)
+                    progress.lines.append(rebuilt(target.done))
                 return rebuild_result(target, seconds)
     except STOPPED as error:
         raise click.UsageError(str(error)) from error
 
 
-def run_rebuild(runner: Rebuild) -> tuple[RebuildTarget, float]:
-    """Run the rebuild with a progress bar; return its last state, and its time in seconds."""
+def run_rebuild(runner: Rebuild, progress: Progress | None = None) -> tuple[RebuildTarget, float]:
+    """Run the rebuild with a progress bar, and report to *progress*; return its last state, and its time in seconds."""
     started = time.monotonic()
+    progress = progress or Progress()
     columns = (TextColumn("{task.description:34}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
+    with Bars(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
         task = bars.add_task(PHASES["walk"], total=None)
         for state in runner.steps():
             target = state
+            progress.report(target.done, target.total, PHASES[target.phase])
             total = max(target.total, target.done) or None
             bars.update(task, description=PHASES[target.phase], completed=target.done, total=total)
     return target, time.monotonic() - started
@@ -167,12 +172,12 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
     console = Console(stderr=True)
     with open_site(zope_conf, site) as portal:
         verifier, core = Verifier(portal.portal_catalog), portal.portal_catalog._core
-        with recorded(dsn_of(core.jar), core.zoid, "verify") as lines:
+        with recorded(dsn_of(core.jar), "verify", core.zoid) as progress:
             differences = remaining = differences_of(verifier, console)
             if repair and differences:
                 verifier.repair_all(differences)
                 remaining = differences_of(Verifier(portal.portal_catalog), console)
-            lines.append(compared(verifier.checked, len(differences), len(remaining) if repair else None))
+            progress.lines.append(compared(verifier.checked, len(differences), len(remaining) if repair else None))
         if is_unfilled(core):
             click.echo(
                 "The catalog has no table, or contains only objects saved since it was lost. Run pgcatalog rebuild to fill it.",
@@ -192,9 +197,9 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
 def differences_of(verifier: Verifier, console: Console) -> list[Any]:
     """Return all differences; show the progress on *console*."""
     total = len(verifier.catalog)
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("Comparing", total=total)
-        verifier.progress = lambda checked: progress.update(task, completed=checked)
+    with Bars(console=console, transient=True) as bars:
+        task = bars.add_task("Comparing", total=total)
+        verifier.progress = lambda checked: bars.update(task, completed=checked)
         return list(verifier.differences())
 
 
@@ -326,9 +331,9 @@ def apply(advice: Advice, target: IndexTarget) -> dict[str, str]:
             continue
         try:
             builder.register(target, candidate, f"{suggestion.group.shape} ({suggestion.group.operation})")
-            builder.build(target, candidate.name)
+            builder.do(target, candidate.name)
             outcome[candidate.name] = ""
-        except BuildError as error:
+        except (BuildError, JobError) as error:
             outcome[candidate.name] = str(error)
     return outcome
 

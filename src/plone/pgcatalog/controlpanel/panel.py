@@ -31,14 +31,13 @@ from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
+from plone.pgcatalog.queue import long
+from plone.pgcatalog.queue.long import JobError
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
-from plone.pgcatalog.zmi import jobs
-from plone.pgcatalog.zmi.advanced import rebuild
-from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
@@ -91,7 +90,7 @@ class SettingsPanel(ControlPanelFormWrapper):
         if not getSecurityManager().checkPermission(manage_zcatalog_entries, tool):
             raise Unauthorized("no permission to fill the catalog")
         try:
-            jobs.start(tool, "rebuild", rebuild)
+            long.start_for(tool, "rebuild")
             message, kind = _("The catalog is being filled."), "info"
         except JobError as error:
             message, kind = error.message, "error"

@@ -72,7 +72,7 @@ def search(
     trace = Trace(catalog)
     context = search_context(catalog, criteria, texts, not sort, trace.embedding)
     compiled = catalog.configuration.compiled_queries.find_or_compile(criteria, context, sort, limit)
-    trace.compiled(criteria, sort, limit, compiled.score is not None)
+    trace.compiled(criteria, sort, limit)
     view = catalog.search_view()
     view.trace = trace
     log_missing(catalog.tool, view)

@@ -153,4 +153,9 @@ def errors_as(error_class: type[MessageError]) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise error_class(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
+        raise error_class(message_of(error)) from error
+
+
+def message_of(error: psycopg.Error) -> str:
+    """Return the message about *error* for users."""
+    return _("PostgreSQL: ${error}", {"error": plain(error)})

@@ -15,7 +15,15 @@ Execute = Callable[[str, Mapping[str, Any]], list[Any]]
 #: A statement with its named values.
 NamedStatement = tuple[str, Mapping[str, Any]]
 
-TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION = "table", "column", "key", "index", "trigger", "function"
+TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION, SEQUENCE = (
+    "table",
+    "column",
+    "key",
+    "index",
+    "trigger",
+    "function",
+    "sequence",
+)
 #: The index that finds similar words: expected if pg_trgm is installed and words were counted.
 TRIGRAMS = "trigrams"
 #: The kinds of parts without which the statistics of catalogs cannot be read.
@@ -28,7 +36,7 @@ _TABLES = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*?)^\)", load_sql
 
 @dataclass(frozen=True, slots=True)
 class SchemaPart:
-    """A part of the schema: its *kind*, its *name*, and the table that it is *of*, "" for tables and functions.
+    """A part of the schema: its *kind*, its *name*, and the table that it is *of*, "" for tables, functions and sequences.
 
     The name of a key is its contype.  *is_recreated*: whether the start of Zope recreates the part if it is missing.
     """
@@ -52,6 +60,10 @@ def _schema_parts() -> list[SchemaPart]:
     parts = [SchemaPart(TABLE, name) for name, _ in _TABLES]
     parts += [
         SchemaPart(FUNCTION, name) for name in re.findall(r"^CREATE OR REPLACE FUNCTION (\w+)", load_sql("base"), re.M)
+    ]
+    parts += [
+        SchemaPart(SEQUENCE, name)
+        for name in re.findall(r"^CREATE SEQUENCE IF NOT EXISTS (\w+)", load_sql("base"), re.M)
     ]
     for of, body in _TABLES:
         body = re.sub(r"--.*", "", body)

@@ -17,6 +17,8 @@ from psycopg.errors import LockNotAvailable
 from typing import Any
 
 
+#: The name of the kind of jobs that drop retired relations.
+KIND = "retired"
 RETIRE_LEFT_OVER = (
     "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
     " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s"
@@ -51,8 +53,10 @@ def retire_chunks(cursor: Cursor[Any], zoid: int) -> None:
     cursor.execute(RETIRE_CHUNKS, [f"^{chunks_prefix(zoid)}[0-9]+$"])
 
 
-def drop_retired(cursor: Cursor[Any]) -> list[str]:
-    """Drop the retired relations that no snapshot can read any more; return their names, [] if a lock was not free.
+def drop_retired(cursor: Cursor[Any]) -> tuple[list[str], bool]:
+    """Drop the retired relations that no snapshot can read any more; return their names, and whether some are left.
+
+    None is dropped if a lock is not free.
 
     Their foreign key makes a DROP lock object_state against every reader of every site.  So it is not part of a commit,
     which would hold that lock until its end, and NOWAIT prevents readers from queueing behind a request for the lock.
@@ -69,16 +73,19 @@ def drop_retired(cursor: Cursor[Any]) -> list[str]:
                 cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(views))
                 cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
     except LockNotAvailable:
-        return []
+        return [], True
     # No reader waits for these locks.
     if names:
         with cursor.connection.transaction():
             counts.drop(cursor, names)
-    return names
+    cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_retired) AS is_left")
+    [row] = cursor.fetchall()
+    return names, bool(row["is_left"] if isinstance(row, dict) else row[0])
 
 
 def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:
     """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire the relations that it has created."""
+    cursor.execute("DELETE FROM pgcatalog_queue WHERE kind = 'visit' AND catalog = %s", (zoid,))
     cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
     for row in cursor.fetchall():
         relation = row["relation"] if isinstance(row, dict) else row[0]
@@ -93,8 +100,8 @@ def vacuum_analyze(connection: Connection[Any], relation: str) -> None:
 
 # Delete jobs and texts of files that belong to objects removed by a pack.
 FORGET_FILES = (
-    "DELETE FROM pgcatalog_queue AS job WHERE NOT EXISTS (SELECT FROM object_state WHERE zoid = job.zoid)"
-    " OR NOT EXISTS (SELECT FROM object_state WHERE zoid = job.catalog)",
+    "DELETE FROM pgcatalog_queue AS job WHERE NOT EXISTS (SELECT FROM object_state WHERE zoid = job.catalog)"
+    " OR kind IN ('text', 'embed') AND NOT EXISTS (SELECT FROM object_state WHERE zoid = job.subject)",
     "DELETE FROM pgcatalog_file_blobs AS blob"
     " WHERE NOT EXISTS (SELECT FROM object_state AS o WHERE (o.zoid, o.tid) = (blob.zoid, blob.tid))",
     "DELETE FROM pgcatalog_file_texts AS known"

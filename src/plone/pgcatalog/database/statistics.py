@@ -69,7 +69,6 @@ def overview_statement(catalog: int | None = None) -> NamedStatement:
         "few": FEW,
         "wasteful": WASTEFUL,
         "blocking": BLOCKING_SECONDS,
-        "advised": locks.ADVISED_INDEX,
         "hnsw_from": layout.HNSW_FROM,
         "hnsw_dimensions": layout.HNSW_DIMENSIONS,
     }

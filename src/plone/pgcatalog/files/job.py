@@ -6,9 +6,10 @@ from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.kind import IJobKind
+from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
-from plone.pgcatalog.queue.worker import IJobKind
-from plone.pgcatalog.queue.worker import JobFailed
 from plone.pgcatalog.queue.worker import tool_path
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -43,11 +44,14 @@ RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 class TextOfFile:
     """The kind of jobs that extract the text of an object's primary file, and reindex its SearchableText."""
 
+    is_long = False
+    is_one_statement = False
+
     @property
     def is_ready(self) -> bool:
         return texts.ready_extractor() is not None
 
-    def work(self, database: Any, job: Job) -> None:
+    def work(self, database: Any, job: Job, progress: Progress) -> None:
         """Do *job*.  Raises JobFailed if the text of the file cannot be extracted, and database errors."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -77,7 +81,7 @@ class TextOfFile:
             if text is not None:
                 # A new snapshot, which includes the text.
                 transaction.begin()
-                obj = object_of(tool, job.zoid)
+                obj = object_of(tool, job.subject)
                 if obj is not None:
                     tool._core.change().is_backfill = job.is_backfill
                     tool.catalog_object(obj, idxs=[SOURCE_INDEX], update_metadata=0)
@@ -90,7 +94,7 @@ class TextOfFile:
         Other files of the object are recorded as files without a text.  Raises JobFailed.
         """
         extractor = texts.ready_extractor()
-        obj = object_of(tool, job.zoid)
+        obj = object_of(tool, job.subject)
         file = None if obj is None else texts.file_of(obj, extractor)
         with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
             try:
@@ -99,7 +103,7 @@ class TextOfFile:
                 text = None  # a pack has removed the blob
             except ExtractionError as error:
                 raise JobFailed(str(error), error.for_good) from error
-            texts.store_others(connection, job.zoid)
+            texts.store_others(connection, job.subject)
         return text
 
 

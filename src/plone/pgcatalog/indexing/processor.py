@@ -3,14 +3,14 @@
 Registered once with the storage of each opened database; depends on its database only.
 
 The storage cannot undo changes of a catalog, because they are not part of any object.  So the writer logs the changed
-paths (history-preserving storages only); when an undo is committed, a separate transaction catalogues the objects at
-those paths again, or uncatalogues the paths.
+paths (history-preserving storages only); when an undo is committed, a job catalogues the objects at those paths again, or
+uncatalogues the paths.
 """
 
-from Acquisition import aq_base
 from dataclasses import replace
 from functools import partial
-from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database import background
+from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database.errors import shorten_outage
 from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.database.errors import transient_when_locked
@@ -24,24 +24,19 @@ from plone.pgcatalog.database.prepared import finish
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.restored import missing
 from plone.pgcatalog.database.restored import recreate_tables
-from plone.pgcatalog.database.retirement import drop_retired
-from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.manager import committing
 from plone.pgcatalog.indexing.manager import PendingManager
 from plone.pgcatalog.indexing.merge import packed
-from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.overlap import changed_objects
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.queue.table import put
-from plone.pgcatalog.request import application
+from plone.pgcatalog.queue.worker import do_now
 from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import adapt
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import database_dsn
 from plone.pgcatalog.storage import forget_objects
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
@@ -51,14 +46,10 @@ from psycopg import Cursor
 from typing import Any
 from weakref import ref
 from weakref import WeakKeyDictionary
-from ZODB.POSException import ConflictError
-from ZODB.utils import p64
 from zodb_pgjsonb import ExtraColumn
-from zope.component.hooks import setSite
 
 import logging
 import orjson
-import psycopg
 import transaction
 
 
@@ -69,6 +60,11 @@ CONNECTION_LOGS = ("ZODB.Connection", "zodb_pgjsonb.instance")
 #: An array is a change of an idx, ``[{key: new value}, [removed keys]]``: others may have changed other keys.
 UPDATE_IDX = read_statement("indexing", "idx_update")
 
+
+#: The name of the kind of jobs that follow an undo.
+UNDO = "undo"
+#: Seconds after which a worker does what the process of an undo has not done.
+UNDO_SECONDS = 5.0
 
 #: An undo changes the rows that the undone transactions changed; its own tid is the newest in the log.
 LOG_UNDONE = (
@@ -86,8 +82,6 @@ class PGCatalogStateProcessor:
 
     def __init__(self, database: Any) -> None:
         self._database = ref(database)
-        #: False before the first commit of this process: an earlier process may have left retired relations
-        self._cleaned_up = False
         #: psycopg connection -> tids that its running commit undoes
         self._undone: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
 
@@ -121,19 +115,14 @@ class PGCatalogStateProcessor:
                     relation = Writer(cursor, manager.session, pending, manager.idx_written).write()
                     if relation is not None:
                         put_jobs(cursor, pending, relation)
-                    self._clean_up(manager.session, pending)
+                    if pending.cleared or pending.dropped or pending.replacement is not None:
+                        put(cursor, retirement.KIND, pending.zoid, [pending.zoid])
 
     def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:
         """Have the catalogs follow the undo of *tid* after its commit, and log it for an undo of the undo."""
         # If a commit fails before its end, the next one on this connection logs too many paths, which is harmless.
         self._undone.setdefault(cursor.connection, []).append(tid)
         follow_undo(self._database(), cursor, tid)
-
-    def _clean_up(self, session: Session, pending: CatalogPending) -> None:
-        """Have retired relations dropped after a commit that retires some, and after the first commit."""
-        if pending.cleared or pending.dropped or pending.replacement is not None or not self._cleaned_up:
-            self._cleaned_up = True
-            drop_after_commit(session)
 
     def _managers(self) -> list[PendingManager]:
         database = self._database()
@@ -208,110 +197,25 @@ def _complete_tables(database: Any) -> None:
             database.storage.defer_startup_action(recreate_tables, "plone.pgcatalog: missing tables")
 
 
-ATTEMPTS = 5
-#: Logged in place of all paths by a transaction that cleared the catalog.
-WHOLE_CATALOG = ""
-
-
 def follow_undo(database: Any, cursor: Cursor[Any], tid: int) -> None:
-    """Have the paths that *tid* changed catalogued again when the undo that is running with *cursor* is committed."""
-    cursor.execute("SELECT catalog, path FROM pgcatalog_changes WHERE tid = %s", [tid])
-    changes: dict[int, list[str]] = {}
-    for row in cursor.fetchall():
-        changes.setdefault(row["catalog"], []).append(row["path"])
-    if changes:
-        transaction.get().addAfterCommitHook(_committed, (database, changes))
+    """Put jobs that catalogue the paths that *tid* changed again, with the undo that is running with *cursor*.
 
-
-def _committed(success: bool, database: Any, changes: dict[int, list[str]]) -> None:
-    """Catalogue the undone paths in a separate transaction; retry after a conflict."""
-    if not success:
-        return
-    manager = transaction.TransactionManager()
-    for attempt in range(ATTEMPTS):
-        try:
-            with application(database, manager) as app:
-                for zoid, paths in changes.items():
-                    _catalogue(app, zoid, paths)
-                manager.get().note("catalog follows an undo")
-                manager.commit()
-                return
-        except ConflictError:
-            logger.info("conflict while updating the catalog after an undo, attempt %s", attempt + 1)
-    logger.error("updating the catalog after an undo failed: run pgcatalog verify --repair")
-
-
-def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
-    catalog = find_catalog(app, zoid, paths)
-    if catalog is None:
-        return
-    setSite(catalog.aq_parent)
-    if WHOLE_CATALOG in paths:
-        catalog._core.change().is_whole = True
-        verifier = Verifier(catalog)
-        for difference in list(verifier.differences()):
-            verifier.repair(difference)
-        return
-    found = {path: obj for path in paths if (obj := object_at(app, path)) is not None}
-    # Removed rows first: the object's row at its current path needs their record id, which is the oid.
-    for path in paths:
-        if path not in found and catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))).value():
-            catalog.uncatalog_object(path)
-    for path, obj in found.items():
-        catalog.catalog_object(obj, path)
-
-
-def object_at(app: Any, path: str) -> Any:
-    """Return the object with the physical path *path*, None if there is no such object."""
-    obj = app.unrestrictedTraverse(path, None)
-    return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
-
-
-def find_catalog(app: Any, zoid: int, paths: list[str]) -> Any:
-    """Return the catalog tool with oid *zoid*, wrapped in its site; None if it no longer exists.
-
-    The sites on the *paths* are searched first, then the Plone sites in the root.
+    They are done right after its commit, before the request goes on; by a worker, if the process dies before.
     """
-    oid = p64(zoid)
-    for path in paths:
-        container = app
-        for name in path.strip("/").split("/"):
-            container = container.unrestrictedTraverse(name, None)
-            tool = None if container is None else aq_base(container).__dict__.get("portal_catalog")
-            if tool is not None and aq_base(tool)._p_oid == oid:
-                return container.portal_catalog
-            if container is None:
-                break
-    for site in app.objectValues("Plone Site"):
-        if aq_base(site.portal_catalog)._p_oid == oid:
-            return site.portal_catalog
-    return None
+    cursor.execute("SELECT DISTINCT catalog FROM pgcatalog_changes WHERE tid = %s", [tid])
+    catalogs = [row["catalog"] for row in cursor.fetchall()]
+    for catalog in catalogs:
+        put(cursor, UNDO, catalog, [tid], delay=UNDO_SECONDS)
+    if catalogs:
+        transaction.get().addAfterCommitHook(_follow, (database, catalogs, tid))
 
 
-def drop_after_commit(session: Session) -> None:
-    """Have retired relations dropped after the commit of *session*; relations that are in use remain until the next time."""
-    session.jar.transaction_manager.get().addAfterCommitHook(_drop_retired, (session,))
+def _follow(success: bool, database: Any, catalogs: list[int], tid: int) -> None:
+    """Do the jobs of ``follow_undo``, in a thread: this one has the transaction that has just been committed."""
 
+    def work() -> None:
+        for catalog in catalogs:
+            do_now(database, str(database_dsn(database)), UNDO, catalog, tid)
 
-def _drop_retired(success: bool, session: Session) -> None:
-    if not success:
-        return
-    try:
-        _release(session)
-        with connect(dsn_of(session.jar), "retired relations") as connection:
-            drop_retired(connection.cursor())
-    except psycopg.Error as error:
-        # The commit is done; retired relations do no harm.
-        logger.warning("dropping retired relations failed, and is retried later: %s", error)
-
-
-def _release(session: Session) -> None:
-    """Begin a new snapshot in place of the one that the commit ended with.
-
-    The former one locks object_state, because it has read the changes of others there.  The new one has no changes to
-    read.
-    """
-    jar: Any = session.jar
-    if not jar.explicit_transactions:
-        jar.newTransaction(None, False)
-        session.forget_snapshot()
+    if success:
+        background.start("undo", work).join()

@@ -6,7 +6,7 @@
     replay   paths that commits have changed in the meantime are catalogued again
     swap     one commit: the remaining changes, the idx of the objects, and the state that names the relation
 
-Progress is stored in tables (``pgcatalog_rebuild…``), and each batch is one transaction with its task: an interrupted
+Progress is stored in tables (``pgcatalog_rebuild…``), and each batch is one transaction with its visits: an interrupted
 rebuild can be resumed.
 """
 
@@ -38,6 +38,7 @@ from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
 from plone.pgcatalog.indexing.rebuild_worker import RebuildWorker
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
+from plone.pgcatalog.queue.table import put
 from plone.pgcatalog.queue.worker import put_needed
 from plone.pgcatalog.request import application
 from plone.pgcatalog.sql import locks
@@ -155,6 +156,7 @@ class Rebuild:
     def _abandon(self) -> None:
         with self.connection.transaction(), self.connection.cursor() as cursor:
             retirement.forget_rebuild(cursor, self.zoid)
+            put(cursor, retirement.KIND, self.zoid, [self.zoid])
         with self.connection.transaction(), self.connection.cursor() as cursor:
             retirement.drop_retired(cursor)
 
@@ -212,7 +214,7 @@ class Rebuild:
     def _end_phase(self, target: RebuildTarget) -> None:
         """Begin the next phase, unless other workers are still busy."""
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            if relation.has_tasks(cursor, self.zoid):
+            if relation.has_visits(cursor, self.zoid):
                 time.sleep(PAUSE)
             elif target.phase == "walk":
                 relation.add_rest(cursor, target)

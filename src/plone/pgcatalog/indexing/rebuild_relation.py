@@ -1,4 +1,4 @@
-"""The relation that a rebuild fills, its rows, tasks and log: all that a rebuild writes before the swap.
+"""The relation that a rebuild fills, its rows, visits and log: all that a rebuild writes before the swap.
 
 All functions use a cursor (rows as tuples) of the rebuild's own connection, or of the final commit.  Searches read none
 of these rows.
@@ -30,7 +30,7 @@ import dataclasses
 import json
 
 
-#: Ids or paths in one task, at most.
+#: Maximum number of ids or paths in one visit, a job of the processes of the rebuild.
 SLICE = 100
 #: Longest wait for running commits, and for other locks on object_state, when a rebuild begins.
 LOCK_TIMEOUT = "30s"
@@ -47,11 +47,10 @@ FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns,
 FEW_VALUES = read_statement("indexing", "rebuild_few_values")
 #: A column is interned if it has at most so many different lists, and at most so many per row.
 MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
-CLAIM_TASK = (
-    "DELETE FROM pgcatalog_rebuild_task WHERE id = (SELECT id FROM pgcatalog_rebuild_task"
-    " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
-)
-#: Adds tasks for the live relation's paths that the walk has not reached: they may have been catalogued by hand.
+PUT_VISITS = read_statement("indexing", "rebuild_visits")
+TAKE_VISIT = read_statement("indexing", "rebuild_take")
+HAS_VISITS = "SELECT EXISTS (SELECT FROM pgcatalog_queue WHERE kind = 'visit' AND catalog = %s)"
+#: Puts visits for the live relation's paths that the walk has not reached: they may have been catalogued by hand.
 UNVISITED = read_statement("indexing", "rebuild_unvisited")
 
 
@@ -124,9 +123,9 @@ def _begin(
     names, lists = list(layout.names), sorted(interned)
     cursor.execute(BEGIN, [catalog, relation, version, names, lists, layout.signature, total])
     if paths is None:
-        add_tasks(cursor, catalog, root[0], [root[1]])
+        add_visits(cursor, catalog, root[0], [root[1]])
     else:
-        add_tasks(cursor, catalog, None, sorted(paths))
+        add_visits(cursor, catalog, None, sorted(paths))
     target = read(cursor, catalog)
     assert target is not None
     return target
@@ -152,24 +151,22 @@ def _next_version(cursor: Cursor[Any], catalog: int, layout: Layout) -> tuple[in
     return row
 
 
-# -- tasks
+# -- visits
 
 
-def add_tasks(cursor: Cursor[Any], catalog: int, container: str | None, ids: Sequence[str]) -> None:
-    """Add tasks to visit the objects *ids* in *container*, a path; if it is None, the objects with the paths *ids*."""
-    tasks = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
-    if tasks:
-        cursor.execute(
-            "INSERT INTO pgcatalog_rebuild_task (catalog, task) SELECT %s, unnest(%s::text[])", [catalog, tasks]
-        )
+def add_visits(cursor: Cursor[Any], catalog: int, container: str | None, ids: Sequence[str]) -> None:
+    """Put visits of the objects *ids* in *container*, a path; if it is None, the objects with the paths *ids*."""
+    visits = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
+    if visits:
+        cursor.execute(PUT_VISITS, {"catalog": catalog, "visits": visits})
 
 
-def claim_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]] | None:
-    """Take a task that no other worker has locked: (container, ids), or (None, paths); None if there is no such task.
+def take_visit(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]] | None:
+    """Take a visit that no other worker has locked: (container, ids), or (None, paths); None if there is no such visit.
 
-    A rollback of the transaction restores the task.
+    A rollback of the transaction restores the visit.
     """
-    cursor.execute(CLAIM_TASK, [catalog])
+    cursor.execute(TAKE_VISIT, {"catalog": catalog})
     row = cursor.fetchone()
     if row is None:
         return None
@@ -177,9 +174,9 @@ def claim_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]
     return container, names
 
 
-def has_tasks(cursor: Cursor[Any], catalog: int) -> bool:
-    """Return True while a task is waiting or in work."""
-    cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild_task WHERE catalog = %s)", [catalog])
+def has_visits(cursor: Cursor[Any], catalog: int) -> bool:
+    """Return True while a visit is waiting or in work."""
+    cursor.execute(HAS_VISITS, [catalog])
     [(found,)] = cursor.fetchall()
     return bool(found)
 
@@ -192,7 +189,7 @@ def live_relation(cursor: Cursor[Any], catalog: int) -> str:
 
 
 def add_rest(cursor: Cursor[Any], target: RebuildTarget) -> None:
-    """Add tasks to visit the paths that only the live relation has."""
+    """Put visits of the paths that only the live relation has."""
     live = live_relation(cursor, target.catalog)
     query = UNVISITED.format(slice=SLICE, live=quote(live), relation=quote(target.relation))
     cursor.execute(query, {"catalog": target.catalog})

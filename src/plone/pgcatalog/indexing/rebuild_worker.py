@@ -1,4 +1,4 @@
-"""Workers that visit the objects of a site for a rebuild, one transaction per batch; processes share the tasks."""
+"""Workers that visit the objects of a site for a rebuild, one transaction per batch; processes share the visits."""
 
 from Acquisition import aq_base
 from collections.abc import Callable
@@ -41,10 +41,10 @@ import time
 
 logger = logging.getLogger(__name__)
 
-#: Minimum number of objects per transaction, if there are enough tasks; a task has up to a hundred ids.
+#: Minimum number of objects per transaction, if there are enough visits; a visit has up to a hundred ids.
 BATCH = 100
 ATTEMPTS = 5
-#: Seconds to wait for tasks that other workers have locked.
+#: Seconds to wait for visits that other workers have locked.
 PAUSE = 0.05
 #: Errors that a worker at the same object, or a pack, may cause; the batch is repeated.
 TRANSIENT = (
@@ -70,7 +70,7 @@ class RebuildGone(RuntimeError):
 
 def rebuild_connection(catalog: Any) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog* for the rebuild's own writes; rows are tuples."""
-    # Commits need not be durable: a crash of the server loses a batch together with its task, and so the batch is
+    # Commits need not be durable: a crash of the server loses a batch together with its visits, and so the batch is
     # repeated.
     return connect_directly(writable_dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
@@ -125,7 +125,7 @@ class SetSaver:
 
 
 class RebuildWorker:
-    """Works on the tasks of the rebuild of *catalog*, a wrapped tool; *connection* is from ``rebuild_connection``."""
+    """Does the visits of the rebuild of *catalog*, a wrapped tool; *connection* is from ``rebuild_connection``."""
 
     def __init__(self, catalog: Any, connection: Connection[Any], skip_broken: bool = False) -> None:
         self.catalog = catalog
@@ -138,7 +138,7 @@ class RebuildWorker:
         self.missing = MissingAttributeCache()
 
     def run(self) -> None:
-        """Visit objects until no task is left, neither free nor in work."""
+        """Visit objects until no visit is left, neither free nor in work."""
         while True:
             if self.step() is None:
                 with self.connection.cursor() as cursor:
@@ -148,7 +148,7 @@ class RebuildWorker:
                 time.sleep(PAUSE)
 
     def step(self) -> int | None:
-        """Visit a batch of objects in one transaction and return their number, None if no task is free.
+        """Visit a batch of objects in one transaction and return their number, None if no visit is free.
 
         Raises BrokenObject, StartOver, RebuildGone.
         """
@@ -174,10 +174,10 @@ class RebuildWorker:
         entries: list[Entry] = []
         visited = None
         while (visited or 0) < BATCH:
-            task = relation.claim_task(cursor, self.zoid)
-            if task is None:
+            visit = relation.take_visit(cursor, self.zoid)
+            if visit is None:
                 break
-            container, names = task
+            container, names = visit
             visited = (visited or 0) + len(names)
             found = self._at(names) if container is None else self._in(cursor, container, names)
             for batch in found:
@@ -197,7 +197,7 @@ class RebuildWorker:
             yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken, self.missing)
 
     def _in(self, cursor: Cursor[Any], container: str, ids: list[str]) -> Iterator[list[Entry]]:
-        """Yield the entries of the objects *ids* in *container*, and add tasks for their children."""
+        """Yield the entries of the objects *ids* in *container*, and add visits of their children."""
         parent = walk_to(self.catalog.getPhysicalRoot(), container)
         if parent is None:
             return
@@ -210,7 +210,7 @@ class RebuildWorker:
         obj = child(parent, id)
         if obj is None or aq_base(obj) is aq_base(self.catalog):
             return
-        relation.add_tasks(cursor, self.zoid, path, child_ids(obj))
+        relation.add_visits(cursor, self.zoid, path, child_ids(obj))
         yield from indexable(obj)
 
 
@@ -309,7 +309,7 @@ def _zope_conf_of(ini: Path) -> str | None:
 
 @contextmanager
 def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterator[None]:
-    """Run *count* more processes that visit objects, inside of the context; they end when no task is left."""
+    """Run *count* more processes that visit objects, inside of the context; they end when no visit is left."""
     command = [sys.executable, "-m", "plone.pgcatalog.cli", "rebuild", zope_conf, "--site", site, "--worker"]
     if skip_broken:
         command.append("--skip-broken")

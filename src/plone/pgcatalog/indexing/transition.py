@@ -67,7 +67,7 @@ OF_CATALOG = (
     "pgcatalog_history",
     "pgcatalog_searches",
     "pgcatalog_indexes",
-    "pgcatalog_jobs",
+    "pgcatalog_queue",
     "pgcatalog_vectors",
 )
 

@@ -4,16 +4,13 @@ The job for a catalog tool
 
 - creates the table for a new embedder, and queues all pages for it,
 - marks the table as complete when no page waits any more, so that searches use it,
-- builds the HNSW index.
+- puts the job of the kind ``hnsw``, which builds the HNSW index.
 """
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.fulltext.text_index import HEADINGS
@@ -32,9 +29,10 @@ from plone.pgcatalog.meaning.text import passages_of
 from plone.pgcatalog.meaning.text import TextChunk
 from plone.pgcatalog.meaning.text import WHO_MAY_SEE
 from plone.pgcatalog.queue import table as queue
+from plone.pgcatalog.queue.kind import IJobKind
+from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
-from plone.pgcatalog.queue.worker import IJobKind
-from plone.pgcatalog.queue.worker import JobFailed
 from plone.pgcatalog.queue.worker import tool_path
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -48,8 +46,8 @@ from typing import Any
 from zope.interface import implementer
 
 
-#: Name of the kind of jobs.
-KIND = "embed"
+#: Names of the kinds of jobs.
+KIND, HNSW = "embed", "hnsw"
 #: The settings that the tables of a catalog depend on.
 OF_TABLES = (
     *(settings.embedder_url.name, settings.embedder_model.name),
@@ -65,7 +63,7 @@ RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 OBJECTS = SQL("SELECT DISTINCT zoid FROM {relation} WHERE zoid IS NOT NULL")
 IS_ANY_WAITING = (
     "SELECT EXISTS (SELECT FROM pgcatalog_queue"
-    " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
+    " WHERE kind = %s AND catalog = %s AND subject <> catalog AND due < 'infinity')"
 )
 #: Most chunks that are counted; above, PostgreSQL's estimate is used.
 COUNT_LIMIT = 2_000
@@ -113,6 +111,9 @@ def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any
 class Embedding:
     """The kind of jobs that update the vectors of an object or, for a catalog tool, the tables of its catalog."""
 
+    is_long = False
+    is_one_statement = False
+
     def __init__(self) -> None:
         #: monotonic time until which no jobs are done, after the embedder was down
         self._paused_until = 0.0
@@ -133,28 +134,47 @@ class Embedding:
         is_current = jobs.has_table_job or (chunks is not None and chunks["is_complete"])
         return pages if is_current else [*pages, jobs.catalog]
 
-    def work(self, database: Any, job: Job) -> Callable[[], None] | None:
-        """Do *job*; return a function that builds the HNSW index if that is due.  Raises JobFailed and database errors."""
+    def work(self, database: Any, job: Job, progress: Progress) -> None:
+        """Do *job*.  Raises JobFailed and database errors."""
         path = tool_path(database, job.catalog)
         if path is None:
-            return None
+            return
         with opened_at(database, path) as tool:
             embedder, of_private = table.embedder_of(tool), OF_PRIVATE(tool)
             dsn = writable_dsn_of(tool._p_jar)
-            is_page = job.zoid != job.catalog
-            passages = passages_of(tool._core, job.zoid, of_private) if is_page else []
+            is_page = job.subject != job.catalog
+            passages = passages_of(tool._core, job.subject, of_private) if is_page else []
         try:
             if not is_page:
-                return update_tables(dsn, job.catalog, embedder, of_private)
-            if embedder is not None:
-                store_chunks(dsn, job.catalog, job.zoid, embedder, passages)
+                update_tables(dsn, job.catalog, embedder, of_private)
+            elif embedder is not None:
+                store_chunks(dsn, job.catalog, job.subject, embedder, passages)
         except EmbedderError as error:
             if error.is_down:
                 self._paused_until = monotonic() + error.pause
             raise JobFailed(str(error), error.is_about_text, error.pause if error.is_down else None) from error
         except PgvectorMissing as error:
             raise JobFailed(str(error), False, NO_PGVECTOR) from error
-        return None
+
+
+@implementer(IJobKind)
+class HnswIndex:
+    """The kind of jobs that build the HNSW index of a catalog's vectors."""
+
+    is_ready = True
+    is_long = True
+    is_one_statement = True
+
+    def work(self, database: Any, job: Job, progress: Progress) -> None:
+        """See IJobKind."""
+        connection = progress.connection
+        for vectors in table.read(connection, job.catalog):
+            if vectors.is_complete and vectors.wants_hnsw:
+                create_index(connection, vectors)
+
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """See IJobKind; the jobs for the tables of catalogs put these."""
+        return []
 
 
 # -- pages
@@ -207,19 +227,19 @@ def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> lis
 # -- catalogs
 
 
-def update_tables(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> Callable[[], None] | None:
+def update_tables(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> None:
     """Update the tables of *catalog* for *embedder*, of its site; retire them all without an embedder.
 
     - All pages are queued if a table is created, or *of_private* (include texts that Anonymous may not see) has changed.
-    - Returns a function that builds the HNSW index, which takes minutes, or None if it is not due.
+    - The job that builds the HNSW index is queued if it is due.
     - Raises EmbedderError, PgvectorMissing, and JobFailed while pages wait or the index is being built.
     """
     with connect(dsn, "vectors", 0) as connection:
         relation = relation_of(connection, catalog)
         if embedder is None or relation is None:
             with connection.transaction():
-                table.retire(connection, [vectors.name for vectors in table.read(connection, catalog)])
-            return None
+                table.retire(connection, catalog, [vectors.name for vectors in table.read(connection, catalog)])
+            return
         [vector], name = embedder.embed_passages([PROBE])
         with connection.transaction():
             connection.execute(LOCK, locks.of_catalog(locks.CHUNKS, catalog))
@@ -247,12 +267,14 @@ def update_tables(dsn: str, catalog: int, embedder: Embedder | None, of_private:
             raise JobFailed("", False, RETRY_SECONDS)
         with connection.transaction():
             mine = table.note(connection, mine, embedder=embedder, is_complete=True)
-            table.retire(connection, [vectors.name for vectors in tables if vectors.name != mine.name])
+            table.retire(connection, catalog, [vectors.name for vectors in tables if vectors.name != mine.name])
             connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
         connection.execute(SQL("ANALYZE {}").format(mine.table))
         calibrate(connection, mine)
         mine = next((v for v in table.read(connection, catalog) if v.name == mine.name), mine)
-    return partial(create_index, dsn, mine) if mine.wants_hnsw else None
+        if mine.wants_hnsw:
+            with connection.transaction(), connection.cursor() as cursor:
+                queue.put(cursor, HNSW, catalog, [catalog], is_backfill=True)
 
 
 def has_grown(connection: Connection[Any], mine: Vectors) -> bool:
@@ -278,13 +300,12 @@ def calibrate(connection: Connection[Any], mine: Vectors) -> None:
     table.note(connection, mine, calibration=replace(found, threshold=threshold_of(similarities), chunks=chunks))
 
 
-def create_index(dsn: str, vectors: Vectors) -> None:
+def create_index(connection: Connection[Any], vectors: Vectors) -> None:
     """Build the HNSW index of *vectors* without blocking reads and writes; an unfinished one is dropped first."""
     index = Identifier(f"{vectors.name}_hnsw")
-    with plain_connection(dsn, "vectors") as connection:
-        connection.execute(DROP_INDEX.format(index=index))
-        schema = Identifier(vectors.schema)
-        connection.execute(CREATE_INDEX.format(index=index, chunks=vectors.table, schema=schema))
+    connection.execute(DROP_INDEX.format(index=index))
+    schema = Identifier(vectors.schema)
+    connection.execute(CREATE_INDEX.format(index=index, chunks=vectors.table, schema=schema))
 
 
 def relation_of(connection: Connection[Any], catalog: int) -> str | None:

@@ -19,6 +19,7 @@ from plone.pgcatalog.meaning.calibration import Calibration
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.text import TextChunk
+from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.sql.files import read_sql
 from plone.pgcatalog.sql.files import read_statement
 from psycopg import Connection
@@ -238,7 +239,7 @@ def create(
     schema = schema_of_pgvector(connection)
     rows = connection.execute(load("generations"), pattern_of(catalog)).fetchall()
     answers = answering(generations(rows))
-    retire(connection, [row[1] for row in rows if answers is None or row[1] != answers.name])
+    retire(connection, catalog, [row[1] for row in rows if answers is None or row[1] != answers.name])
     # Retired tables that are not dropped yet still occupy their numbers.
     number = 1 + max((row[0] for row in rows), default=0)
     name = f"{chunks_prefix(catalog)}{number}"
@@ -269,9 +270,11 @@ def note(connection: Connection[Any], vectors: Vectors, **changes: Any) -> Vecto
     return changed
 
 
-def retire(connection: Connection[Any], names: Iterable[str]) -> None:
-    """Mark the tables *names* to be dropped as soon as no snapshot needs them, and delete their settings."""
+def retire(connection: Connection[Any], catalog: int, names: Iterable[str]) -> None:
+    """Mark the tables *names* of *catalog* to be dropped as soon as no snapshot needs them, and delete their settings."""
     names = list(names)
+    if names:
+        queue.put(connection.cursor(), retirement.KIND, catalog, [catalog], is_backfill=True)
     for name in names:
         retirement.retire_relation(connection.cursor(), name)
     connection.execute(FORGET_SETTINGS, [names])

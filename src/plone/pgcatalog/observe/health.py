@@ -19,7 +19,7 @@ from plone.pgcatalog.distribution import version_of
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
-from plone.pgcatalog.observe.jobs import JOBS
+from plone.pgcatalog.queue.progress import TITLES
 from psycopg import Connection
 from psycopg.errors import QueryCanceled
 from typing import Any
@@ -273,7 +273,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
         sentences += [
             _(
                 "${site}: the last ${job} failed; see the tab Advanced for the reason",
-                site | {"job": JOBS.get(job, job)},
+                site | {"job": TITLES.get(job, job)},
             )
             for job in failed
         ]

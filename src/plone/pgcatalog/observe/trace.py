@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
-from plone.pgcatalog.fulltext.term_statistics import request_count
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.record import encode_query
@@ -116,7 +115,7 @@ class Trace:
     def __init__(self, catalog: "Catalog") -> None:
         self._catalog = catalog
         #: (query, sort, limit, whether the search is ranked)
-        self._query: tuple[Mapping[str, Any], Sequence[tuple[str, bool]], Any, bool] = ({}, (), None, False)
+        self._query: tuple[Mapping[str, Any], Sequence[tuple[str, bool]], Any] = ({}, (), None)
         self._compile = self._embed = 0.0
         #: seconds that the search has taken so far
         self.seconds = 0.0
@@ -130,9 +129,9 @@ class Trace:
         finally:
             self._embed += perf_counter() - started
 
-    def compiled(self, query: Mapping[str, Any], sort: Sequence[tuple[str, bool]], limit: Any, is_ranked: bool) -> None:
+    def compiled(self, query: Mapping[str, Any], sort: Sequence[tuple[str, bool]], limit: Any) -> None:
         """Record the end of compiling *query*, with its *sort* and *limit*."""
-        self._query = (query, sort, limit, is_ranked)
+        self._query = (query, sort, limit)
         self.seconds = perf_counter() - self._started
         self._compile = self.seconds - self._embed
 
@@ -151,21 +150,17 @@ class Trace:
 
     def started(self, found: bool) -> None:
         """Report the query, count the words of the search and whether it *found* rows, and schedule regular work."""
-        catalog = self._catalog
-        query, _, _, is_ranked = self._query
+        catalog, query = self._catalog, self._query[0]
         report_slow(catalog.tool, query, self.seconds)
         if is_read_only(catalog.jar):
             return
         recorder.tick(dsn_of(catalog.jar))
         if SOURCE_INDEX in query:
             searches.note(catalog, query[SOURCE_INDEX], found)
-        state = catalog.session.read_states().get(catalog.zoid) if is_ranked and found else None
-        if state is not None:
-            request_count(dsn_of(catalog.jar), catalog.zoid, state.generation)
 
     def _record(self, operation: str, statement: Statement, times: Times, rows: int, cold: str) -> None:
         catalog = self._catalog
-        query, sort, limit, _ = self._query
+        query, sort, limit = self._query
         indexes = aq_base(catalog.tool)._indexes
         options = {name: getattr(index, "query_options", ()) for name, index in indexes.items()}
         text, left_out = encode_query(query, options, sort, limit, slow_query_mask(catalog.tool), statement.window)

@@ -1,8 +1,12 @@
-"""The table of jobs: work that takes long is done after the commit that requires it.
+"""The table of jobs: all work outside of requests.
 
-A job is one kind of work on one object of one catalog.  A worker claims a job by postponing the time when it is due, in
-a statement of its own: no lock and no session is held during the work, and the job of a dead worker becomes due again.
-A job that a later commit puts again during the work remains in the table.
+A job is one kind of work on one subject of one catalog: an object, the whole catalog, or a number that the kind chooses.  A
+worker claims a job by postponing the time when it is due, in a statement of its own: the job of a dead worker becomes due
+again.  A job that a later commit puts again during the work remains in the table.
+
+Long jobs take minutes, and are about a whole catalog or an SQL index.  The session of their worker holds a lock during the
+work: all processes see it, and none does the same work twice.  Those that people have requested remain in the table when they
+have ended, with their result or the reason of their failure.
 
 Workers claim jobs by priority, then by due time.  They claim a fair share by due time alone: so each job is claimed, no
 matter how many are put after it.
@@ -15,6 +19,7 @@ from enum import IntEnum
 from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import storable
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 from typing import Any
 
 
@@ -37,19 +42,41 @@ LONGEST_REASON = 500
 
 PUT = read_statement("queue", "put")
 NOTIFY = "SELECT pg_notify(%s, '')"
+PUT_LONG = read_statement("queue", "put_long")
 CLAIM = read_statement("queue", "claim")
-CLAIM_FIRST = CLAIM.format(order="priority, due")
-CLAIM_OLDEST = CLAIM.format(order="due")
-SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by = %(put_by)s::xid8"
+CLAIM_FIRST = CLAIM.format(order="priority, due", free="", lock="")
+CLAIM_OLDEST = CLAIM.format(order="due", free="", lock="")
+CLAIM_LONG = CLAIM.format(
+    order="priority, due",
+    free="AND pgcatalog_session_of_job(kind, catalog, subject) IS NULL",
+    lock="AND pgcatalog_lock_job(next.kind, next.catalog, next.subject)",
+)
+CLAIM_ONE = read_statement("queue", "claim_one")
+LOCK = "SELECT pgcatalog_lock_job(%(kind)s, %(catalog)s, %(subject)s)"
+SAME = "kind = %(kind)s AND catalog = %(catalog)s AND subject = %(subject)s AND put_by = %(put_by)s::xid8"
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
+FINISH = (
+    f"UPDATE pgcatalog_queue SET due = 'infinity', finished = now(), reason = '', message = %(message)s WHERE {SAME}"
+)
+RELEASE = f"UPDATE pgcatalog_queue SET due = now(), attempts = attempts - 1 WHERE {SAME}"
+REPORT = (
+    "UPDATE pgcatalog_queue SET done = %(done)s, total = %(total)s, message = %(message)s"
+    f" WHERE {SAME} RETURNING coalesce(stop, false)"
+)
+STOP = read_statement("queue", "stop")
+LONG_JOBS = read_statement("queue", "long_jobs")
+HAS_WORKER = (
+    "SELECT EXISTS (SELECT FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name = 'pgcatalog: ' || %s)"
+)
 FAILED = read_statement("queue", "failed").format(same=SAME)
 FORGET = read_statement("queue", "forget")
 FIGURES = read_statement("queue", "figures")
 FAILURES = """
-SELECT zoid, reason, attempts, put_at FROM pgcatalog_queue
-WHERE catalog = %(catalog)s AND kind = %(kind)s AND reason <> '' ORDER BY put_at DESC, zoid LIMIT %(limit)s
+SELECT subject, reason, attempts, put_at FROM pgcatalog_queue
+WHERE catalog = %(catalog)s AND kind = %(kind)s AND reason <> '' ORDER BY put_at DESC, subject LIMIT %(limit)s
 """
-FAILURE = "SELECT reason FROM pgcatalog_queue WHERE kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s"
+FAILURE = "SELECT reason FROM pgcatalog_queue WHERE kind = %(kind)s AND catalog = %(catalog)s AND subject = %(subject)s"
 REPEAT = """
 UPDATE pgcatalog_queue SET put_by = DEFAULT, put_at = DEFAULT, due = DEFAULT, attempts = DEFAULT, reason = DEFAULT
 WHERE catalog = %(catalog)s AND kind = %(kind)s AND reason <> ''
@@ -77,17 +104,26 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work of a *kind* on the object *zoid* for the catalog with tool oid *catalog*, claimed *attempts* times.
+    """Work of a *kind* on a *subject* for the catalog with tool oid *catalog*, claimed *attempts* times.
 
-    *put_by* is the id of the transaction that was the last to put the job; *priority* is a Priority.
+    - *subject*: the oid of an object, that of the tool for the whole catalog, or a number that the kind chooses
+    - *put_by*: the id of the transaction that was the last to put the job
+    - *priority*: a Priority
+    - *arguments*: values that the kind needs, as it has put them; None without any
     """
 
     kind: str
     catalog: int
-    zoid: int
+    subject: int
     attempts: int
     put_by: str
     priority: int
+    arguments: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The kind and the subject, for the log."""
+        return f"{self.kind} {self.subject:#x}"
 
     @property
     def is_backfill(self) -> bool:
@@ -104,7 +140,7 @@ class Job:
 
     @property
     def values(self) -> dict[str, Any]:
-        return {"kind": self.kind, "catalog": self.catalog, "zoid": self.zoid, "put_by": self.put_by}
+        return {"kind": self.kind, "catalog": self.catalog, "subject": self.subject, "put_by": self.put_by}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +157,61 @@ class QueueFigures:
     oldest: datetime | None
 
 
-def put(cursor: Any, kind: str, catalog: int, zoids: Iterable[int], is_backfill: bool = False) -> None:
-    """Put jobs of *kind* for the objects *zoids* of *catalog*; the commit of *cursor*'s transaction notifies workers.
+def put(
+    cursor: Any, kind: str, catalog: int, subjects: Iterable[int], is_backfill: bool = False, delay: float = 0.0
+) -> None:
+    """Put jobs of *kind* about *subjects* of *catalog*; the commit of *cursor*'s transaction notifies workers.
 
     *is_backfill*: the objects were saved earlier.  More than MOST_SAVED jobs are a backfill in any case.  A backfill does
-    not lower the priority of a job that a save has put, and a save raises the priority of a job of a backfill.
+    not lower the priority of a job that a save has put, and a save raises the priority of a job of a backfill.  The jobs are
+    due after *delay* seconds.
     """
-    zoids = sorted(set(zoids))
-    if zoids:
-        priority = Priority.of(kind, is_backfill or len(zoids) > MOST_SAVED)
-        values = {"kind": kind, "catalog": catalog, "zoids": zoids, "priority": priority, "channel": CHANNEL}
-        cursor.execute(PUT, values)
+    subjects = sorted(set(subjects))
+    if subjects:
+        priority = Priority.of(kind, is_backfill or len(subjects) > MOST_SAVED)
+        values = {"kind": kind, "catalog": catalog, "subjects": subjects, "priority": priority}
+        cursor.execute(PUT, values | {"delay": delay, "channel": CHANNEL})
+
+
+def put_long(
+    connection: Connection[Any], kind: str, catalog: int, subject: int, arguments: dict[str, Any] | None = None
+) -> bool:
+    """Put the long job of *kind* about *subject*, which a person has requested; return False if a session does it now.
+
+    A job that waits, or has ended, is put again with the new *arguments*.
+    """
+    values = {"kind": kind, "catalog": catalog, "subject": subject, "priority": Priority.SAVED, "channel": CHANNEL}
+    values["arguments"] = None if arguments is None else Jsonb(arguments)
+    return connection.execute(PUT_LONG, values).fetchone() is not None
+
+
+def claim_long(connection: Connection[Any], kinds: Iterable[str]) -> Job | None:
+    """Claim the next due long job of one of *kinds*, and lock it for the session of the autocommit *connection*."""
+    row = connection.execute(CLAIM_LONG, {"kinds": list(kinds), "back_off": list(BACK_OFF)}).fetchone()
+    return None if row is None else Job(*row)
+
+
+def claim_one(
+    connection: Connection[Any], kind: str, catalog: int, subject: int, *, and_lock: bool = False
+) -> Job | None:
+    """Claim the job of *kind* about *subject* before it is due; return None if it has been claimed or is done.
+
+    *and_lock*: it is a long job, to be locked for the session of the autocommit *connection*.
+    """
+    values = {"kind": kind, "catalog": catalog, "subject": subject, "back_off": list(BACK_OFF)}
+    row = connection.execute(CLAIM_ONE, values).fetchone()
+    if row is None or (and_lock and connection.execute(LOCK, values).fetchone() != (True,)):
+        return None
+    return Job(*row)
+
+
+def begin_long(
+    connection: Connection[Any], kind: str, catalog: int, subject: int, arguments: dict[str, Any] | None = None
+) -> Job | None:
+    """Put a long job, and claim it for the session of the autocommit *connection*; None if a session does it now."""
+    with connection.transaction():
+        is_put = put_long(connection, kind, catalog, subject, arguments)
+        return claim_one(connection, kind, catalog, subject, and_lock=True) if is_put else None
 
 
 def claim(connection: Connection[Any], kinds: Iterable[str], number: int = 1) -> Job | None:
@@ -148,6 +228,32 @@ def claim(connection: Connection[Any], kinds: Iterable[str], number: int = 1) ->
 def done(connection: Connection[Any], job: Job) -> None:
     """Delete *job*, unless a commit has put it again since it was claimed."""
     connection.execute(DONE, job.values)
+
+
+def finish(connection: Connection[Any], job: Job, message: str) -> None:
+    """Store *message*, the result of the long *job*, unless the job was put again since it was claimed."""
+    connection.execute(FINISH, job.values | {"message": message.replace("\0", "")})
+
+
+def release(connection: Connection[Any], job: Job) -> None:
+    """Make *job* due at once for another worker, because this one has to end."""
+    connection.execute(RELEASE, job.values)
+
+
+def report(connection: Connection[Any], job: Job, done: int, total: int, message: str) -> bool:
+    """Store the progress of the long *job*: *done* of *total*, and its current step; return whether it is to stop."""
+    values = job.values | {"done": done, "total": total, "message": message.replace("\0", "")}
+    return connection.execute(REPORT, values).fetchone() == (True,)
+
+
+def stop(connection: Connection[Any], kind: str, catalog: int, subject: int, reason: str) -> int | None:
+    """Request the end of a long job; return the process id of the session that does it, None if there is none.
+
+    A job that waits ends at once, for *reason*.
+    """
+    values = {"kind": kind, "catalog": catalog, "subject": subject, "reason": reason}
+    row = connection.execute(STOP, values).fetchone()
+    return None if row is None else row[0]
 
 
 def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, pause: float | None = None) -> None:
@@ -171,20 +277,25 @@ def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:
 
 def figures(connection: Connection[Any], catalog: int | None = None) -> list[QueueFigures]:
     """Return the figures of each kind that has jobs, of *catalog* or of all catalogs; rows of *connection* are tuples."""
+    return figures_of(lambda *statement: connection.execute(*statement).fetchall(), catalog)
+
+
+def figures_of(execute: Any, catalog: int | None) -> list[QueueFigures]:
+    """Return the same as ``figures``, read with *execute*."""
     values = {"catalog": catalog, "backfill": Priority.BACKFILL_TEXT}
-    return [QueueFigures(*row) for row in connection.execute(FIGURES, values).fetchall()]
+    return [QueueFigures(*row) for row in execute(FIGURES, values)]
 
 
 def failures(
     connection: Connection[Any], catalog: int, kind: str, limit: int = 100
 ) -> list[tuple[int, str, int, datetime]]:
-    """Return (zoid, reason, attempts, time when put) of jobs that have failed, once or for good, the newest first."""
+    """Return (subject, reason, attempts, time when put) of jobs that have failed, once or for good, the newest first."""
     return connection.execute(FAILURES, {"catalog": catalog, "kind": kind, "limit": limit}).fetchall()
 
 
 def failure(execute: Any, catalog: int, kind: str, zoid: int) -> str:
     """Return the reason why the job of *kind* for the object *zoid* has failed, "" if it has not; reads with *execute*."""
-    rows = execute(FAILURE, {"catalog": catalog, "kind": kind, "zoid": zoid})
+    rows = execute(FAILURE, {"catalog": catalog, "kind": kind, "subject": zoid})
     return str(rows[0][0]) if rows else ""
 
 

@@ -1,7 +1,9 @@
-"""Workers: threads of a Zope process, or of ``pgcatalog work``, that do the jobs of one database."""
+"""Workers: threads of a Zope process, or of ``pgcatalog work``, that do the jobs of one database.
+
+A process has any number of workers for short jobs, and one for long jobs, which would make short ones wait.
+"""
 
 from App.config import getConfiguration
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,23 +15,32 @@ from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.needed import values_of
 from plone.pgcatalog.database.restored import path_above
 from plone.pgcatalog.database.statistics import executing
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.i18n import restored
+from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.kind import IJobKind
+from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.progress import Progress
+from plone.pgcatalog.queue.progress import STOPPED
+from plone.pgcatalog.queue.progress import Stopped
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.settings import number
+from plone.pgcatalog.sql import locks
 from plone.pgcatalog.storage import database_dsn
 from plone.pgcatalog.storage import processors
 from psycopg import Connection
+from psycopg.errors import QueryCanceled
 from psycopg.rows import dict_row
 from threading import Event
-from threading import Thread
 from time import monotonic
 from typing import Any
 from weakref import WeakSet
 from ZODB.POSException import ConflictError
 from zope.component import getUtilitiesFor
-from zope.interface import Attribute
-from zope.interface import Interface
+from zope.component import getUtility
 
+import atexit
 import logging
 import psycopg
 
@@ -38,6 +49,8 @@ logger = logging.getLogger(__name__)
 
 #: The section of zope.conf.
 SECTION = "plone.pgcatalog"
+#: The name of the session of a worker for long jobs.
+LONG = "queue of long jobs"
 #: Maximum number of threads per database.
 MOST_WORKERS = 64
 #: Maximum seconds that a worker sleeps: a notification may get lost, and a database may become available again.
@@ -53,76 +66,49 @@ PAUSE = 5.0
 CATALOGS = "SELECT catalog FROM pgcatalog_state WHERE %(catalog)s::bigint IS NULL OR catalog = %(catalog)s"
 
 
-class IJobKind(Interface):
-    """A kind of job: a utility whose name is the name of the kind in the table."""
-
-    is_ready = Attribute("False if this process lacks a requirement of the kind; its jobs wait for another process")
-
-    def work(database: Any, job: Job) -> Callable[[], None] | None:
-        """Do *job* with *database*, a ZODB.DB, and commit.
-
-        Work of several minutes may be returned as a function: it runs in parallel to the next jobs, and *job* ends with
-        it.  In the meantime the job may become due again, and be claimed.
-
-        - A job about an object that is gone counts as done.
-        - JobFailed, raised here or by the function, is a failure that users see.
-        - Any other exception is a failure after which the job is tried again.
-        """
-
-    def needed(jobs: NeededJobs) -> Iterable[int]:  # type: ignore[empty-body]
-        """Return the zoids of the objects in the catalog of *jobs* that need a job of this kind and have none."""
-
-
-class JobFailed(Exception):
-    """A job has failed for a reason that users should see; *for_good* if another attempt would fail, too.
-
-    With a *pause* the job itself is not the cause: it is tried again after this number of seconds, any number of times.
-    """
-
-    def __init__(self, reason: str, for_good: bool = True, pause: float | None = None) -> None:
-        super().__init__(reason)
-        self.for_good = for_good
-        self.pause = pause
-
-
-#: The workers of ``start_threads``, for ``stop_threads``.
-_started: WeakSet["Worker"] = WeakSet()
+#: The workers of this process, for ``stop_threads``.
+_workers: WeakSet["Worker"] = WeakSet()
 
 
 def start_threads(main: Any) -> list["Worker"]:
     """Start threads that do jobs for each writable database that belongs to *main*, a ZODB.DB; return their workers.
 
-    ``threads_of_a_database`` is their number per database; a process that can do no kind of job starts none.
+    ``threads_of_a_database`` is the number of those for short jobs; one more does long jobs.  0 starts none.
     """
-    if not kinds():
-        return []
-    workers = []
+    workers: list[Worker] = []
     count = threads_of_a_database()
-    for database in (main.databases or {"": main}).values():
+    for database in (main.databases or {"": main}).values() if count else ():
         dsn = database_dsn(database)
         if dsn is not None and processors(database) is not None and not database.storage.isReadOnly():
-            for _ in range(count):
-                workers.append(Worker(database, dsn))
-                background.start("queue", workers[-1].run)
-    _started.update(workers)
+            for is_long in (True, *[False] * count):
+                workers.append(Worker(database, dsn, is_long))
+                background.start("long jobs" if is_long else "queue", workers[-1].run)
     return workers
 
 
 def stop_threads() -> None:
-    """Stop the workers of ``start_threads``, and wait up to EXIT_SECONDS for their jobs: the database may be closed then."""
-    for worker in list(_started):
+    """Stop all workers, and wait up to EXIT_SECONDS for their jobs: the database may be closed then."""
+    for worker in list(_workers):
         worker.stop()
     background.wait(background.EXIT_SECONDS)
 
 
-def put_needed(connection: Connection[Any], catalog: int | None = None) -> None:
-    """Put the jobs that objects of *catalog*, or of all catalogs, need and do not have, on the autocommit *connection*."""
+# A long job would otherwise use its connections while the process ends.
+atexit.register(stop_threads)
+
+
+def put_needed(connection: Connection[Any], catalog: int | None = None, is_long: bool = False) -> None:
+    """Put the jobs that *catalog*, or all catalogs, need and do not have, on the autocommit *connection*.
+
+    *is_long*: long jobs instead of short ones.
+    """
     execute = executing(connection)
     for (zoid,) in map(values_of, execute(CATALOGS, {"catalog": catalog})):
         jobs = NeededJobs(execute, zoid)
         for name, kind in getUtilitiesFor(IJobKind):
-            with connection.transaction(), connection.cursor() as cursor:
-                table.put(cursor, name, zoid, kind.needed(jobs), is_backfill=True)
+            if kind.is_long == is_long:
+                with connection.transaction(), connection.cursor() as cursor:
+                    table.put(cursor, name, zoid, kind.needed(jobs), is_backfill=True)
 
 
 def tool_path(database: Any, catalog: int) -> str | None:
@@ -142,142 +128,183 @@ def threads_of_a_database() -> int:
     return 1 if count is None else min(int(count), MOST_WORKERS)
 
 
-def kinds() -> dict[str, Any]:
-    """Return the kinds of jobs that this process can do, by name."""
-    return {name: kind for name, kind in getUtilitiesFor(IJobKind) if kind.is_ready}
+def kinds(is_long: bool = False) -> dict[str, Any]:
+    """Return the kinds of short or, if *is_long*, of long jobs that this process can do, by name."""
+    return {name: kind for name, kind in getUtilitiesFor(IJobKind) if kind.is_long == is_long and kind.is_ready}
+
+
+def kind_of(name: str) -> Any:
+    """Return the kind of jobs with this *name*."""
+    return getUtility(IJobKind, name)
+
+
+def do_now(database: Any, dsn: str, kind: str, catalog: int, subject: int) -> None:
+    """Do a short job, in this thread, before it is due; not if a worker has claimed it.  A psycopg.Error is logged."""
+    try:
+        with connect(dsn, f"queue: {kind}", 30) as connection:
+            job = table.claim_one(connection, kind, catalog, subject)
+            if job is not None:
+                _note(connection, job, _outcome(job, kind_of(kind), database, Progress()))
+    except psycopg.Error as error:  # the job is due again
+        logger.warning("the queue is waiting for the database: %s", str(error).strip())
+
+
+def do_claimed(connection: Connection[Any], job: Job, database: Any) -> JobFailed | None:
+    """Do the long *job*, claimed by the session of the autocommit *connection*, to its end; return why it has failed."""
+    progress = Progress(connection, job)
+    outcome = _outcome(job, kind_of(job.kind), database, progress)
+    _note(connection, job, outcome, progress.lines)
+    connection.execute(locks.RELEASE)
+    return outcome
 
 
 class Worker:
-    """Does the jobs of *database*, a ZODB.DB with the PostgreSQL database *dsn*, one after the other, until ``stop``."""
+    """Does the short or long jobs of *database*, a ZODB.DB with the PostgreSQL database *dsn*, one after the other."""
 
-    def __init__(self, database: Any, dsn: str) -> None:
+    def __init__(self, database: Any, dsn: str, is_long: bool = False) -> None:
         self.database = database
         self.dsn = dsn
+        self.is_long = is_long
         self._stopped = Event()
         #: number of jobs claimed
         self._claimed = 0
-        self._beside: list[Thread] = []
-        self._waking: psycopg.Connection[Any] | None = None
+        #: progress of the current job
+        self._progress = Progress()
+        _workers.add(self)
 
     def stop(self) -> None:
-        """End the worker after its current jobs."""
+        """End the worker after its current job; a long job is interrupted, and another worker continues it."""
         self._stopped.set()
+        if self.is_long:
+            self._progress.cancel()
 
     def run(self) -> None:
         """Do jobs until ``stop``; after an error of the database, or while it is unavailable, wait and connect again."""
         while not self._stopped.is_set():
             try:
-                # Health reads from the name of the session which kinds have a worker.
-                purpose = " ".join(["queue of", *sorted(kinds())])
-                with connect(self.dsn, purpose, 30) as connection, self._woken():
+                with self._connected() as (connection, is_notified):
                     self._put_needed()
                     while not self._stopped.is_set():
                         if not self.run_one(connection):
-                            self._sleep(connection)
+                            self._sleep(connection, is_notified)
+            except SharedSession as error:
+                logger.warning("no worker for long jobs: %s", error)
+                return
             except psycopg.Error as error:
                 logger.warning("the queue is waiting for the database: %s", str(error).strip())
                 self._stopped.wait(PAUSE)
-        self._end_beside()
 
     def run_until_empty(self) -> int:
         """Do all jobs that are due, to their end; return their number. Raises psycopg.Error."""
         count = 0
         self._put_needed()
-        with connect(self.dsn, "queue", 30) as connection:
+        with self._connected() as (connection, _):
             while not self._stopped.is_set() and self.run_one(connection):
                 count += 1
-        self._end_beside()
         return count
 
-    def _put_needed(self) -> None:
-        """Put the jobs that objects still need, without a time limit for finding them."""
-        with connect(self.dsn, "queue", 0) as connection:
-            put_needed(connection)
+    def run_once(self) -> None:
+        """Do all jobs that are due; a psycopg.Error is logged."""
+        try:
+            # Jobs that are put meanwhile need another worker: this one may be about to end.
+            with self._connected(f"{LONG}, once") as (connection, _):
+                while self.run_one(connection):
+                    pass
+        except psycopg.Error as error:  # the job is due again
+            logger.warning("the queue is waiting for the database: %s", str(error).strip())
 
     def run_one(self, connection: Connection[Any]) -> bool:
-        """Take a job, do it, and save its outcome on the autocommit *connection*; return False if no job is due.
-
-        A job with a rest that runs in parallel has no outcome yet.
-        """
-        ready = kinds()
-        job = table.claim(connection, ready, self._claimed + 1) if ready else None
+        """Take a job, do it, and save its outcome on the autocommit *connection*; return False if no job is due."""
+        ready = kinds(self.is_long)
+        if self.is_long:
+            job = table.claim_long(connection, ready)
+        else:
+            job = table.claim(connection, ready, self._claimed + 1) if ready else None
         if job is None:
             return False
         self._claimed += 1
-        outcome = _outcome(job, lambda: ready[job.kind].work(self.database, job))
-        if callable(outcome):
-            self._do_beside(job, outcome)
+        if not self.is_long:
+            _note(connection, job, _outcome(job, ready[job.kind], self.database, Progress()))
+            return True
+        self._progress = Progress(connection, job)
+        outcome = _outcome(job, ready[job.kind], self.database, self._progress)
+        if self._stopped.is_set() and outcome is not None:
+            table.release(connection, job)
         else:
-            _note(connection, job, outcome)
+            _note(connection, job, outcome, self._progress.lines)
+        connection.execute(locks.RELEASE)
         return True
 
-    def _do_beside(self, job: Job, rest: Callable[[], None]) -> None:
-        """Do the *rest* of *job* in a separate thread."""
-
-        def run() -> None:
-            outcome = _outcome(job, rest)
-            try:
-                with connect(self.dsn, "queue", 30) as connection:
-                    _note(connection, job, outcome)
-            except psycopg.Error as error:  # the job is due again
-                logger.warning("the queue is waiting for the database: %s", str(error).strip())
-
-        self._beside = [thread for thread in self._beside if thread.is_alive()]
-        self._beside.append(background.start("queue beside", run))
-
-    def _end_beside(self) -> None:
-        """Wait for the jobs that run in parallel."""
-        while self._beside:
-            self._beside.pop().join()
+    def _put_needed(self) -> None:
+        """Put the jobs that catalogs still need, without a time limit for finding them."""
+        with connect(self.dsn, "queue", 0) as connection:
+            put_needed(connection, is_long=self.is_long)
 
     @contextmanager
-    def _woken(self) -> Iterator[None]:
-        """Listen for commits that put jobs, if the database can notify this worker."""
-        try:
-            with connect_directly(self.dsn, "queue wakes", 0) as connection:
-                connection.execute(f"LISTEN {table.CHANNEL}")
-                self._waking = connection
-                yield
-        except SharedSession:
-            yield
-        finally:
-            self._waking = None
+    def _connected(self, purpose: str = "") -> Iterator[tuple[Connection[Any], bool]]:
+        """Yield a connection for claims, and whether commits that put jobs notify it; *purpose* is the name of its session.
 
-    def _sleep(self, connection: Connection[Any]) -> None:
+        Long jobs need a session: raises SharedSession if a pooler shares it.  Raises psycopg.Error.
+        """
+        # Health reads from the name of the session which kinds have a worker.
+        purpose = purpose or (LONG if self.is_long else " ".join(["queue of", *sorted(kinds())]))
+        try:
+            # A long job may be one statement on this connection.
+            own = connect_directly(self.dsn, purpose, 0 if self.is_long else 30)
+        except SharedSession:
+            if self.is_long:
+                raise
+            with connect(self.dsn, purpose, 30) as shared:
+                yield shared, False
+        else:
+            with own:
+                own.execute(f"LISTEN {table.CHANNEL}")
+                yield own, True
+
+    def _sleep(self, connection: Connection[Any], is_notified: bool) -> None:
         """Wait until a job is put or due, but no longer than LONGEST_SLEEP."""
-        due = table.seconds_to_next(connection, kinds())
-        longest = LONGEST_SLEEP if self._waking is not None else POLL
+        if self.is_long:
+            put_needed(connection, is_long=True)
+        due = table.seconds_to_next(connection, kinds(self.is_long))
+        longest = LONGEST_SLEEP if is_notified else POLL
         seconds = longest if due is None else max(0.0, min(due, longest))
-        if self._waking is None:
+        if not is_notified:
             self._stopped.wait(seconds)
             return
         end = monotonic() + seconds
         while not self._stopped.is_set() and (left := end - monotonic()) > 0:
-            if list(self._waking.notifies(timeout=min(left, STOP_SECONDS), stop_after=1)):
+            if list(connection.notifies(timeout=min(left, STOP_SECONDS), stop_after=1)):
                 return
 
 
-def _outcome(job: Job, work: Callable[[], Any]) -> Any:
-    """Return the result of *work*, which belongs to *job*; a JobFailed if it fails in any way."""
+def _outcome(job: Job, kind: Any, database: Any, progress: Progress) -> JobFailed | None:
+    """Have *kind* do *job*; return a JobFailed if it fails in any way."""
     try:
-        return work()
+        kind.work(database, job, progress)
+        return None
     except JobFailed as failure:
         if str(failure):
-            logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
+            logger.warning("job %s failed: %s", job.name, english(restored(str(failure))))
         return failure
+    except Stopped:
+        return JobFailed(stored(STOPPED))
     except (ConflictError, psycopg.OperationalError) as error:
+        if isinstance(error, QueryCanceled) and kind.is_one_statement:
+            return JobFailed(stored(STOPPED))
         reason = f"{type(error).__name__}: {error}".strip()
         again = "not retried" if job.is_last_attempt else f"retried after {job.back_off} seconds"
-        logger.info("%s of object %#x is %s: %s", job.kind, job.zoid, again, reason)
+        logger.info("job %s is %s: %s", job.name, again, reason)
         return JobFailed(reason, False)
     except Exception as error:  # a kind may be an add-on's: whatever it raises, the worker continues
-        logger.exception("%s of object %#x failed", job.kind, job.zoid)
-        return JobFailed(f"{type(error).__name__}: {error}", False)
+        logger.exception("job %s failed", job.name)
+        return JobFailed(f"{type(error).__name__}: {error}", kind.is_long)
 
 
-def _note(connection: Connection[Any], job: Job, outcome: JobFailed | None) -> None:
-    """Save the *outcome* of *job* on the autocommit *connection*."""
-    if outcome is None:
-        table.done(connection, job)
-    else:
+def _note(connection: Connection[Any], job: Job, outcome: JobFailed | None, lines: Iterable[str] = ()) -> None:
+    """Save the *outcome* of *job* on the autocommit *connection*, and the *lines* about its result."""
+    if outcome is not None:
         table.failed(connection, job, str(outcome), outcome.for_good, outcome.pause)
+    elif lines:
+        table.finish(connection, job, "\n".join(map(stored, lines)))
+    else:
+        table.done(connection, job)

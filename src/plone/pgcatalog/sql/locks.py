@@ -1,6 +1,7 @@
 """The advisory locks of PostgreSQL that the package uses.
 
-The first key of a lock is the kind of work, the second the catalog, index or job.  A lock ends with its connection at the
+The first key of a lock is the kind of work, the second the catalog.  Those of long jobs are taken in SQL
+(``pgcatalog_lock_job``).  A lock ends with its connection at the
 latest.  Locks with one key, such as the storage's, never conflict with locks with two keys.
 """
 
@@ -10,10 +11,6 @@ REBUILD = 0x70676361
 COUNT_WORDS = 0x70676377
 #: The tables of chunks of a catalog are being created; see ``of_catalog``.
 CHUNKS = 0x7067636D
-#: An advised index is being built or dropped; the second key is ``hashtext`` of its name.
-ADVISED_INDEX = 0x70676369
-#: Work that was started in the ZMI; the second key is ``hashtext`` of the catalog's oid, a blank and the name of the work.
-JOB = 0x7067636A
 
 #: Blocks other transactions that add lists to ``pgcatalog_sets`` until this one ends; see ``database.sets``.
 ADD_SETS = f"SELECT pg_advisory_xact_lock({0x70676373}, 0)"

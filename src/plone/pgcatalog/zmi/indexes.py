@@ -17,6 +17,7 @@ from plone.pgcatalog.advice.candidates import index_statistics
 from plone.pgcatalog.advice.candidates import IndexStatistics
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.queue.long import JobError
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
@@ -125,7 +126,7 @@ class IndexAdvicePage(ManagePage):
     def _done(self, action: Any, name: str) -> str:
         try:
             message: str = action(IndexTarget.of(self.catalog), name)
-        except (BuildError, AdviceError) as error:
+        except (BuildError, AdviceError, JobError) as error:
             return _("Not done: ${reason}.", mapping={"reason": error.message})
         return message
 
@@ -135,7 +136,7 @@ class IndexAdvicePage(ManagePage):
         return _("${index} is being built.", mapping={"index": target.index(name)})
 
     def build(self, target: IndexTarget, name: str) -> str:
-        builder.in_background(builder.build, target, builder.find(target, name).name)
+        builder.start(target, name)
         return _("${index} is being built.", mapping={"index": target.index(name)})
 
     def cancel(self, target: IndexTarget, name: str) -> str:
@@ -143,7 +144,7 @@ class IndexAdvicePage(ManagePage):
         return _("${index}: stopped.", mapping={"index": target.index(name)})
 
     def drop(self, target: IndexTarget, name: str) -> str:
-        builder.in_background(builder.drop, target, builder.find(target, name).name)
+        builder.start(target, name, is_dropped=True)
         return _("${index} is being dropped.", mapping={"index": target.index(name)})
 
     # -- for the template
@@ -154,7 +155,7 @@ class IndexAdvicePage(ManagePage):
 
     def registered(self, relation: str) -> list[Registered]:
         entries = registered(self.catalog.session.execute, self.catalog.zoid, relation)
-        if any(entry.state == "working" for entry in entries):
+        if any(entry.state in ("working", "waiting", "stopping") for entry in entries):
             self.reload_soon()
         return entries
 

@@ -56,8 +56,8 @@ HISTORY = ("estimated_rows", "table_bytes", "index_bytes")
 SHOWN_FAILURES = 5
 FAILED_FILES = f"""
 SELECT failure.reason, rows.path, rows.rid
-FROM ({table.FAILURES}) AS failure LEFT JOIN {{relation}} rows USING (zoid)
-ORDER BY failure.put_at DESC, failure.zoid
+FROM ({table.FAILURES}) AS failure LEFT JOIN {{relation}} rows ON rows.zoid = failure.subject
+ORDER BY failure.put_at DESC, failure.subject
 """
 #: Age in seconds from which the oldest transaction is shown.
 OLD = 60

@@ -13,8 +13,8 @@ from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.transition import is_unfilled
-from plone.pgcatalog.zmi.jobs import JobProgress
-from plone.pgcatalog.zmi.jobs import jobs_of
+from plone.pgcatalog.queue.progress import long_jobs
+from plone.pgcatalog.queue.progress import LongJob
 from plone.protect import CheckAuthenticator
 from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
@@ -123,10 +123,10 @@ class UnfilledNotice(BrowserView):
         """The URL of the page that shows the progress."""
         return f"{self.context.absolute_url()}/manage_catalogAdvanced"
 
-    def job(self) -> JobProgress | None:
-        """Return the last rebuild that was started in the browser; None if there is none."""
+    def job(self) -> LongJob | None:
+        """Return the last rebuild; None if there is none."""
         catalog = self.context._core
-        return jobs_of(catalog.session.execute, catalog.zoid).get("rebuild")
+        return long_jobs(catalog.session.execute, catalog.zoid).get("rebuild")
 
 
 #: Seconds after which a page that shows a running job is reloaded.

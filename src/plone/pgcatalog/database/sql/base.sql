@@ -15,10 +15,10 @@ DO $$ BEGIN
     THEN DELETE FROM pgcatalog_counts; END IF;
 END $$;
 
--- A rebuild without its tasks, or without the changes that it has to replay, would end before its relation is complete.
+-- A rebuild without its visits, or without the changes that it has to replay, would end before its relation is complete.
 DO $$ BEGIN
     IF to_regclass('pgcatalog_rebuild') IS NOT NULL
-        AND (to_regclass('pgcatalog_rebuild_task') IS NULL OR to_regclass('pgcatalog_rebuild_change') IS NULL)
+        AND (to_regclass('pgcatalog_queue') IS NULL OR to_regclass('pgcatalog_rebuild_change') IS NULL)
     THEN DELETE FROM pgcatalog_rebuild; END IF;
 END $$;
 
@@ -123,13 +123,6 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
     started   TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
 );
 
--- Paths that a rebuild still has to visit.
-CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_task (
-    id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    catalog BIGINT NOT NULL REFERENCES pgcatalog_rebuild (catalog) ON DELETE CASCADE,
-    task    TEXT NOT NULL              -- JSON: [path of a container or null, ids in it or paths]
-);
-
 -- Paths that commits have catalogued or removed since the rebuild began.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_change (
     id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -181,7 +174,6 @@ CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
     definition TEXT NOT NULL,             -- clause behind ON table
     columns    TEXT[] NOT NULL,           -- required in the relation
     reason     TEXT NOT NULL,
-    message    TEXT NOT NULL DEFAULT '',  -- why the last build or drop failed
     created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (catalog, name)
 );
@@ -240,36 +232,45 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
 
 -- ---- Work outside of requests
 
--- Long work begun in the browser or on the command line: its progress or its result.
-CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
-    catalog  BIGINT NOT NULL,           -- zoid of the catalog tool
-    name     TEXT NOT NULL,             -- rebuild, verify
-    done     BIGINT NOT NULL DEFAULT 0,
-    total    BIGINT NOT NULL DEFAULT 0,
-    message  TEXT NOT NULL DEFAULT '',  -- current step, or result
-    failed   BOOLEAN NOT NULL DEFAULT false,
-    stop     BOOLEAN NOT NULL DEFAULT false,  -- a user has requested its end
-    started  TIMESTAMPTZ NOT NULL DEFAULT now(),
-    finished TIMESTAMPTZ,
-    PRIMARY KEY (catalog, name)
-);
-
--- Jobs that workers do after a commit: one row per kind of work and object of a catalog.  A worker claims a job by
--- postponing its due time; a job due at infinity has failed for good.  The lowest priority is claimed first.
+-- All work outside of requests: one row per kind of work and subject.  A worker claims a job by postponing its due time; a job
+-- due at infinity is not claimed again.  The lowest priority is claimed first.
 CREATE TABLE IF NOT EXISTS pgcatalog_queue (
-    kind     TEXT COLLATE "C" NOT NULL,
-    catalog  BIGINT NOT NULL,          -- zoid of the catalog tool
-    zoid     BIGINT NOT NULL,          -- of the object
-    priority SMALLINT NOT NULL,        -- 0 text and 1 other jobs of a save, 2 text and 3 other jobs of a backfill
-    put_by   XID8 NOT NULL DEFAULT pg_current_xact_id(),
-    put_at   TIMESTAMPTZ NOT NULL DEFAULT now(),
-    due      TIMESTAMPTZ NOT NULL DEFAULT now(),
-    attempts INTEGER NOT NULL DEFAULT 0,
-    reason   TEXT NOT NULL DEFAULT '', -- why the last attempt has failed
-    PRIMARY KEY (kind, catalog, zoid)
+    kind      TEXT COLLATE "C" NOT NULL,
+    catalog   BIGINT NOT NULL,          -- zoid of the catalog tool
+    subject   BIGINT NOT NULL,          -- zoid of the object; that of the tool for the whole catalog; or the kind's own number
+    priority  SMALLINT NOT NULL,        -- 0 text and 1 other jobs of a save, 2 text and 3 other jobs of a backfill
+    put_by    XID8 NOT NULL DEFAULT pg_current_xact_id(),
+    put_at    TIMESTAMPTZ NOT NULL DEFAULT now(),
+    due       TIMESTAMPTZ NOT NULL DEFAULT now(),
+    attempts  INTEGER NOT NULL DEFAULT 0,
+    reason    TEXT NOT NULL DEFAULT '', -- why the last attempt has failed
+    arguments JSONB,                    -- of the kind
+    -- Of long jobs only:
+    done      BIGINT,
+    total     BIGINT,
+    message   TEXT,                     -- current step, or result
+    stop      BOOLEAN,                  -- true: a user has requested its end
+    finished  TIMESTAMPTZ,
+    PRIMARY KEY (kind, catalog, subject)
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_queue_due ON pgcatalog_queue (due);
 CREATE INDEX IF NOT EXISTS pgcatalog_queue_priority ON pgcatalog_queue (priority, due) WHERE due < 'infinity';
+-- Numbers of the visits of a rebuild, in the order in which they are added.
+CREATE SEQUENCE IF NOT EXISTS pgcatalog_visits;
+
+-- The session that does a long job holds its lock, which ends with the session at the latest.  The first key is "pgcj".
+CREATE OR REPLACE FUNCTION pgcatalog_lock_job(kind TEXT, catalog BIGINT, subject BIGINT) RETURNS BOOLEAN
+LANGUAGE sql VOLATILE
+RETURN pg_try_advisory_lock(1885823850, hashtext(concat_ws(' ', kind, catalog, subject)));
+-- The process id of that session; NULL if there is none.
+CREATE OR REPLACE FUNCTION pgcatalog_session_of_job(kind TEXT, catalog BIGINT, subject BIGINT) RETURNS INTEGER
+LANGUAGE sql STABLE
+RETURN (
+    SELECT min(pid) FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND classid = 1885823850::oid
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND objid::bigint = (hashtext(concat_ws(' ', kind, catalog, subject))::bigint & 4294967295)
+);
 
 -- Texts of files, by the SHA-256 of their bytes.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
@@ -319,7 +320,6 @@ BEGIN
     FOR lost IN
         SELECT * FROM (VALUES
             ('pgcatalog_changes', 'tid', 'transaction_log'),
-            ('pgcatalog_rebuild_task', 'catalog', 'pgcatalog_rebuild'),
             ('pgcatalog_rebuild_change', 'catalog', 'pgcatalog_rebuild'),
             ('pgcatalog_file_blobs', 'digest', 'pgcatalog_file_texts')
         ) AS key (child, name, parent)

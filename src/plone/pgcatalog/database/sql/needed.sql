@@ -8,7 +8,7 @@ SELECT s.relation, s.columns, o.state -> '_settings' AS settings,
     EXISTS (SELECT FROM pgcatalog_file_texts)
         OR EXISTS (SELECT FROM pgcatalog_queue q WHERE q.kind = 'text' AND q.catalog = s.catalog) AS has_texts,
     EXISTS (SELECT FROM pgcatalog_queue q
-        WHERE (q.kind, q.catalog, q.zoid) = ('embed', s.catalog, s.catalog)) AS has_table_job
+        WHERE (q.kind, q.catalog, q.subject) = ('embed', s.catalog, s.catalog)) AS has_table_job
 FROM pgcatalog_state s
 JOIN object_state o ON o.zoid = s.catalog
 WHERE s.catalog = %(catalog)s AND to_regclass(quote_ident(s.relation)) IS NOT NULL

@@ -12,4 +12,4 @@ FROM files
 JOIN object_state o ON o.refs @> ARRAY[files.zoid]
 JOIN {relation} rows ON rows.zoid = o.zoid
 WHERE NOT EXISTS (
-    SELECT FROM pgcatalog_queue q WHERE q.kind = 'text' AND q.catalog = %(catalog)s AND q.zoid = rows.zoid)
+    SELECT FROM pgcatalog_queue q WHERE q.kind = 'text' AND q.catalog = %(catalog)s AND q.subject = rows.zoid)

@@ -5,7 +5,7 @@ WITH candidates AS MATERIALIZED (
     WHERE rows.zoid IS NOT NULL AND {visible}
         AND NOT EXISTS (SELECT FROM {chunks} chunks WHERE chunks.zoid = rows.zoid)
         AND NOT EXISTS (
-            SELECT FROM pgcatalog_queue q WHERE q.kind = 'embed' AND q.catalog = %(catalog)s AND q.zoid = rows.zoid)
+            SELECT FROM pgcatalog_queue q WHERE q.kind = 'embed' AND q.catalog = %(catalog)s AND q.subject = rows.zoid)
 )
 SELECT DISTINCT zoid
 FROM candidates

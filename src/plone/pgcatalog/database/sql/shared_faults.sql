@@ -4,7 +4,7 @@ SELECT number, state
 FROM unnest(%(kind)s::text[], %(name)s::text[], %(of)s::text[]) WITH ORDINALITY AS thing (kind, name, of, number)
 CROSS JOIN LATERAL (
     SELECT CASE
-        WHEN kind = 'table' THEN CASE WHEN to_regclass(name) IS NULL THEN 'missing' END
+        WHEN kind IN ('table', 'sequence') THEN CASE WHEN to_regclass(name) IS NULL THEN 'missing' END
         WHEN kind = 'function' THEN CASE WHEN to_regproc(name) IS NULL THEN 'missing' END
         WHEN to_regclass(of) IS NULL THEN NULL
         WHEN kind = 'column' THEN CASE WHEN NOT EXISTS (

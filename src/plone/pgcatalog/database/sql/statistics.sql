@@ -49,17 +49,15 @@ SELECT jsonb_build_object(
                     AND EXISTS (SELECT FROM pgcatalog_vectors d
                         WHERE d.catalog = s.catalog AND to_regclass(quote_ident(d.relation)) IS NOT NULL)
                 UNION ALL
-                -- An index made on advice that is not being built, and whose build has not failed.
+                -- An index made on advice without a job that builds it, or has failed to.
                 SELECT s.relation || '_' || r.name, 'advised',
                     format('CREATE INDEX CONCURRENTLY %%I ON %%I %%s', s.relation || '_' || r.name, s.relation, r.definition)
                 FROM pgcatalog_indexes r
-                WHERE r.catalog = s.catalog AND r.message = '' AND r.columns <@ (s.columns || '{rid,zoid,path}')
+                WHERE r.catalog = s.catalog AND r.columns <@ (s.columns || '{rid,zoid,path}')
                     AND NOT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
                         WHERE x.indrelid = c.oid AND i.relname = s.relation || '_' || r.name)
-                    AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
-                        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                        AND l.classid = %(advised)s::int::oid
-                        AND l.objid::bigint = (hashtext(s.relation || '_' || r.name)::bigint & 4294967295))
+                    AND NOT EXISTS (SELECT FROM pgcatalog_queue j
+                        WHERE j.kind = 'index' AND j.catalog = r.catalog AND j.arguments ->> 'name' = r.name)
                 UNION ALL
                 SELECT lost.name, 'chunks', lost.line
                 FROM pgcatalog_vectors d JOIN pg_class v ON v.oid = to_regclass(quote_ident(d.relation))
@@ -84,15 +82,18 @@ SELECT jsonb_build_object(
                             WHERE x.indrelid = v.oid AND am.amname = 'hnsw' AND x.indisvalid)
                         AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.relid = v.oid)
                         AND NOT EXISTS (SELECT FROM pgcatalog_queue u
-                            WHERE u.catalog = s.catalog AND u.zoid = s.catalog AND u.due < 'infinity')) AS lost
+                            WHERE u.kind IN ('embed', 'hnsw') AND u.catalog = s.catalog AND u.subject = s.catalog AND u.due < 'infinity')) AS lost
                 WHERE d.catalog = s.catalog) m) AS missing,
-            -- The last work of each name that was begun in the ZMI.
-            (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
-                WHERE j.catalog = s.catalog) AS jobs,
+            -- The last long job of each kind that people start.
+            (SELECT coalesce(jsonb_object_agg(j.kind, jsonb_build_object('finished', j.finished, 
+                    'message', coalesce(nullif(j.reason, ''), j.message, ''),
+                    'failed', j.due = 'infinity' AND j.reason <> '')), '{}')
+                FROM pgcatalog_queue j
+                WHERE j.catalog = s.catalog AND j.subject = s.catalog AND j.kind IN ('rebuild', 'verify', 'vacuum')) AS jobs,
             -- Jobs that wait for workers or have failed, by kind; how long the oldest job without an attempt has waited.
             (SELECT coalesce(jsonb_object_agg(w.kind, to_jsonb(w)), '{}') FROM (
-                SELECT kind, count(*) FILTER (WHERE due < 'infinity' AND zoid <> s.catalog) AS waiting,
-                    count(*) FILTER (WHERE due = 'infinity') AS failed,
+                SELECT kind, count(*) FILTER (WHERE due < 'infinity' AND subject <> s.catalog) AS waiting,
+                    count(*) FILTER (WHERE due = 'infinity' AND reason <> '') AS failed,
                     coalesce(extract(epoch FROM now() - min(put_at) FILTER (WHERE attempts = 0)), 0)::float8
                         AS oldest_seconds,
                     coalesce(bool_or(attempts > 0 AND reason = '' AND due > now()), false) AS is_being_done,

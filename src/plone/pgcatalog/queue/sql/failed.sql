@@ -4,5 +4,6 @@
 UPDATE pgcatalog_queue
 SET priority = CASE WHEN %(for_good)s THEN %(backfill)s ELSE priority END,
     reason = %(reason)s, attempts = attempts - (%(pause)s::float IS NOT NULL)::int,
+    finished = CASE WHEN %(for_good)s THEN now() END,
     due = CASE WHEN %(for_good)s THEN 'infinity' ELSE coalesce(now() + make_interval(secs => %(pause)s::float), due) END
 WHERE {same}
