@@ -155,7 +155,7 @@ class WordCount:
     def needed(self, jobs: NeededJobs) -> list[int]:
         """Return the oid of the catalog tool if its texts have changed enough since the last count, and no job waits."""
         values = {"catalog": jobs.catalog, "changed_part": CHANGED_PART}
-        return [zoid for (zoid,) in map(values_of, jobs.execute(read_statement("fulltext", "words_needed"), values))]
+        return [zoid for (zoid,) in map(values_of, jobs.execute(read_statement("indexing", "words_needed"), values))]
 
 
 # -- short jobs
