@@ -2,10 +2,13 @@
 
 from App.config import getConfiguration
 from concurrent.futures import ThreadPoolExecutor
+from plone.pgcatalog.i18n import restored
+from plone.pgcatalog.queue import long
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue import worker as worker_module
 from plone.pgcatalog.queue.kind import JobFailed
 from plone.pgcatalog.queue.progress import Progress
+from plone.pgcatalog.queue.progress import STOPPED
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import Worker
 from tests.integration.jobs import kind as kind
@@ -19,6 +22,7 @@ from tests.integration.waiting import until
 from typing import Any
 from ZODB.POSException import ConflictError
 
+import psycopg
 import pytest
 import threading
 
@@ -162,6 +166,72 @@ def test_short_jobs_do_not_wait_for_a_long_one(kind: Recorded, queue: Any, dsn: 
         go_on.set()
         for ended in working:
             ended.result()
+
+
+def test_long_job_of_a_worker_that_has_to_end_is_continued_by_another(queue: Any, dsn: str) -> None:
+    begun = threading.Event()
+
+    def endless(job: Job, progress: Progress) -> None:
+        begun.set()
+        while True:
+            progress.report(1, 2, "working")
+            threading.Event().wait(0.02)
+
+    slow = Recorded(is_long=True)
+    slow.does = endless
+    with registered(slow, "slow"), ThreadPoolExecutor(1) as pool:
+        assert table.put_long(queue, "slow", 1, 1)
+        worker = Worker(None, dsn, is_long=True)
+        working = pool.submit(worker.run)
+        assert begun.wait(PATIENCE)
+        # Being done: neither put again nor claimed, however long it takes.
+        assert not table.put_long(queue, "slow", 1, 1)
+        queue.execute("UPDATE pgcatalog_queue SET due = now()")
+        assert table.claim_long(queue, ["slow"]) is None
+        worker.stop()
+        working.result()
+        slow.does = lambda job, progress: progress.lines.append("all of it")
+        assert Worker(None, dsn, is_long=True).run_until_empty() >= 1
+    assert slow.subjects == [1, 1]
+    [(message, reason, has_ended)] = queue.execute(
+        "SELECT message, reason, due = 'infinity' FROM pgcatalog_queue WHERE kind = 'slow'"
+    ).fetchall()
+    assert (message, reason, has_ended) == ("all of it", "", True)
+
+
+def test_stop_ends_a_long_job_that_is_one_statement(queue: Any, dsn: str) -> None:
+    slow = Recorded(is_long=True)
+    slow.is_one_statement = True
+    slow.does = lambda job, progress: progress.connection.execute("SELECT pg_sleep(%s)", (PATIENCE,))
+    with registered(slow, "slow"), ThreadPoolExecutor(1) as pool:
+        assert table.put_long(queue, "slow", 1, 1)
+        working = pool.submit(Worker(None, dsn, is_long=True).run_once)
+        until(lambda: queue.execute("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'").fetchall())
+        long.stop(dsn, "slow", 1, 1)
+        working.result()
+    [(reason, has_ended)] = queue.execute(
+        "SELECT reason, due = 'infinity' FROM pgcatalog_queue WHERE kind = 'slow'"
+    ).fetchall()
+    assert (restored(reason), has_ended) == (STOPPED, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_retried"), [(psycopg.OperationalError("lost"), True), (ValueError("wrong"), False)]
+)
+def test_long_job_is_tried_again_after_errors_of_the_database_only(
+    queue: Any, dsn: str, error: Exception, is_retried: bool
+) -> None:
+    def fail(job: Job, progress: Progress) -> None:
+        raise error
+
+    slow = Recorded(is_long=True)
+    slow.does = fail
+    with registered(slow, "slow"):
+        assert table.put_long(queue, "slow", 1, 1)
+        Worker(None, dsn, is_long=True).run_once()
+    assert queue.execute("SELECT due < 'infinity' FROM pgcatalog_queue WHERE kind = 'slow'").fetchall() == [
+        (is_retried,)
+    ]
 
 
 def test_jobs_of_unsupported_kinds_wait(kind: Recorded, queue: Any, dsn: str) -> None:
