@@ -135,7 +135,7 @@ def dict_rows(connection: Any) -> Any:
 
 
 def test_unsupported_storage_is_reported(tmp_path: Path) -> None:
-    from plone.pgcatalog.cli.look import storage_findings
+    from plone.pgcatalog.cli.reports import storage_findings
     from plone.pgcatalog.cli.target import configured_databases
 
     [database] = configured_databases(write_conf(tmp_path, FILE))
