@@ -184,7 +184,7 @@ def test_database_copied_without_its_catalog_is_reported(dsn: str) -> None:
 
 
 def test_long_transaction_is_reported(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "LONG", 0.0)
+    monkeypatch.setattr(health, "LONG_SECONDS", 0.0)
     with psycopg.connect(dsn, application_name="report") as connection:
         connection.execute("SELECT 1")
         [finding] = check(dsn)
