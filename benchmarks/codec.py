@@ -142,12 +142,12 @@ def scanned(path: str) -> dict[str, dict[str, Any]]:
     for transaction in FileIterator(path):
         for data in (record.data for record in transaction if record.data is not None):
             try:
-                taken = {side: seconds(side, data) for side in SIDES}
+                measured = {side: seconds(side, data) for side in SIDES}
             except (ImportError, AttributeError, TypeError, ValueError, pickle.PickleError):
                 unreadable += 1
                 continue
             count += 1
-            for side, (decode, encode) in taken.items():
+            for side, (decode, encode) in measured.items():
                 totals[side]["decode"] += decode
                 totals[side]["encode"] += encode
                 totals[side]["size"] += size(side, data)

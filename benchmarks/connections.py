@@ -40,14 +40,14 @@ class Requests:
 
     def close(self) -> None:
         """End the request and close the database."""
-        self.leave()
+        self.end_request()
         close_db(self.db)
 
     def enter(self, anonymous: bool = False) -> Any:
         """Begin a request by that user and set ``app`` to its application; return the application, or its site."""
         raise NotImplementedError
 
-    def leave(self) -> None:
+    def end_request(self) -> None:
         """End the current request, if there is one."""
         raise NotImplementedError
 
@@ -61,13 +61,13 @@ class Requests:
 
     def request(self, anonymous: bool = False) -> Any:
         """Return the catalog in a new request."""
-        self.leave()
+        self.end_request()
         self.enter(anonymous)
         return self.same(anonymous)
 
     def after_write(self, anonymous: bool) -> Any:
         """Return the catalog in a new request, after a concurrent write."""
-        self.leave()
+        self.end_request()
         self._writes += 1
         self._writer.submit(self._write).result()
         return self.request(anonymous)

@@ -48,7 +48,7 @@ def make_folders(place: PloneSite, count: int) -> None:
     for number in range(count):
         site.invokeFactory("Folder", f"folder{number}", title=f"Folder {number}")
     transaction.commit()
-    place.leave()
+    place.end_request()
 
 
 class Author:
@@ -64,7 +64,7 @@ class Author:
 
     def create(self, document: Document) -> None:
         """Create one document."""
-        self.place.leave()
+        self.place.end_request()
         site = self.place.enter()
         first = not len(site[document.folder])
         with counted_stores(site) as stores, switched(self.catalogued):
@@ -79,7 +79,7 @@ class Author:
 
     def measures(self) -> dict[str, Any]:
         """Return the figures of all created documents."""
-        self.place.leave()
+        self.place.end_request()
         share = sum(self.commits) / sum(self.seconds)
         # The first document of a folder also creates the objects that a folder needs for documents.
         stores = [count for first, count in self.stores if not first] or [count for _, count in self.stores]
@@ -171,7 +171,7 @@ def fill(place: PloneSite, wanted: Iterable[Document], count: int, progress: Pro
         done += len(batch)
         progress(f"filling in documents: {done} of {count}")
     site._p_jar._cache.cache_size = place.cache_size
-    place.leave()
+    place.end_request()
 
 
 def add(site: Any, document: Document) -> Any:

@@ -50,7 +50,7 @@ LARGE, PAGES, FEW_PAGES = 5 << 20, 200, 20
 #: Number of threads that save at the same time, and that search meanwhile.
 SAVERS, VISITORS = 4, 2
 #: Attempts of Zope for a conflicting request.
-TRIES = 4
+ATTEMPTS = 4
 #: Seconds after which an idle worker sleeps.
 IDLE = 1.0
 #: Seconds until a word must be found.
@@ -127,7 +127,7 @@ class Files:
         for name, seconds_of in times.items():
             self.measures[f"{name} a PDF of 5 MB, 200 pages"] = summary(seconds_of)
 
-    def until_found(self, worker: "Beside") -> None:
+    def until_found(self, worker: "Activity") -> None:
         """Measure the seconds from the end of a save until its word is found, with an idle worker; and its memory."""
         before = psutil.Process().memory_info().rss
         times = []
@@ -169,7 +169,9 @@ class Files:
         self.found(first - 1, 1)
         self.measures["extracted once more after a rebuild"] = value(len(self.extracted() - before), "files")
 
-    def while_visitors_search(self, case: str, first: int, visitors: "Beside", worker: "Beside | None" = None) -> None:
+    def while_visitors_search(
+        self, case: str, first: int, visitors: "Activity", worker: "Activity | None" = None
+    ) -> None:
         """Measure searches of *visitors* before and during simultaneous uploads; conflicts, and losses."""
         count = self.options["uploads"]
         self.progress(case)
@@ -183,19 +185,19 @@ class Files:
             visitors.start()
             started = monotonic()
             conflicts = dict(zip(documents, pool.map(lambda item: self.upload(*item), documents.items()), strict=True))
-            took = monotonic() - started
+            elapsed = monotonic() - started
             during = visitors.stop()
         if worker is not None:
             worker.stop()
         self.work()
-        missing = [n for n, times in conflicts.items() if times < TRIES and self.hits(n) != 1]
+        missing = [n for n, times in conflicts.items() if times < ATTEMPTS and self.hits(n) != 1]
         if missing:
             self.progress(f"{word(missing[0])} is not found; {self.queued()}")
-        refused = list(conflicts.values()).count(TRIES)
+        refused = list(conflicts.values()).count(ATTEMPTS)
         for name, number, unit in (
             ("a search, p95 before", p95(before) * 1e3, "ms"),
             (f"a search, p95 during {count} uploads", p95(during) * 1e3, "ms"),
-            (f"{count} uploads", took, "s"),
+            (f"{count} uploads", elapsed, "s"),
             ("conflicts", sum(conflicts.values()), ""),
             ("uploads refused with a message, after a conflict in each attempt", refused, ""),
             ("uploads acknowledged, and not found once in the end", len(missing), ""),
@@ -204,26 +206,26 @@ class Files:
 
     # -- parts
 
-    def change(self, what: Callable[[Any], Any]) -> None:
-        """Call *what* with the site, and commit."""
+    def change(self, action: Callable[[Any], Any]) -> None:
+        """Call *action* with the site, and commit."""
         app, site = begin(self.place.db)
         try:
             login(app)
-            what(site)
+            action(site)
             transaction.commit()
         finally:
             end(app)
 
     def upload(self, number: int, data: bytes) -> int:
-        """Save the PDF *number*; return the number of conflicts: with TRIES conflicts the file is not saved."""
-        for conflicts in range(TRIES):
+        """Save the PDF *number*; return the number of conflicts: with ATTEMPTS conflicts the file is not saved."""
+        for conflicts in range(ATTEMPTS):
             try:
                 self.change(lambda site: add(site, f"upload-{number}", data))
             except ConflictError:
                 sleep(uniform(0, 2**conflicts))  # as Zope does
                 continue
             return conflicts
-        return TRIES
+        return ATTEMPTS
 
     def hits(self, number: int) -> int:
         """Return the number of objects with the word of the PDF *number*."""
@@ -279,10 +281,10 @@ class Files:
 
 
 #: Runs with (function that returns True at the end, database, its DSN); returns the seconds of each search.
-type Does = Callable[[Callable[[], bool], Any, str], list[float]]
+type ActivityFunction = Callable[[Callable[[], bool], Any, str], list[float]]
 
 
-class Beside(Protocol):
+class Activity(Protocol):
     """An activity beside the uploads."""
 
     def start(self) -> None:
@@ -295,14 +297,14 @@ class Beside(Protocol):
 class InThread:
     """An activity in threads of the Zope that receives the uploads."""
 
-    def __init__(self, db: Any, options: dict[str, Any], does: Does) -> None:
+    def __init__(self, db: Any, options: dict[str, Any], function: ActivityFunction) -> None:
         self.pool = ThreadPoolExecutor(1)
         self.ended = threading.Event()
-        self.does = partial(does, self.ended.is_set, db, options["dsn"])
+        self.function = partial(function, self.ended.is_set, db, options["dsn"])
 
     def start(self) -> None:
         self.ended.clear()
-        self.result = self.pool.submit(self.does)
+        self.result = self.pool.submit(self.function)
 
     def stop(self) -> list[float]:
         self.ended.set()
@@ -312,10 +314,10 @@ class InThread:
 class InProcess:
     """An activity in another Zope."""
 
-    def __init__(self, options: dict[str, Any], does: Does) -> None:
+    def __init__(self, options: dict[str, Any], function: ActivityFunction) -> None:
         context = get_context("spawn")
         self.pipe, other = context.Pipe()
-        context.Process(target=other_zope, args=(options, does, other), daemon=True).start()
+        context.Process(target=other_zope, args=(options, function, other), daemon=True).start()
         self.pipe.recv()
 
     def start(self) -> None:
@@ -326,17 +328,17 @@ class InProcess:
         return list(self.pipe.recv())
 
 
-def other_zope(options: dict[str, Any], does: Does, pipe: Any) -> None:
-    """Run *does* in a separate Zope, on the database of the *options*, from each message of *pipe* until the next one."""
+def other_zope(options: dict[str, Any], function: ActivityFunction, pipe: Any) -> None:
+    """Run *function* in a separate Zope, on the database of the *options*, from each message of *pipe* until the next one."""
     from Zope2.App.ClassFactory import ClassFactory
 
-    folder = Path(options["folder"]) / does.__name__
+    folder = Path(options["folder"]) / function.__name__
     load_zope(folder)
     db = open_db(BACKENDS[options["backend"]], options["dsn"], folder, options["cache_size"])
     db.classFactory = ClassFactory
     pipe.send("ready")
     while pipe.recv():
-        seconds = does(pipe.poll, db, options["dsn"])
+        seconds = function(pipe.poll, db, options["dsn"])
         pipe.recv()
         pipe.send(seconds)
 

@@ -31,17 +31,17 @@ class Client:
 
     def get(self, page: Page, site: Visited, n: int) -> float:
         """Request the n-th *page*; return the seconds.  Raises RequestFailed."""
-        return self._ask("GET", page.path(site, n), page.headers | credentials(page.login))
+        return self._request("GET", page.path(site, n), page.headers | credentials(page.login))
 
     def save(self, site: Visited, n: int, login: str) -> None:
         """Change the n-th document.  Raises RequestFailed."""
         headers = {"Accept": "application/json", "Content-Type": "application/json", **credentials(login)}
-        self._ask("PATCH", site.document(n), headers, json.dumps({"description": f"Changed {n} times"}))
+        self._request("PATCH", site.document(n), headers, json.dumps({"description": f"Changed {n} times"}))
 
     def close(self) -> None:
         self._connection.close()
 
-    def _ask(self, method: str, path: str, headers: dict[str, str], body: str | None = None) -> float:
+    def _request(self, method: str, path: str, headers: dict[str, str], body: str | None = None) -> float:
         started = perf_counter()
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()

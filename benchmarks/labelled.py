@@ -112,7 +112,7 @@ def unanswered() -> tuple[list[str], list[str]]:
 def labelled() -> tuple[list[Page], list[Question]]:
     """Return all pages, and all questions."""
     pages = [*written()]
-    return [*(page for page, _ in pages), *generated()], [question for _, asked in pages for question in asked]
+    return [*(page for page, _ in pages), *generated()], [question for _, of_page in pages for question in of_page]
 
 
 def stems(text: str) -> frozenset[str]:

@@ -59,14 +59,14 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         counts = options["iterations"], options["warmup"]
         with profiled(options.get("profile", False)) as (call, report):
 
-            def taken(action: Any, *arguments: Any) -> float:
+            def timed_call(action: Any, *arguments: Any) -> float:
                 return timed(call, action, *arguments)
 
-            result["queries"] = queries.measure(place, scenarios, *counts, progress, call=taken)
+            result["queries"] = queries.measure(place, scenarios, *counts, progress, call=timed_call)
             for size in sizes[1:]:
                 place.use_cache(size)
                 states = queries.IN_MEMORY
-                result["queries"] += queries.measure(place, scenarios, *counts, progress, states, taken)
+                result["queries"] += queries.measure(place, scenarios, *counts, progress, states, timed_call)
         result["profile"] = report()
         place.use_cache(sizes[0])
         measures |= objects_and_values(place, options["iterations"], progress)
@@ -100,25 +100,25 @@ def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
         progress("modifying documents")
         changes += [modify_once(place, document) for document in batch]
     measures["modification of a document"] = summary(changes)
-    place.leave()
+    place.end_request()
     site = place.enter()
     brains = site.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created", sort_limit=UIDS)
     place.place = Place(f"/{SITE}", folders(count), [brain.UID for brain in brains[:UIDS]])
-    place.leave()
+    place.end_request()
     return measures
 
 
 def modify_once(place: PloneSite, document: Any) -> float:
     """Return the seconds for changing one document in a separate request, commit included."""
-    place.leave()
+    place.end_request()
     site = place.enter()
     return timed(modify, site, document)
 
 
 def modify_at(count: int) -> Any:
     """Return a function that changes the n-th of *count* documents."""
-    known = list(islice(documents(count), 100))
-    return lambda site, n: modify(site, known[n % len(known)])
+    sample = list(islice(documents(count), 100))
+    return lambda site, n: modify(site, sample[n % len(sample)])
 
 
 def objects_and_values(place: PloneSite, iterations: int, progress: Progress) -> dict[str, Any]:

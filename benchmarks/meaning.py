@@ -39,15 +39,15 @@ def main() -> None:
     parser.add_argument("--saves", type=int, default=300, help="saves: so many with an embedder, and without")
     options = parser.parse_args()
     output = options.output
-    kept = json.loads(output.read_text("utf-8")) if output is not None and output.exists() else {}
-    for part in options.parts or [part for part in PARTS if part not in kept]:
+    results = json.loads(output.read_text("utf-8")) if output is not None and output.exists() else {}
+    for part in options.parts or [part for part in PARTS if part not in results]:
         begin = perf_counter()
         with EmbeddedPostgres(settings=SETTINGS) as server:
-            kept[part] = header(server.version) | PARTS[part](server, options)
-        kept[part]["minutes"] = round((perf_counter() - begin) / 60, 1)
-        print(json.dumps({part: kept[part]}, indent=2, ensure_ascii=False))
+            results[part] = header(server.version) | PARTS[part](server, options)
+        results[part]["minutes"] = round((perf_counter() - begin) / 60, 1)
+        print(json.dumps({part: results[part]}, indent=2, ensure_ascii=False))
         if output is not None:
-            output.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
+            output.write_text(json.dumps(results, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -145,14 +145,14 @@ def of_size(dsn: str, count: int, folder: Path) -> dict[str, Any]:
 
 def use(place: PloneSite, url: str) -> None:
     """Set the embedder of the site to *url*; "" for none."""
-    place.leave()
+    place.end_request()
     place.enter()
     registry = getUtility(IRegistry)
     registry["plone.pgcatalog.embedder_url"], registry["plone.pgcatalog.embedder_model"] = url, MODEL
     # The chunks are created by SQL, without a calibration by a worker.
     registry["plone.pgcatalog.meaning_threshold"] = 0.8
     transaction.commit()
-    place.leave()
+    place.end_request()
 
 
 def make_table(connection: Any, core: Any) -> tuple[Vectors, str]:
@@ -172,7 +172,7 @@ def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
         vectors, relation = make_table(connection, core)
         # There must be no idle transaction while the table is filled.
         catalog = core.zoid
-        place.leave()
+        place.end_request()
         zoids = [zoid for (zoid,) in connection.execute(f"SELECT zoid FROM {relation} ORDER BY rid").fetchall()]
         with connection.cursor() as cursor, cursor.copy(COPY.format(chunks=vectors.name)) as copy:
             for batch in batched(zoids, 1000):
@@ -259,10 +259,10 @@ def recall(catalog: Any, text: str, query: dict[str, Any]) -> float:
 
 
 def nearest(results: Any, near: Near, is_indexed: bool) -> set[int]:
-    view, asked = results.catalog.view(), replace(near.question, is_indexed=is_indexed)
+    view, question = results.catalog.view(), replace(near.question, is_indexed=is_indexed)
 
     def statement(stored: Any) -> Statement:
-        rows = asked.nearest_rows(stored.source, bind.condition(near.among, stored))
+        rows = question.nearest_rows(stored.source, bind.condition(near.among, stored))
         return Statement(f"SELECT rid FROM ({rows.sql}) AS near WHERE place <= {TOP}", rows.params)
 
     return {rid for (rid,) in view.fetch(statement, near.among).value()}

@@ -75,7 +75,7 @@ def by_vectors(portal: Any, text: str) -> list[str]:
     return [path.rpartition("/")[2] for (path,) in view.fetch(statement, near.among).value()]
 
 
-WAYS: dict[str, Callable[[Any, str], list[str]]] = {"words": by_words, "vectors": by_vectors, "hybrid": by_both}
+MODES: dict[str, Callable[[Any, str], list[str]]] = {"words": by_words, "vectors": by_vectors, "hybrid": by_both}
 
 
 def figures(places: Iterable[int | None]) -> dict[str, float]:
@@ -113,7 +113,7 @@ def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
     return result
 
 
-def ask(portal: Any, text: str) -> Any:
+def hybrid_results(portal: Any, text: str) -> Any:
     """Return the results of *text* by words and by meaning, without a time limit for the embedder.
 
     Quality must not depend on other load of the machine.
@@ -128,27 +128,27 @@ def ask(portal: Any, text: str) -> Any:
 def silence(portal: Any) -> dict[str, float]:
     """Return the shares of questions without an answer that show no page."""
     groups = zip(("about other things", "about the same things"), unanswered(), strict=True)
-    return {name: round(fmean(len(ask(portal, text)) == 0 for text in texts), 4) for name, texts in groups}
+    return {name: round(fmean(len(hybrid_results(portal, text)) == 0 for text in texts), 4) for name, texts in groups}
 
 
 def of_titles(portal: Any, pages: list[Page]) -> dict[str, float]:
     """Return how many of the first TITLES *pages* are the first hit for their title, and the mean of extra hits by meaning."""
     first, more = [], []
     for each in pages[:TITLES]:
-        found = [brain.getId for brain in ask(portal, each.title)]
+        found = [brain.getId for brain in hybrid_results(portal, each.title)]
         first.append(found[0] == each.id)
         more.append(len(found) - len(portal.portal_catalog(SearchableText=each.title)))
     return {"titles": len(first), "first": sum(first), "more hits": round(fmean(more), 1)}
 
 
 def of_groups(portal: Any, questions: list[Question]) -> dict[str, Any]:
-    places: dict[str, dict[Question, int | None]] = {way: {} for way in WAYS}
+    places: dict[str, dict[Question, int | None]] = {mode: {} for mode in MODES}
     hits: dict[Question, int] = {}
     for question in questions:
-        found = ask(portal, question.text)
-        for way, search in WAYS.items():
+        found = hybrid_results(portal, question.text)
+        for mode, search in MODES.items():
             ids = search(portal, question.text)
-            places[way][question] = ids.index(question.page.id) + 1 if question.page.id in ids else None
+            places[mode][question] = ids.index(question.page.id) + 1 if question.page.id in ids else None
         hits[question] = len(found)
     return {
         name: {
@@ -156,8 +156,8 @@ def of_groups(portal: Any, questions: list[Question]) -> dict[str, Any]:
             "hits": round(fmean(hits[question] for question in questions if belongs(question)), 1),
         }
         | {
-            way: figures(found[question] for question in questions if belongs(question))
-            for way, found in places.items()
+            mode: figures(found[question] for question in questions if belongs(question))
+            for mode, found in places.items()
         }
         for name, belongs in GROUPS.items()
     }

@@ -66,13 +66,15 @@ def of_saves(dsn: str, folder: Path, saves: int) -> dict[str, Any]:
     return {"saves": saves} | compared("", saved) | compared("a page without text search, ", shown)
 
 
-def compared(what: str, turns: Sequence[float]) -> dict[str, float]:
+def compared(prefix: str, turns: Sequence[float]) -> dict[str, float]:
     """Return the figures of *what* from the seconds of *turns*, alternately without an embedder and with one."""
     off, on = turns[::2], turns[1::2]
     return {
-        f"{what}without an embedder, ms": round(1000 * median(off), 2),
-        f"{what}with one, ms": round(1000 * median(on), 2),
-        f"{what}with / without": round(median(mine / theirs for mine, theirs in zip(on, off, strict=True)), 3),
+        f"{prefix}without an embedder, ms": round(1000 * median(off), 2),
+        f"{prefix}with one, ms": round(1000 * median(on), 2),
+        f"{prefix}with / without": round(
+            median(with_one / without for with_one, without in zip(on, off, strict=True)), 3
+        ),
     }
 
 

@@ -10,7 +10,7 @@ import json
 
 
 STORED = Path(__file__).parent / "results" / "meaning.json"
-WAYS = {"words": "by words", "vectors": "by vectors alone", "hybrid": "hybrid"}
+MODES = {"words": "by words", "vectors": "by vectors alone", "hybrid": "hybrid"}
 GROUPS = {
     "paraphrases": "without a word of the page",
     "paraphrases, same language": "of these in the language of the page",
@@ -44,10 +44,10 @@ def quality(part: Record) -> Table:
     """Return the share of the questions whose page is among the first ten hits, and nDCG."""
     figures = part["calibrated"]
     rows = [
-        [text, *(f"{figures[name][way]['recall@10']:.0%} ({figures[name][way]['nDCG@10']:.2f})" for way in WAYS)]
+        [text, *(f"{figures[name][mode]['recall@10']:.0%} ({figures[name][mode]['nDCG@10']:.2f})" for mode in MODES)]
         for name, text in GROUPS.items()
     ]
-    return Table("Questions that find their page: recall@10 (nDCG@10)", ["questions", *WAYS.values()], rows)
+    return Table("Questions that find their page: recall@10 (nDCG@10)", ["questions", *MODES.values()], rows)
 
 
 def silence(part: Record) -> Table:
@@ -77,14 +77,14 @@ def latency(part: Record) -> Table:
     return Table("Searches by meaning in large sites", ["", *sizes], rows)
 
 
-def timings(what: str, sites: Mapping[str, list[Record]]) -> list[list[str]]:
-    """Return the rows about *what*: median (p95) of the slowest filter, recall of the worst."""
+def timings(label: str, sites: Mapping[str, list[Record]]) -> list[list[str]]:
+    """Return the rows about *label*: median (p95) of the slowest filter, recall of the worst."""
     rows = []
     for where in (SERVER, PROCESS):
         slowest = [max((each[where] for each in site), key=lambda figure: figure["p50"]) for site in sites.values()]
-        rows.append([f"{what}: {where}", *(f"{number(each['p50'])} ({number(each['p95'])})" for each in slowest)])
+        rows.append([f"{label}: {where}", *(f"{number(each['p50'])} ({number(each['p95'])})" for each in slowest)])
     worst = [min(each[RECALL] for each in site) for site in sites.values()]
-    return [*rows, [f"{what}: {RECALL}", *(f"{each:.3f}" for each in worst)]]
+    return [*rows, [f"{label}: {RECALL}", *(f"{each:.3f}" for each in worst)]]
 
 
 def costs(fill: Record, saves: Record) -> Table:

@@ -59,7 +59,8 @@ class Page:
         return {"Accept": "application/json" if is_json else "text/html,*/*"}
 
 
-def asked(path: str, **query: str) -> str:
+def with_query(path: str, **query: str) -> str:
+    """Return the path with the parameters *query*."""
     return f"{path}?{urlencode(query, quote_via=quote)}"
 
 
@@ -70,12 +71,12 @@ def two_words(n: int) -> str:
 
 def searched(words: Callable[[int], str]) -> Callable[[Visited, int], str]:
     """Return the path of a REST search for the n-th of *words*."""
-    return lambda site, n: asked(f"{site.path}/@search", SearchableText=words(n), metadata_fields="modified")
+    return lambda site, n: with_query(f"{site.path}/@search", SearchableText=words(n), metadata_fields="modified")
 
 
 def live(site: Visited, n: int) -> str:
     """Return the path of a live search: words, the last of which is incomplete."""
-    return asked(f"{site.path}/@@ajax-search", SearchableText=two_words(n)[:-1], perPage="10", page="1")
+    return with_query(f"{site.path}/@@ajax-search", SearchableText=two_words(n)[:-1], perPage="10", page="1")
 
 
 def contents(site: Visited, n: int) -> str:
@@ -89,7 +90,7 @@ def contents(site: Visited, n: int) -> str:
         }
     ]
     query = {"criteria": criteria, "sort_on": "modified", "sort_order": "descending"}
-    return asked(
+    return with_query(
         f"{site.path}/@@getVocabulary",
         name="plone.app.vocabularies.Catalog",
         query=json.dumps(query),
@@ -101,7 +102,7 @@ def contents(site: Visited, n: int) -> str:
 def expanded(path: str, login: str | None = None) -> str:
     """Return the address with which Volto requests the content at *path*."""
     names = [name for name in EXPANSIONS if login or name not in FOR_MEMBERS]
-    return asked(path, expand=",".join(names), **{"expand.navigation.depth": "1"})
+    return with_query(path, expand=",".join(names), **{"expand.navigation.depth": "1"})
 
 
 def volto_page(site: Visited, n: int) -> str:
@@ -122,12 +123,12 @@ def search_block(site: Visited, n: int) -> str:
         "b_size": 10,
         "sort_on": "modified",
     }
-    return asked(f"{site.path}/@querystring-search", query=json.dumps(query))
+    return with_query(f"{site.path}/@querystring-search", query=json.dumps(query))
 
 
 def relations(site: Visited, n: int) -> str:
     """Return the path for the relations of a page."""
-    return asked(f"{site.path}/@relations", source=f"/{VOLTO_FOLDER}/{RELATED}")
+    return with_query(f"{site.path}/@relations", source=f"/{VOLTO_FOLDER}/{RELATED}")
 
 
 PAGES = (
@@ -135,7 +136,7 @@ PAGES = (
     Page("document", HTML, lambda site, n: site.document(n), 25),
     Page("listing", HTML, lambda site, n: f"{site.folder(n)}/listing_view", 10),
     Page("collection", HTML, lambda site, n: f"{site.path}/newest", 4),
-    Page("search page", HTML, lambda site, n: asked(f"{site.path}/@@search", SearchableText=two_words(n)), 4),
+    Page("search page", HTML, lambda site, n: with_query(f"{site.path}/@@search", SearchableText=two_words(n)), 4),
     Page("sitemap", HTML, lambda site, n: f"{site.path}/sitemap", 1),
     Page("document, as editor", HTML, lambda site, n: site.document(n), 8, EDITOR),
     Page("sitemap.xml.gz", DATA, lambda site, n: f"{site.path}/sitemap.xml.gz", 1),
@@ -146,7 +147,7 @@ PAGES = (
     Page(
         "@search, a member's name",
         DATA,
-        lambda site, n: asked(f"{site.path}/@search", Creator=CREATORS[n % len(CREATORS)], sort_on="modified"),
+        lambda site, n: with_query(f"{site.path}/@search", Creator=CREATORS[n % len(CREATORS)], sort_on="modified"),
         2,
     ),
     Page("@search, a rare word", DATA, searched(lambda n: word(RARE[n * 7 % len(RARE)])), 3),
@@ -155,7 +156,7 @@ PAGES = (
     Page(
         "@navigation",
         DATA,
-        lambda site, n: asked(f"{site.document(n)}/@navigation", **{"expand.navigation.depth": "2"}),
+        lambda site, n: with_query(f"{site.document(n)}/@navigation", **{"expand.navigation.depth": "2"}),
         4,
     ),
     Page("contents data", DATA, contents, 2, EDITOR),

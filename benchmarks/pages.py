@@ -137,11 +137,11 @@ def single(
             progress(page.name)
             for _ in range(WARMUP):
                 client.get(page, farm.site, next(farm.numbers))
-            until, asked = perf_counter() + seconds, 0
+            until, requests = perf_counter() + seconds, 0
             with samples[page.name].meter:
-                while asked < LEAST or perf_counter() < until:
+                while requests < LEAST or perf_counter() < until:
                     samples[page.name].seconds.append(client.get(page, farm.site, next(farm.numbers)))
-                    asked += 1
+                    requests += 1
     client.close()
     for page in pages:
         yield record(page.name, READ_ONLY, samples[page.name])
@@ -162,12 +162,12 @@ def after_saves(
     for _ in range(rounds):
         for name, sample in samples.items():
             progress(f"{name}, {AFTER}")
-            until, asked = perf_counter() + seconds, 0
-            while asked < LEAST or perf_counter() < until:
+            until, requests = perf_counter() + seconds, 0
+            while requests < LEAST or perf_counter() < until:
                 writer.save(farm.site, next(farm.numbers), EDITOR)
                 with sample.meter:
                     sample.seconds.append(client.get(BY_NAME[name], farm.site, next(farm.numbers)))
-                asked += 1
+                requests += 1
     client.close()
     writer.close()
     for name, sample in samples.items():

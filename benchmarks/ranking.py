@@ -52,7 +52,7 @@ OPERATORS = ("and", "or", "not")
 INDEX = "SearchableText"
 NEUTRAL = {f"weight_{part}": 1.0 for part in ("title", "description", "keywords", "body")}
 #: name -> settings of the site
-WAYS: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "neutral weights, no stemming": NEUTRAL | {"stemming": False},
     "default weights, no stemming": {"stemming": False},
     "default weights and stemming": {"stemming": True},
@@ -154,13 +154,13 @@ def ours(catalog: Any, query: str) -> list[str]:
     return [brain.getPath().rpartition("/")[2] for brain in results]
 
 
-def overlaps(catalog: Any, oracle: Okapi, asked: list[str], settings: Mapping[str, Any]) -> list[float]:
+def overlaps(catalog: Any, oracle: Okapi, query_texts: list[str], settings: Mapping[str, Any]) -> list[float]:
     """Return for each query the share of Okapi's first ten that is among our first ten."""
     use(catalog, settings)
-    return [len(set(ours(catalog, query)) & set(oracle.ranked(query)[:TOP])) / TOP for query in asked]
+    return [len(set(ours(catalog, query)) & set(oracle.ranked(query)[:TOP])) / TOP for query in query_texts]
 
 
-def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: int) -> tuple[float, float]:
+def ratios(catalog: Any, query_texts: list[str], settings: Mapping[str, Any], rounds: int) -> tuple[float, float]:
     """Return the ratio of the times of our pages and of pages ranked by ``ts_rank_cd``: of the sums, and the median.
 
     Both are measured in turns, and the fastest of *rounds* counts, because other load of the machine only adds time.
@@ -168,18 +168,18 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
     use(catalog, settings)
     view, translator = catalog._core.view(), catalog._core.translator(INDEX)
     pairs: list[list[float]] = []
-    for query in asked:
-        own = catalog.unrestrictedSearchResults({INDEX: query}).compiled
+    for query in query_texts:
+        compiled = catalog.unrestrictedSearchResults({INDEX: query}).compiled
         # The tsquery that finds the rows: other forms of words must be ranked, too.
         related = translator.stemming.related if translator.stemming else None
         clause = compile_text(translator.index.getLexicon(), query, translator.column, related=related)
         rank = Fragment(f"ts_rank_cd({translator.column.quoted}, %s::tsquery, 1)", (clause.tsquery,))
-        ways = [own, replace(own, score=rank)]
-        best = [float("inf")] * len(ways)
+        rankings = [compiled, replace(compiled, score=rank)]
+        best = [float("inf")] * len(rankings)
         for _ in range(rounds):
-            for i, way in enumerate(ways):
+            for i, ranking in enumerate(rankings):
                 started = time.perf_counter()
-                view.page(way, 0, TOP).value()
+                view.page(ranking, 0, TOP).value()
                 best[i] = min(best[i], time.perf_counter() - started)
         pairs.append(best)
     together = sum(a for a, _ in pairs) / sum(b for _, b in pairs)
@@ -198,12 +198,12 @@ def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]
         lexicon = catalog._catalog.getIndex(INDEX).getLexicon()
         oracle, content = Okapi(lexicon), list(pages(options.texts))
         fill(app.plone, oracle, content)
-        asked = queries(oracle, lexicon, content, options.queries)
-        much = [len(oracle.ranked(query)) > RANKED_ROWS for query in asked]
+        query_texts = queries(oracle, lexicon, content, options.queries)
+        much = [len(oracle.ranked(query)) > RANKED_ROWS for query in query_texts]
         figures = {}
-        for name, settings in WAYS.items():
-            found = overlaps(catalog, oracle, asked, settings)
-            together, middle = ratios(catalog, asked, settings, options.rounds)
+        for name, settings in SETTINGS.items():
+            found = overlaps(catalog, oracle, query_texts, settings)
+            together, middle = ratios(catalog, query_texts, settings, options.rounds)
             figures[name] = {
                 "overlap": round(fmean(found), 3),
                 "all_ranked": of_group(found, much, False),
@@ -214,7 +214,12 @@ def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]
     with psycopg.connect(dsn) as connection:
         version = connection.info.parameter_status("server_version") or ""
     command = f"python -m benchmarks.ranking --texts {options.texts} --queries {options.queries}"
-    counts = {"texts": options.texts, "queries": len(asked), "queries_with_much": sum(much), "ranked_rows": RANKED_ROWS}
+    counts = {
+        "texts": options.texts,
+        "queries": len(query_texts),
+        "queries_with_much": sum(much),
+        "ranked_rows": RANKED_ROWS,
+    }
     return header(version) | {"command": command} | counts | {"ways": figures}
 
 
@@ -226,17 +231,21 @@ def of_group(overlaps: list[float], much: list[bool], wanted: bool) -> float | N
 
 def table(result: dict[str, Any]) -> str:
     """Return *result* as Markdown."""
-    limit, much, asked = result["ranked_rows"], result["queries_with_much"], result["queries"]
+    limit, much, total = result["ranked_rows"], result["queries_with_much"], result["queries"]
     lines = [
-        f"{result['texts']:,} texts in {len(LANGUAGES)} languages, {asked} queries of one to three words;"
+        f"{result['texts']:,} texts in {len(LANGUAGES)} languages, {total} queries of one to three words;"
         f" `{result['command']}`, PostgreSQL {result['versions']['PostgreSQL']}.",
         "",
-        f"| the same among the first ten | of the {asked - much} that find up to {limit} | of the {much} that find more |"
+        f"| the same among the first ten | of the {total - much} that find up to {limit} | of the {much} that find more |"
         " time : `ts_rank_cd` |",
         "|---|--:|--:|--:|",
     ]
-    for name, way in result["ways"].items():
-        cells = [percentage(way["all_ranked"]), percentage(way["candidates_ranked"]), f"{way['time_ratio']:.2f}"]
+    for name, figures in result["ways"].items():
+        cells = [
+            percentage(figures["all_ranked"]),
+            percentage(figures["candidates_ranked"]),
+            f"{figures['time_ratio']:.2f}",
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -260,7 +269,7 @@ def main() -> None:
         options.output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     if options.page:
         put_between(options.page, "yardstick", table(result))
-    sys.exit(0 if result["ways"][next(iter(WAYS))]["all_ranked"] >= 0.8 else 1)
+    sys.exit(0 if result["ways"][next(iter(SETTINGS))]["all_ranked"] >= 0.8 else 1)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ HEADINGS = {
 class Pair:
     """The times of one measurement with ZCatalog, and with our catalog."""
 
-    what: str
+    measurement: str
     documents: int
     theirs: float
     ours: float
@@ -212,12 +212,12 @@ def codec(data: Record) -> str:
 def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
     """Return the table of pairs of several sites."""
     rows = []
-    for what in dict.fromkeys(pair.what for pairs in sites for pair in pairs):
+    for measurement in dict.fromkeys(pair.measurement for pairs in sites for pair in pairs):
         cells = []
         for pairs in sites:
-            each = next((pair for pair in pairs if pair.what == what), None)
+            each = next((pair for pair in pairs if pair.measurement == measurement), None)
             cells += [number(each.theirs), number(each.ours), each.times_as_fast] if each else ["–"] * 3
-        rows.append([what, *cells])
+        rows.append([measurement, *cells])
     sizes = [pairs[0].documents for pairs in sites]
     headers = [f"{side}, {size:,}" for size in sizes for side in ("ZCatalog", "ours", "times as fast")]
     return Table("", ["", *headers], rows).markdown(titled=False)
@@ -256,7 +256,7 @@ def pages(stored: Sequence[Record]) -> Table:
 def slower(stored: Sequence[Record]) -> Table:
     """Return all measurements that take longer than with ZCatalog."""
     rows = [
-        [pair.what, f"{pair.documents:,}", number(pair.theirs), number(pair.ours), number(pair.ratio)]
+        [pair.measurement, f"{pair.documents:,}", number(pair.theirs), number(pair.ours), number(pair.ratio)]
         for pair in candidates(stored)
         if pair.ratio > SLOWER
     ]
@@ -267,22 +267,22 @@ def candidates(stored: Sequence[Record]) -> Iterator[Pair]:
     """Yield all measurements to compare: the states of a site, each kind of search for words, each kind of page."""
     for data in compared(stored, "level2"):
         yield from typical(data)
-        yield from (pair for pair in measures(data) if pair.what.startswith("uniqueValuesFor"))
+        yield from (pair for pair in measures(data) if pair.measurement.startswith("uniqueValuesFor"))
     for data in compared(stored, "search"):
         for touch in ("page", "len"):
             ours, theirs = (records_of(data, name, "varying", "request", touch) for name in PAIRS["search"])
             for name in ours:
-                what = f"a {TOUCHES[touch]} for {name}"
-                yield Pair(what, size_of(data), theirs[name]["median"], ours[name]["median"])
+                measurement = f"a {TOUCHES[touch]} for {name}"
+                yield Pair(measurement, size_of(data), theirs[name]["median"], ours[name]["median"])
     for data in compared(stored, "scripts"):
         for pair in scripts(data):
-            yield Pair(pair.what.removesuffix(" (s)"), pair.documents, pair.theirs * 1e3, pair.ours * 1e3)
+            yield Pair(pair.measurement.removesuffix(" (s)"), pair.documents, pair.theirs * 1e3, pair.ours * 1e3)
     for data in compared(stored, "pages"):
         for state in dict.fromkeys(page["state"] for page in data["results"][PAIRS["pages"][0]]["pages"]):
             for our, their in page_pairs(data, state):
                 if our["page"] != MIX:
-                    what = f"*{our['page']}* over HTTP" + ("" if state == READ_ONLY else f", {state}")
-                    yield Pair(what, size_of(data), their["median"], our["median"])
+                    measurement = f"*{our['page']}* over HTTP" + ("" if state == READ_ONLY else f", {state}")
+                    yield Pair(measurement, size_of(data), their["median"], our["median"])
 
 
 def largest(data: Record) -> str:

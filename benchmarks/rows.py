@@ -112,7 +112,7 @@ class Rows(Requests):
         app._setObject("portal_catalog", self.backend.make_catalog())
         add_indexes(app.portal_catalog)
         transaction.commit()
-        self.leave()
+        self.end_request()
 
     def fill(self, wanted: Iterable[Document], count: int, progress: Progress) -> None:
         """Catalogue *wanted*, *count* documents, in batches."""
@@ -128,7 +128,7 @@ class Rows(Requests):
             done += len(batch)
             progress(f"filling in rows: {done} of {count}")
         app._p_jar._cache.cache_size = self.cache_size
-        self.leave()
+        self.end_request()
 
     # -- requests
 
@@ -137,7 +137,7 @@ class Rows(Requests):
         self.app = with_request(self.db.open().root()["Application"])
         return self.app
 
-    def leave(self) -> None:
+    def end_request(self) -> None:
         if self.app is not None:
             transaction.abort()
             self.app.REQUEST.close()

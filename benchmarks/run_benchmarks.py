@@ -71,7 +71,7 @@ ONLY = click.option(
 )
 
 
-def kept(command: Any) -> Any:
+def with_result_file(command: Any) -> Any:
     """Add the options of a result file to *command*."""
     return OUTPUT(FORMAT(command))
 
@@ -90,7 +90,7 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
     def decorate(command: Any) -> Any:
         for option in (
             AGAIN,
-            kept,
+            with_result_file,
             click.option("--warmup", default=warmup, show_default=True, help="Repetitions that do not count."),
             click.option("--iterations", default=iterations, show_default=True, help="Counted repetitions."),
         ):
@@ -203,7 +203,7 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str
     help="Only this one, and the mix (may be repeated).",
 )
 @ELSEWHERE
-@kept
+@with_result_file
 @AGAIN
 def pages(
     chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
@@ -240,7 +240,7 @@ def scripts(
 @click.option("--uploads", default=50, show_default=True, help="Files that are uploaded at once.")
 @click.option("--seconds", default=10.0, show_default=True, help="Of searches before the uploads.")
 @compared("relstorage-zcatalog", "pgcatalog")
-@kept
+@with_result_file
 @AGAIN
 def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """PDFs: saved, renamed, copied, found; needs pdftotext (poppler-utils) for Plone's own catalog."""
@@ -259,7 +259,7 @@ def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str,
     type=click.IntRange(min=1),
     help="With so many processes (may be repeated).",
 )
-@kept
+@with_result_file
 @AGAIN
 def rebuild(output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """A rebuild beside the live catalog, with searches at the same time."""
@@ -298,7 +298,7 @@ def storages(table: str, options: dict[str, Any], output: Path | None, again: bo
 
 @main.command()
 @click.option("--sizes", default="100,1000,10000", show_default=True, help="Numbers of objects.")
-@kept
+@with_result_file
 @AGAIN
 def pack(sizes: str, output: Path | None, again: bool, shown: str) -> None:
     """PGJsonbStorage against RelStorage: packing, with half of the objects being garbage."""
@@ -341,7 +341,7 @@ def codec(
 @click.option("--batch", default=100, show_default=True, help="Objects in a transaction.")
 @click.option("--cache-size", default=20_000, show_default=True, help="Objects in the ZODB cache.")
 @PROFILE
-@kept
+@with_result_file
 @AGAIN
 def zodbbench(output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """Objects of 1 kB in a growing OOBTree: inserts and look-ups, next to a plain table of PostgreSQL."""

@@ -3,7 +3,7 @@
 from benchmarks.backends import OURS
 from benchmarks.machine import header
 from benchmarks.timing import summary
-from benchmarks.worker import take_turns
+from benchmarks.worker import run_in_turns
 from benchmarks.worker import Worker
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ def compact(data: Any) -> str:
 def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn: bool = False) -> dict[str, Any]:
     """Run the *jobs* that *file* does not contain yet, each on a fresh database; return its data.
 
-    They run one after the other, or *in_turn*: see ``take_turns``.  Raises OtherOptions, WorkerFailed.
+    They run one after the other, or *in_turn*: see ``run_in_turns``.  Raises OtherOptions, WorkerFailed.
     """
     file.load(again)
     open_jobs = [job for job in jobs if job.id not in file.data.get("done", ())]
@@ -153,7 +153,7 @@ def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, p
     """Run *jobs* in turns, and add their results to *file*."""
     with ExitStack() as stack:
         running = [(job, stack.enter_context(started(server, job, file.command, progress))) for job in jobs]
-        take_turns([worker for _, worker in running])
+        run_in_turns([worker for _, worker in running])
         for job, worker in running:
             if profile := worker.result.pop("profile", None):
                 progress.console.print(

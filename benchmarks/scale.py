@@ -102,7 +102,7 @@ def word(numbers: range, n: int) -> str:
 SCALE_SCENARIOS = (
     *PLAIN,
     Scenario("section and type", lambda place, n: {"path": place.folder(n % 10), "portal_type": "Document"}),
-    Scenario("a word of one row", lambda place, n: {"SearchableText": own_word(n)}),
+    Scenario("a word of one row", lambda place, n: {"SearchableText": unique_word(n)}),
     Scenario("a rare word", lambda place, n: {"SearchableText": word(RARE, n)}),
     Scenario("a usual word", lambda place, n: {"SearchableText": word(USUAL, n)}),
     Scenario("a frequent word", lambda place, n: {"SearchableText": word(FREQUENT, n)}),
@@ -129,7 +129,7 @@ def folders(rows: int) -> int:
     return max(SECTIONS, rows // FOLDER_SIZE)
 
 
-def own_word(number: int) -> str:
+def unique_word(number: int) -> str:
     """Return the unique word of the row with that *number*: four syllables."""
     base = len(SYLLABLES)
     # A prime, so that no two numbers below 60⁴ share a word.
@@ -155,8 +155,8 @@ class SiteRows:
             row = Row(document)
             row.SearchableText = f"{document.title} {document.description} {document.text}"
             entry = core.entry(row, "/text")
-            kept = {name: entry.idx[name] for name in ("Title", "Description") if name in entry.idx}
-            self.texts.append(({name: entry.columns.get(name) for name in columns}, kept))
+            metadata = {name: entry.idx[name] for name in ("Title", "Description") if name in entry.idx}
+            self.texts.append(({name: entry.columns.get(name) for name in columns}, metadata))
         self.creators = [f"author{n}" for n in range(CREATORS)]
         self.tags = [f"tag{n}" for n in range(TAGS)]
         weights = list(accumulate(1 / n for n in range(1, TAGS + 1)))
@@ -192,7 +192,7 @@ class SiteRows:
             section = path.removeprefix(self.tree.path).split("/")[1]
             roles = sorted([*example.columns["allowed_roles"], f"user:{creator}", f"user:readers-{section}"])
         parent, id = path.rsplit("/", 1)
-        word = own_word(number)
+        word = unique_word(number)
         uid = f"{number + 1:032x}"
         title = f"{shown['Title']} {word}"
         plain = {
@@ -292,7 +292,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         connection.execute("SET work_mem = '64MB'")
         measures |= sizes(connection, options["rows"])
         place.enter()
-        place.leave()
+        place.end_request()
         before = resident_mb()
         records = []
         for scenario in SCALE_SCENARIOS:
@@ -341,7 +341,7 @@ def fill(options: dict[str, Any], rows_class: type[SiteRows] = SiteRows) -> Meas
         pass
     seconds, grown = perf_counter() - started, resident_mb() - before
     rebuild.close()
-    place.leave()
+    place.end_request()
     place.close()
     return {
         "rebuild: rows in a second, without taking them from objects": value(count / seconds, "rows/s"),
@@ -400,7 +400,7 @@ def extras(place: PloneSite, connection: Any, iterations: int) -> Measures:
     """Return the measures other than searches: facets, suggestions, keywords."""
 
     def misspelled(number: int) -> str:
-        return f"{own_word(number)[:4]}x{own_word(number)[5:]}"
+        return f"{unique_word(number)[:4]}x{unique_word(number)[5:]}"
 
     actions: dict[str, Callable[[Any, int], object]] = {
         "facets of 5 fields, all rows": lambda catalog, n: catalog().facets(FACETS),

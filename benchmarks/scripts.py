@@ -139,7 +139,7 @@ def make_tree(place: PloneSite, count: int) -> None:
         site.invokeFactory("Folder", name, title=name)
     site[TREE].manage_pasteObjects(site.manage_cutObjects(folders[:size]))
     transaction.commit()
-    place.leave()
+    place.end_request()
 
 
 def costs(
@@ -154,7 +154,7 @@ def costs(
     started = perf_counter(), cpu(own), server_cpu(postmaster)
     call(committed, action, site)
     ended = perf_counter(), cpu(own), server_cpu(postmaster)
-    place.leave()
+    place.end_request()
     seconds, zope, postgresql = (after - before for before, after in zip(started, ended, strict=True))
     return seconds, zope, postgresql
 

@@ -100,7 +100,7 @@ def share(place: PloneSite) -> None:
     transaction.commit()
     site.acl_users.userFolderAddUser(READER, "secret", ["Member"], [])
     transaction.commit()
-    place.leave()
+    place.end_request()
 
 
 def count_the_words(place: PloneSite) -> None:
@@ -108,7 +108,7 @@ def count_the_words(place: PloneSite) -> None:
     from plone.pgcatalog.fulltext.term_statistics import count_words
 
     catalog = place.request()._core.zoid
-    place.leave()
+    place.end_request()
     with psycopg.connect(place.dsn, autocommit=True) as connection:
         count_words(connection, catalog)
         connection.execute("VACUUM ANALYZE pgcatalog_words")

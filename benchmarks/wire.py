@@ -63,11 +63,11 @@ class Relay:
                 Thread(target=self._pass, args=(client, server, spoken, True), daemon=True).start()
                 Thread(target=self._pass, args=(server, client, spoken, False), daemon=True).start()
 
-    def _pass(self, source: socket.socket, target: socket.socket, spoken: list[bool], asks: bool) -> None:
+    def _pass(self, source: socket.socket, target: socket.socket, spoken: list[bool], is_request: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(CHUNK):
                 with self._lock:
-                    if asks:
+                    if is_request:
                         self.messages += spoken[0]
                         spoken[0] = False
                     else:

@@ -65,7 +65,7 @@ class Worker:
             command, cwd=checkout or ROOT, stdin=pipe, stdout=pipe, stderr=self._log, text=True
         )
 
-    def go_on(self) -> bool:
+    def run_step(self) -> bool:
         """Let it work up to its next progress; return False if it has ended.  Raises WorkerFailed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -102,7 +102,7 @@ class Worker:
                 stream.close()
 
 
-def take_turns(workers: Sequence[Worker]) -> None:
+def run_in_turns(workers: Sequence[Worker]) -> None:
     """Run *workers* to their ends, in turns from one progress to the next.  Raises WorkerFailed.
 
     The speed of a machine changes from minute to minute, so compared measurements must be made at the same time.
@@ -110,7 +110,7 @@ def take_turns(workers: Sequence[Worker]) -> None:
     working = list(workers)
     while working:
         worker = min(working, key=lambda worker: worker.turns)
-        if not worker.go_on():
+        if not worker.run_step():
             working.remove(worker)
 
 

@@ -42,7 +42,7 @@ class PloneSite(Requests):
         login(app, anonymous)
         return context
 
-    def leave(self) -> None:
+    def end_request(self) -> None:
         if self.app is not None:
             app, self.app = self.app, None
             end(app)
@@ -124,4 +124,4 @@ def make_site(place: PloneSite) -> None:
     setSite(site)
     place.backend.install(site)
     transaction.commit()
-    place.leave()
+    place.end_request()

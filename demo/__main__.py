@@ -80,7 +80,7 @@ def is_zone(context: click.Context, parameter: click.Parameter, name: str) -> st
 )
 @click.option("--dsn", help="Use this PostgreSQL; none is started.")
 @click.option("--start", is_flag=True, help="Serve the site that is there, as it is.")
-@click.option("--console", "asks", is_flag=True, help="Python in the site that is there, instead of a server.")
+@click.option("--console", "has_console", is_flag=True, help="Python in the site that is there, instead of a server.")
 @click.option("--volto", "volto_port", type=int, help="Make the site for Volto, and serve that on this port as well.")
 def main(
     objects: int,
@@ -91,7 +91,7 @@ def main(
     data: Path,
     dsn: str | None,
     start: bool,
-    asks: bool,
+    has_console: bool,
     volto_port: int | None,
 ) -> None:
     """Create a Plone site with its catalog in PostgreSQL, fill it, and serve it.
@@ -124,12 +124,12 @@ def main(
 
             session = run.Session(root, console, progress, timed, for_volto=bool(volto_port))
             stack.callback(session.close)
-            if start or asks:
+            if start or has_console:
                 session.find()
             else:
                 session.prepare(objects, zone)
                 session.tour()
-            if asks:
+            if has_console:
                 names = {"app": session.app, "portal": session.site, "catalog": session.site.portal_catalog}
                 code.interact(CONSOLE, local=names, exitmsg="")
             elif check:

@@ -35,7 +35,7 @@ class Difference:
     """A different answer of our catalog."""
 
     step: str
-    what: str
+    aspect: str
     ours: str
     zcatalog: str
 
@@ -63,27 +63,27 @@ def unproven(site: Any, oracle: Any, steps: list[Step]) -> list[str]:
     empty = []
     for step in steps:
         with acting_as(site, step.user):
-            if not len(step.ask(oracle)):
+            if not len(step.run(oracle)):
                 empty.append(step.title)
     return empty
 
 
 def compare_values(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
-    ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
-    if list(ours) != list(theirs):
-        yield Difference(step.title, f"{step.values_of} values", *_sets(ours, theirs))
+    values, expected = step.run(site.portal_catalog), step.run(oracle)
+    if list(values) != list(expected):
+        yield Difference(step.title, f"{step.values_of} values", *_sets(values, expected))
 
 
 def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
     """Yield the differences in counts, hits, order and the first brains."""
-    ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
-    for what, mine, other in (
-        ("len", len(ours), len(theirs)),
-        ("actual_result_count", ours.actual_result_count, theirs.actual_result_count),
+    results, reference = step.run(site.portal_catalog), step.run(oracle)
+    for aspect, number, expected_number in (
+        ("len", len(results), len(reference)),
+        ("actual_result_count", results.actual_result_count, reference.actual_result_count),
     ):
-        if mine != other:
-            yield Difference(step.title, what, str(mine), str(other))
-    paths, expected = _paths(ours), _paths(theirs)
+        if number != expected_number:
+            yield Difference(step.title, aspect, str(number), str(expected_number))
+    paths, expected = _paths(results), _paths(reference)
     if len(set(paths)) != len(paths):
         yield Difference(step.title, "an object twice", str(len(paths)), "-")
     names = step.query.get("sort_on")
@@ -101,7 +101,7 @@ def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]
         inner = {path for path, its_key in pairs if its_key not in edge}
         if missing := inner - set(paths):
             yield Difference(step.title, "hits", "missing", str(sorted(missing)[:SHOWN]))
-    yield from compare_brains(oracle, step, ours[:PAGE])
+    yield from compare_brains(oracle, step, results[:PAGE])
 
 
 def compare_brains(oracle: Any, step: Step, brains: Any) -> Iterator[Difference]:
@@ -113,15 +113,15 @@ def compare_brains(oracle: Any, step: Step, brains: Any) -> Iterator[Difference]
             continue  # reported with the hits
         other = oracle._catalog[rid]
         for name in oracle.schema():
-            mine, expected = getattr(brain, name), getattr(other, name)
-            if describe(mine) != describe(expected):
+            value, expected = getattr(brain, name), getattr(other, name)
+            if describe(value) != describe(expected):
                 title = f"{name} of {path}"
-                shown = (_short(describe(mine)), _short(describe(expected)))
+                shown = (_short(describe(value)), _short(describe(expected)))
                 yield Difference(step.title, title, *shown)
         for name in ("getURL", "getObject"):
-            mine, expected = getattr(brain, name)(), getattr(other, name)()
-            if mine != expected:
-                yield Difference(step.title, f"{name}() of {path}", repr(mine), repr(expected))
+            value, expected = getattr(brain, name)(), getattr(other, name)()
+            if value != expected:
+                yield Difference(step.title, f"{name}() of {path}", repr(value), repr(expected))
 
 
 def describe(value: Any) -> Any:
@@ -159,20 +159,20 @@ def _paths(results: Any) -> list[str]:
     return [brain.getPath() for brain in results]
 
 
-def _sets(ours: Any, theirs: Any) -> tuple[str, str]:
+def _sets(values: Any, expected: Any) -> tuple[str, str]:
     """Return the elements that only one of the two has."""
-    more, fewer = sorted(set(ours) - set(theirs)), sorted(set(theirs) - set(ours))
+    more, fewer = sorted(set(values) - set(expected)), sorted(set(expected) - set(values))
     if not more and not fewer:
-        return _first(list(ours), list(theirs))
+        return _first(list(values), list(expected))
     return f"{len(more)} more {more[:SHOWN]}", f"{len(fewer)} more {fewer[:SHOWN]}"
 
 
-def _first(ours: list[Any], theirs: list[Any]) -> tuple[str, str]:
+def _first(values: list[Any], expected: list[Any]) -> tuple[str, str]:
     """Return the first different elements of two sequences."""
-    for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
-        if mine != other:
-            return f"[{number}] {_short(mine)}", f"[{number}] {_short(other)}"
-    return f"{len(ours)} in all", f"{len(theirs)} in all"
+    for number, (value, other) in enumerate(zip(values, expected, strict=False)):
+        if value != other:
+            return f"[{number}] {_short(value)}", f"[{number}] {_short(other)}"
+    return f"{len(values)} in all", f"{len(expected)} in all"
 
 
 def _short(value: Any) -> str:
@@ -183,8 +183,8 @@ def _short(value: Any) -> str:
 def table(differences: list[Difference]) -> Table:
     """Return the differences as a table for the screen."""
     result = Table(title=f"{len(differences)} differences", title_style="bold red")
-    for name in ("Question", "What", "Ours", "ZCatalog"):
+    for name in ("Query", "Aspect", "Ours", "ZCatalog"):
         result.add_column(name, overflow="fold")
     for difference in differences:
-        result.add_row(difference.step, difference.what, difference.ours, difference.zcatalog)
+        result.add_row(difference.step, difference.aspect, difference.ours, difference.zcatalog)
     return result

@@ -118,7 +118,7 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
 def _own_questions(site: Any) -> Iterator[str]:
     """Run the searches of the front page's links; they must find other pages."""
     page = site[front_page.ID].UID()
-    parts = " ".join(part for link in front_page.LINKS for part in (link.address, link.text, *link.asks))
+    parts = " ".join(part for link in front_page.LINKS for part in (link.address, link.text, *link.requests))
     for text in sorted(set(QUESTION.findall(parts))):
         if site.portal_catalog(SearchableText=f"{text}*", UID=page):
             yield f"front page: is found by its own question {text!r}"
@@ -131,7 +131,7 @@ def _links(base: str, has_enough: bool) -> Iterator[str]:
         yield f"front page: {len(items)} links ({base})"
     for link, item in zip(front_page.LINKS, items, strict=False):
         urls = [urljoin(f"{base}/", unescape(href)) for href in re.findall(r'href="([^"]*)"', item)]
-        urls += [f"{base}/{address}" for address in link.asks]
+        urls += [f"{base}/{address}" for address in link.requests]
         responses = [get(url, login=link.login) for url in urls]
         if link.button and (token := re.search(r'name="_authenticator"[^>]*value="(\w+)"', responses[0].text)):
             responses.append(get(urls[0], login=link.login, form={link.button: "1", "_authenticator": token[1]}))

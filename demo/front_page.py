@@ -48,7 +48,7 @@ SLOW: tuple[dict[str, Any], ...] = (
     *({"portal_type": "Document", "Creator": person.id} for person in plan.PEOPLE),
 )
 #: Number of searches for each of them.
-ASKED = 20
+REPEATS = 20
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Link:
     """One thing to try: an *address* in the site, with *title* and *text* (HTML), for the user *login*.
 
     *shows* are regular expressions that must match the target: the pages that it links to, the responses to its script's
-    requests (``asks``), and to *button*.  *title* and *text* contain no searched word, so that searches do
+    *requests*, and to *button*.  *title* and *text* contain no searched word, so that searches do
     not find the front page.
     """
 
@@ -65,7 +65,7 @@ class Link:
     text: str
     shows: tuple[str, ...]
     login: str = ""
-    asks: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
     button: str = ""
 
 
@@ -87,7 +87,7 @@ LINKS = (
         "Live search",
         "click into the field at the top: it suggests words and pages, and corrects typos.",
         (r'"text": "mobility"', r'"title": "[^"]*[Mm]obilit', r'"label": "Showing results for mobility"'),
-        asks=("@@ajax-search?SearchableText=mobil", "@@ajax-search?SearchableText=moblity"),
+        requests=("@@ajax-search?SearchableText=mobil", "@@ajax-search?SearchableText=moblity"),
     ),
     Link(
         "@@search?SearchableText=Bücher",
@@ -212,7 +212,7 @@ def record(site: Any) -> None:
     # Slow queries during the creation of the site would hide them.
     log.clear(dsn, core.zoid)
     with recording_all():
-        for number, query in itertools.product(range(ASKED), SLOW):
+        for number, query in itertools.product(range(REPEATS), SLOW):
             # A different limit each time, because a cached answer needs no search.
             site.portal_catalog.unrestrictedSearchResults({**NEWEST, **query, "sort_limit": 10 + number})[:1]
     for words, times, found in SEARCHES:

@@ -40,14 +40,14 @@ class Session:
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         if self.app is not None:
-            sites.leave(self.app)
+            sites.close(self.app)
             self.app = self.site = None
 
     @property
     def today(self) -> datetime:
         """The day on which the site was created."""
-        made = sites.marker(self.site)
-        return datetime.fromisoformat(made["today"]).replace(tzinfo=ZoneInfo(made.get("zone", plan.ZONE)))
+        marker = sites.marker(self.site)
+        return datetime.fromisoformat(marker["today"]).replace(tzinfo=ZoneInfo(marker.get("zone", plan.ZONE)))
 
     def find(self) -> None:
         """Find the site.  Raises DemoError if there is none."""
@@ -64,13 +64,13 @@ class Session:
                 self.site = sites.make_site(self.app, zone, today=today, objects=objects, installed=False)
                 if self.for_volto:
                     volto.install(self.site)
-        made = sites.marker(self.site)
-        if made["objects"] != objects:
+        marker = sites.marker(self.site)
+        if marker["objects"] != objects:
             self.console.print(
-                f"The site is there already, with {made['objects']} objects (another folder of data has another site)."
+                f"The site is there already, with {marker['objects']} objects (another folder of data has another site)."
             )
-        if not made["complete"]:
-            self._fill(plan.make_plan(made["objects"], self.today))
+        if not marker["complete"]:
+            self._fill(plan.make_plan(marker["objects"], self.today))
 
     def _fill(self, items: list[Item]) -> None:
         # The first objects are created with Plone's own catalog, so that the profile finds

@@ -36,7 +36,7 @@ def published(root: Any) -> Any:
     return app
 
 
-def leave(app: Any) -> None:
+def close(app: Any) -> None:
     """End the effects of published, become and setSite; close the connection."""
     # First the site: during the abort, Plone looks for utilities, which an incomplete
     # site does not have.

@@ -31,7 +31,8 @@ class Step:
     #: Return the values of this index instead of searching.
     values_of: str = ""
 
-    def ask(self, catalog: Any) -> Any:
+    def run(self, catalog: Any) -> Any:
+        """Return the results or values that *catalog* returns."""
         if self.values_of:
             return catalog.uniqueValuesFor(self.values_of)
         return catalog(**self.query)
@@ -104,7 +105,7 @@ def measure(site: Any, step: Step) -> tuple[int, str, float, float]:
     with acting_as(site, step.user):
         for _ in range(1 + REPEATS):
             start = time.perf_counter()
-            results = step.ask(site.portal_catalog)
+            results = step.run(site.portal_catalog)
             if step.values_of:
                 count, titles = len(results), [str(value) for value in results]
             else:

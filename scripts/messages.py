@@ -153,8 +153,8 @@ def translations(path: Path) -> dict[str, str]:
     return {id: text for id, text in catalog.items() if id}
 
 
-def written(known: dict[str, str], language: str = "") -> str:
-    """Return the text of a catalog with all messages and the *known* translations."""
+def written(translations: dict[str, str], language: str = "") -> str:
+    """Return the text of a catalog with all messages and the *translations*."""
     head = HEAD + (f'"Language: {language}\\n"\n' if language else "")
     blocks = [head]
     for message, (default, files) in messages().items():
@@ -162,7 +162,7 @@ def written(known: dict[str, str], language: str = "") -> str:
         if default != message:
             lines.append(f"#. Default: {json.dumps(default, ensure_ascii=False)}")
         lines.append(f"msgid {json.dumps(message, ensure_ascii=False)}")
-        lines.append(f"msgstr {json.dumps(known.get(message, ''), ensure_ascii=False)}\n")
+        lines.append(f"msgstr {json.dumps(translations.get(message, ''), ensure_ascii=False)}\n")
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
 

@@ -155,12 +155,12 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
     output = done.stdout.splitlines()
     if done.returncode and not output:
         raise SystemExit(f"{session}: nothing was printed\n{done.stderr}")
-    kept = output[:lines] if lines else output
-    if len(kept) < len(output):
-        kept.append("…")
+    shown = output[:lines] if lines else output
+    if len(shown) < len(output):
+        shown.append("…")
     shown = {"CONF": "zope.conf", "OTHER": "other.conf", "DSN": f'"{DSN}"', "SCRATCH": '"dbname=scratch"'}
     line = f"$ pgcatalog {re.sub('|'.join(shown), lambda m: shown[m[0]], session)}"
-    text = "\n".join([line, *(text.rstrip() for text in kept)]) + "\n"
+    text = "\n".join([line, *(text.rstrip() for text in shown)]) + "\n"
     if done.returncode:
         text += f"$ echo $?\n{done.returncode}\n"
     # The port of the embedder differs each time.

@@ -68,10 +68,10 @@ def main() -> None:
     if sys.argv[1:] == ["volto"]:
         with pictures_of(VOLTO_TESTS, VOLTO_PICTURES):
             return
-    with pictures_of(TESTS, PICTURES) as taken:
+    with pictures_of(TESTS, PICTURES) as pictures:
         for name, parts in STRIPS.items():
-            save(strip([Image.open(taken[f"{part}.png"]).convert("RGB") for part in parts]), name)
-        SESSION.write_bytes(taken[SESSION.name].read_bytes())
+            save(strip([Image.open(pictures[f"{part}.png"]).convert("RGB") for part in parts]), name)
+        SESSION.write_bytes(pictures[SESSION.name].read_bytes())
 
 
 @contextmanager
@@ -81,11 +81,11 @@ def pictures_of(tests: tuple[str, ...], names: tuple[str, ...]) -> Iterator[dict
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, f"--basetemp={folder}/shots"]
         subprocess.run(command, cwd=ROOT, check=True)
         FOLDER.mkdir(exist_ok=True)
-        taken = {path.name: path for path in sorted(Path(folder).glob("shots/*/*")) if path.is_file()}
+        pictures = {path.name: path for path in sorted(Path(folder).glob("shots/*/*")) if path.is_file()}
         for name in names:
-            picture = Image.open(taken[f"{name}.png"]).convert("RGB")
+            picture = Image.open(pictures[f"{name}.png"]).convert("RGB")
             save(picture.crop((0, 0, picture.width, min(picture.height, HEIGHT.get(name, LOWEST)))), name)
-        yield taken
+        yield pictures
 
 
 def strip(pictures: list[Image.Image]) -> Image.Image:

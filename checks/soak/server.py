@@ -198,7 +198,7 @@ def check(folder: Path, dsn: str, ledger: str) -> dict[str, Any]:
         found = acknowledged.compare(site, AREA, pages)
         return {"verified": verifier.checked, "differences": differences, **found}
     finally:
-        sites.leave(app)
+        sites.close(app)
 
 
 TASKS: dict[str, Any] = {"make": make, "serve": serve, "check": check}

@@ -1,8 +1,8 @@
 """*Related results*: pages close in meaning to a question, beside the hits of its words."""
 
 from collections.abc import Iterator
-from plone.pgcatalog.discovery.also import also_about
-from plone.pgcatalog.discovery.also import MOST
+from plone.pgcatalog.discovery.passages import also_about
+from plone.pgcatalog.discovery.passages import MOST_PAGES
 from plone.pgcatalog.meaning.question import paused_until
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -162,10 +162,10 @@ def test_pending_changes_of_the_transaction_count(portal: Any) -> None:
 
 
 def test_there_are_few_near_pages(portal: Any) -> None:
-    many = [page(portal, f"rest{number}", f"Rest {number}", "A holiday") for number in range(2 * MOST)]
+    many = [page(portal, f"rest{number}", f"Rest {number}", "A holiday") for number in range(2 * MOST_PAGES)]
     fill(portal)
     try:
-        assert len(also(portal, "vacation")) == MOST
+        assert len(also(portal, "vacation")) == MOST_PAGES
     finally:
         portal.manage_delObjects([each.getId() for each in many])
         transaction.commit()

@@ -135,7 +135,7 @@ def dict_rows(connection: Any) -> Any:
 
 
 def test_unsupported_storage_is_reported(tmp_path: Path) -> None:
-    from plone.pgcatalog.cli.look import storage_findings
+    from plone.pgcatalog.cli.reports import storage_findings
     from plone.pgcatalog.cli.target import configured_databases
 
     [database] = configured_databases(write_conf(tmp_path, FILE))
@@ -184,7 +184,7 @@ def test_database_copied_without_its_catalog_is_reported(dsn: str) -> None:
 
 
 def test_long_transaction_is_reported(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "LONG", 0.0)
+    monkeypatch.setattr(health, "LONG_SECONDS", 0.0)
     with psycopg.connect(dsn, application_name="report") as connection:
         connection.execute("SELECT 1")
         [finding] = check(dsn)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.distribution import numbers_of
 from plone.pgcatalog.meaning import embedder as embedder_module
 from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.embedder import Embedder
@@ -377,7 +378,7 @@ def test_missing_pgvector_is_reported_and_vectors_are_computed_later(site: Any, 
 
 @pytest.mark.parametrize(("version", "is_old"), [("0.7.4", True), ("0.8.0", False), ("1.0", False), ("0.10", False)])
 def test_pgvector_before_0_8_is_too_old(version: str, is_old: bool) -> None:
-    assert (table.version_of(version) < table.OLDEST_PGVECTOR) == is_old
+    assert (numbers_of(version) < table.OLDEST_PGVECTOR) == is_old
 
 
 def test_a_restored_dump_without_the_tables_of_vectors_loses_nothing(site: Any) -> None:

@@ -416,7 +416,7 @@ def test_check_names_files_without_a_worker(site: Any, monkeypatch: pytest.Monke
         connection.execute("UPDATE pgcatalog_queue SET put_at = now() - interval '1 hour'")
     [text] = check(worker.dsn)
     assert text.startswith("/plone: 1 files wait for text extraction, the oldest for 1:00:0")
-    monkeypatch.setattr("plone.pgcatalog.cli.look.version_of", lambda name: None if name == "kreuzberg" else "99.0")
+    monkeypatch.setattr("plone.pgcatalog.cli.reports.version_of", lambda name: None if name == "kreuzberg" else "99.0")
     assert "files wait for text extraction, but kreuzberg is not installed" in check(worker.dsn)
     work(worker)
     assert check(worker.dsn) == []

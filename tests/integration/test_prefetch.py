@@ -185,7 +185,7 @@ def test_a_database_without_zope_starts(postgres: Any) -> None:
 def test_an_error_of_the_database_does_not_stop_the_start(
     dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("plone.pgcatalog.database.prefetch.PARTS", "SELECT no_such_column, %s, %s, %s")
+    monkeypatch.setattr("plone.pgcatalog.database.prefetch.OBJECT_PARTS", "SELECT no_such_column, %s, %s, %s")
     with sites.opened(dsn) as db:
         warm_up(db)
         with sites.application(db) as app:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from plone.app.textfield import RichTextValue
 from plone.namedfile.file import NamedBlobFile
-from plone.pgcatalog.fulltext.stop_words import listed
+from plone.pgcatalog.fulltext.tuning import listed_stop_words
 from plone.pgcatalog.observe.searches import words_of
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.integration.content import create
@@ -188,7 +188,9 @@ def test_listed_stop_words_are_those_of_postgresql(postgres: EmbeddedPostgres) -
     with psycopg.connect(postgres.dsn("postgres")) as connection:
         for code, name in names.items():
             sql = "SELECT array_agg(word) FROM unnest(%s::text[]) AS word WHERE ts_lexize(%s, word) <> '{}'"
-            assert connection.execute(sql, (list(listed()[code]), f"{name}_stem")).fetchone() == (None,), code
+            assert connection.execute(sql, (list(listed_stop_words()[code]), f"{name}_stem")).fetchone() == (None,), (
+                code
+            )
 
 
 def test_stop_words_are_not_marked(web: Web) -> None:

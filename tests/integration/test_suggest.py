@@ -4,10 +4,10 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.expected import shared_faults
+from plone.pgcatalog.database.generations import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import NO_SCAN
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.states import TRIGRAMS
 from plone.pgcatalog.discovery.suggest import LIKE
 from plone.pgcatalog.discovery.suggest import near_sql
 from plone.pgcatalog.fulltext.term_statistics import count_words

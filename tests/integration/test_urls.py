@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from io import BytesIO
-from plone.pgcatalog.classic.request import LONGEST
+from plone.pgcatalog.classic.request import LONGEST_PARAMETERS
 from plone.pgcatalog.indexes.path import MOST_CONTAINERS
 from plone.pgcatalog.request import with_request
 from plone.pgcatalog.results.brain import CONTEXTS
@@ -221,7 +221,7 @@ def test_valid_parameters_stay_among_thousands_of_others(web: Web) -> None:
 
 def test_length_of_a_parameter_is_limited(web: Web) -> None:
     for name in ("SearchableText", "Subject:list", "path:list", "similar"):
-        response = PAGE.ask(web, [(name, "a" * (LONGEST + 1))])
+        response = PAGE.ask(web, [(name, "a" * (LONGEST_PARAMETERS + 1))])
         assert response.status == 400
         assert "16,000" in response.text
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from plone.pgcatalog.sql.values import array_of
 from plone.pgcatalog.sql.values import FLOAT8_ARRAY
 from plone.pgcatalog.sql.values import INT8_ARRAY
-from plone.pgcatalog.sql.values import LARGEST
+from plone.pgcatalog.sql.values import INT8_LIMIT
 from plone.pgcatalog.sql.values import TEXT_ARRAY
 from typing import Any
 
@@ -26,7 +26,10 @@ def test_texts_become_quoted_literals(values: list[str], literal: bytes) -> None
 
 
 def test_integers_become_literals() -> None:
-    assert array_of([1, -2, LARGEST - 1, -LARGEST]) == (b"{1,-2,9223372036854775807,-9223372036854775808}", INT8_ARRAY)
+    assert array_of([1, -2, INT8_LIMIT - 1, -INT8_LIMIT]) == (
+        b"{1,-2,9223372036854775807,-9223372036854775808}",
+        INT8_ARRAY,
+    )
 
 
 def test_floats_become_literals() -> None:
@@ -37,7 +40,19 @@ def test_floats_become_literals() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        *([], [None], ["a", None], [1, "a"], [True], [1, 1.0], [b"a"], [LARGEST], [-LARGEST - 1], ["a\0b"], ["\0"]),
+        *(
+            [],
+            [None],
+            ["a", None],
+            [1, "a"],
+            [True],
+            [1, 1.0],
+            [b"a"],
+            [INT8_LIMIT],
+            [-INT8_LIMIT - 1],
+            ["a\0b"],
+            ["\0"],
+        ),
         *(["\ud800"], [["a"]]),
     ],
 )

@@ -46,7 +46,7 @@ def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
     [
         ("from plone.pgcatalog.cli.commands import main; main(['--help'], standalone_mode=False)", 200),
         ("from plone.pgcatalog.cli.commands import main; main(['--version'], standalone_mode=False)", 250),
-        *((f"import plone.pgcatalog.cli.{name}", 500) for name in ("look", "data")),
+        *((f"import plone.pgcatalog.cli.{name}", 500) for name in ("reports", "data")),
     ],
 )
 def test_commands_that_need_no_zope_load_few_modules(code: str, most: int) -> None:

@@ -40,7 +40,7 @@ OTHERS = {
     "database.prepared": "our own statements",
     "database.expected": "our own base.sql",
     "storage.records": "pickles, by patterns without repetition",
-    "cli.look": "a period",
+    "cli.reports": "a period",
     "sql.column": "names of indexes",
     "zmi.page": "templates of Zope",
 }

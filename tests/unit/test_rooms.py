@@ -104,7 +104,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "plone" / "pgcatalog"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 #: Module -> the texts to which it applies regular expressions.
 REGULAR_EXPRESSIONS = {
-    "cli/look.py": "periods",
+    "cli/reports.py": "periods",
     "classic/suggestions.py": "search texts",
     "classic/page_facets.py": "months in addresses",
     "core/references.py": "texts and blocks, for links in them",

@@ -228,7 +228,7 @@ AGGREGATE = {
 def test_plan_has_rows_and_no_values() -> None:
     kept = summary({"Plan": AGGREGATE, "Planning Time": 1.0, "Execution Time": 5.0})
     assert "secret" not in str(kept)
-    assert PlanFigures.of(kept) == PlanFigures(6.0, 2000, 10, 0)
+    assert PlanFigures.of(kept) == PlanFigures(6.0, 2000, 10)
     assert PlanFigures.of(summary({"Plan": AGGREGATE})) is None
     text = "\n".join(lines(kept["plan"]))
     assert "  Seq Scan on t: 5 rows, 9 rows expected, 3.00 ms, 2 times, 1,990 rows removed by filters" in text

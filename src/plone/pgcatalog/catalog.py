@@ -229,12 +229,12 @@ class PlonePGCatalogTool(CatalogTool):
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
-    def more_like_this(self, what: Any, limit: int = 10, **query: Any) -> Any:
-        """Return up to *limit* results of *query* that are similar to *what*, a brain, an object or a UID.
+    def more_like_this(self, item: Any, limit: int = 10, **query: Any) -> Any:
+        """Return up to *limit* results of *query* that are similar to *item*, a brain, an object or a UID.
 
         See ``plone.pgcatalog.discovery.similar``.
         """
-        return more_like_this(self, what, limit, query).value()
+        return more_like_this(self, item, limit, query).value()
 
     @security.protected(SearchZCatalog)
     @zpublish(False)

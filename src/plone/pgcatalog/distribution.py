@@ -13,9 +13,9 @@ from importlib.metadata import version
 
 
 #: Name under which the other project is published.
-OTHER = "plone.pgcatalog"
+OTHER_PROJECT = "plone.pgcatalog"
 #: Entry point that only this project's distribution declares, whatever its name: it distinguishes this one from others.
-MARK = ("paste.filter_factory", "unavailable", "plone.pgcatalog.unavailable:make_filter")
+OWN_ENTRY_POINT = ("paste.filter_factory", "unavailable", "plone.pgcatalog.unavailable:make_filter")
 
 
 class MixedDistributions(RuntimeError):
@@ -24,7 +24,7 @@ class MixedDistributions(RuntimeError):
 
 def own_distribution() -> Distribution | None:
     """Return the distribution of this project in the environment; None for a plain checkout on the path."""
-    group, name, value = MARK
+    group, name, value = OWN_ENTRY_POINT
     for entry_point in entry_points(group=group, name=name):
         if entry_point.value == value and entry_point.dist is not None:
             return entry_point.dist
@@ -39,12 +39,17 @@ def version_of(name: str) -> str | None:
         return None
 
 
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of *version*: (0, 8) for 0.8.1."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+
+
 @cache
 def mixture() -> str | None:
     """Return a message that names other distributions with files in this package's folder, and the remedy, or None."""
     others = set()
-    for distribution in distributions(name=OTHER):
-        is_own = any((point.group, point.name, point.value) == MARK for point in distribution.entry_points)
+    for distribution in distributions(name=OTHER_PROJECT):
+        is_own = any((point.group, point.name, point.value) == OWN_ENTRY_POINT for point in distribution.entry_points)
         if not is_own and "plone/pgcatalog/" in (distribution.read_text("RECORD") or ""):
             others.add(f"{distribution.metadata['Name']} {distribution.version}")
     if not others:

@@ -17,7 +17,7 @@ import sys
 
 
 #: Original values of attributes of stock classes that are neither functions nor pages: (class, name) -> value.
-REMEMBERED: dict[tuple[type, str], Any] = {}
+ORIGINAL_VALUES: dict[tuple[type, str], Any] = {}
 
 
 def inherited(cls: type, name: str) -> Any:
@@ -40,7 +40,7 @@ def is_stock(base: type, name: str, value: Any) -> bool:
     file = getattr(value, "raw", None) or getattr(value, "filename", None)
     if isinstance(file, str):
         return Path(file).is_relative_to(Path(module["__file__"]).parent)
-    return REMEMBERED.get((base, name), REMEMBERED) is value
+    return ORIGINAL_VALUES.get((base, name), ORIGINAL_VALUES) is value
 
 
 def is_patched(cls: type, name: str) -> bool:

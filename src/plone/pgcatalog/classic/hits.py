@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from plone.base.i18nl10n import monthname_msgid
+from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
@@ -15,7 +16,7 @@ from zope.i18n import translate
 
 
 #: Titles of facets whose title is not the one of the index in Plone's collections.
-FACETS = {
+FACET_TITLES = {
     "portal_type": _("Type"),
     "Subject": _("Tags"),
     "Date": _("Date"),
@@ -40,7 +41,9 @@ class Titles:
 
     def facet(self, index: str) -> str:
         """Return the title of the facet of *index*."""
-        title = FACETS.get(index) or getUtility(IRegistry).get(f"plone.app.querystring.field.{index}.title") or index
+        title = (
+            FACET_TITLES.get(index) or getUtility(IRegistry).get(f"plone.app.querystring.field.{index}.title") or index
+        )
         return self.translated(title)
 
     def values(self, index: str, tokens: Iterable[str]) -> dict[str, str]:
@@ -125,14 +128,6 @@ class Hit:
         return self.tags[MOST_TAGS:]
 
 
-def folders_of(path: str, root: str) -> list[str]:
-    """Return the paths of the folders below *root* that contain *path*, the outermost first."""
-    if not path.startswith(f"{root}/"):
-        return []
-    parts = path[len(root) + 1 :].split("/")
-    return [f"{root}/{'/'.join(parts[: end + 1])}" for end in range(len(parts) - 1)]
-
-
 def hits(
     page: Any, brains: Iterable[Any], snippets: Mapping[int, str], folders: Mapping[str, Any], highlighter: Any
 ) -> list[Hit]:
@@ -165,7 +160,7 @@ def hits(
             author_id=author,
             published=published if show_about else "",
             modified=modified if show_about and modified != published else "",
-            crumbs=_crumbs(folders_of(brain.getPath(), page.root), folders),
+            crumbs=_crumbs(folders_above(brain.getPath(), page.root), folders),
             uid=_text(brain, "UID"),
         )
 

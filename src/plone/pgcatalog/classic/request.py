@@ -36,7 +36,7 @@ from zope.component import getUtility
 Pair = tuple[str, str]
 
 #: Maximum length of the known parameters in a URL, in characters: the page repeats them in each of its links.
-LONGEST = 16_000
+LONGEST_PARAMETERS = 16_000
 #: Maximum number of other parameters that are repeated, and of their characters.
 MOST_OTHERS, LONGEST_OTHERS = 50, 2_000
 
@@ -50,7 +50,7 @@ SIMILAR, AS_TYPED = "similar", "as_typed"
 #: Parameter for the facets, and its values: with the page whatever the size of the catalog, or without the page.
 FACETS, WITH_PAGE, ALONE = "facets", "along", "alone"
 #: Parameters that are fields of the form, and parameters of Plone's page that this page ignores.
-FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS)
+FORM_FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS)
 DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
 
 
@@ -105,8 +105,8 @@ class Address:
             else:
                 continue
             remaining.append(pair)
-        if length > LONGEST:
-            raise LimitExceeded(f"the parameters of a search have more than {LONGEST:,} characters")
+        if length > LONGEST_PARAMETERS:
+            raise LimitExceeded(f"the parameters of a search have more than {LONGEST_PARAMETERS:,} characters")
         return type(self)(self.url, tuple(remaining))
 
     def __str__(self) -> str:
@@ -129,7 +129,12 @@ class PageRequest(Search):
     def address_of_links(self) -> Address:
         """Return the address that links repeat.  Raises LimitExceeded if it is too long for that."""
         # The parameters of which Plone's page and this one build a query.
-        searched = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
+        searched = {
+            *FORM_FIELDS,
+            *self.valid_keys,
+            *self.catalog.indexes(),
+            *(facet.parameter for facet in self.facets),
+        }
         dropped = DROPPED if self.facets_are(WITH_PAGE) else (*DROPPED, FACETS)
         return Address.of(self.request).without(*dropped).for_links(searched)
 
@@ -174,13 +179,9 @@ class PageRequest(Search):
         return may_see_authors(self.context, self.request)
 
     @cached_property
-    def _registry(self) -> Any:
-        return getUtility(IRegistry)
-
-    @cached_property
     def _zone(self) -> tzinfo:
         try:
-            return ZoneInfo(self._registry.get("plone.portal_timezone") or "UTC")
+            return ZoneInfo(getUtility(IRegistry).get("plone.portal_timezone") or "UTC")
         except (KeyError, ValueError):
             return ZoneInfo("UTC")
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from plone.app.contentlisting.interfaces import IContentListing
 from plone.base.batch import Batch
-from plone.pgcatalog.classic.hits import folders_of
 from plone.pgcatalog.classic.hits import Hit
 from plone.pgcatalog.classic.hits import hits
 from plone.pgcatalog.classic.hits import Titles
@@ -20,7 +19,7 @@ from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.classic.request import ALONE
 from plone.pgcatalog.classic.request import AS_TYPED
 from plone.pgcatalog.classic.request import FACETS
-from plone.pgcatalog.classic.request import FIELDS
+from plone.pgcatalog.classic.request import FORM_FIELDS
 from plone.pgcatalog.classic.request import PageRequest
 from plone.pgcatalog.classic.request import Pair
 from plone.pgcatalog.classic.request import plain
@@ -31,6 +30,7 @@ from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.classic.suggestions import if_possible
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -202,7 +202,7 @@ class SearchPage(PageRequest):
     @cached_property
     def _folders(self) -> dict[str, Any]:
         """Brains of the folders on the page, by path: of the hits, and of the place facet."""
-        paths = {path for brain in self._brains for path in folders_of(brain.getPath(), self.root)}
+        paths = {path for brain in self._brains for path in folders_above(brain.getPath(), self.root)}
         room = max(FEWEST_PLACES, IDX_BATCH - len(paths))
         for facet in self.facets:
             if isinstance(facet, PlaceFacet):
@@ -287,7 +287,7 @@ class SearchPage(PageRequest):
 
     def hidden_fields(self) -> Iterator[Pair]:
         """Yield the other parameters of the address, which the form must preserve."""
-        shown = {*FIELDS, *(facet.parameter for facet in self.facets)}
+        shown = {*FORM_FIELDS, *(facet.parameter for facet in self.facets)}
         for name, value in self.address.pairs:
             if plain(name) not in shown:
                 yield name, value

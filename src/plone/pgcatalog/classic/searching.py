@@ -9,13 +9,13 @@ from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.discovery.also import also_about
-from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import FacetCounting
 from plone.pgcatalog.discovery.highlight import snippets
+from plone.pgcatalog.discovery.passages import also_about
+from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import Correction
@@ -31,7 +31,7 @@ from typing import Any
 
 SORTING = ("sort_on", "sort_order", "sort_limit")
 #: Maximum number of pages similar to one page.
-SIMILAR = 50
+MOST_SIMILAR = 50
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PageSearch:
         if self.similar is None:
             return dict(self.base)
         with self.catalog._core.session.batch():
-            similar = more_like_this(self.catalog, self.similar, SIMILAR, self.base)
+            similar = more_like_this(self.catalog, self.similar, MOST_SIMILAR, self.base)
             self._similar_page.read_first(1)
         return {**self.base, WHERE: expression_in(similar.value().criteria)}
 

@@ -5,9 +5,9 @@ from functools import cached_property
 from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.classic.request import check_order
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.discovery.also import also_about
-from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.highlight import plain_text
+from plone.pgcatalog.discovery.passages import also_about
+from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import finds_something
@@ -45,9 +45,9 @@ import re
 logger = logging.getLogger(__name__)
 
 #: Maximum number of suggested words.
-WORDS = 3
+MOST_WORDS = 3
 #: Maximum number of pages in ``also``.
-ALSO = 3
+MOST_ALSO = 3
 #: Maximum number of rows that are read to find out whether there are more.
 MAX_ROWS = 50
 #: Maximum of the parameters ``page`` and ``perPage``.
@@ -59,7 +59,7 @@ _LAST_WORD = re.compile(r"(?<!\w)\w++$")
 NOTHING_FOUND = re.compile(r'<(?>[^<>]*?\bid="search-results-number")[^<>]*+>\s*+0\s*+<')
 RESULTS = re.compile(r'<(?>[^<>]*?\bid="search-results")[^<>]*+>')
 #: Parameters of the page that are not repeated in the search for a suggestion.
-DROPPED = (SOURCE_INDEX, "b_start", "ajax_load")
+NOT_REPEATED = (SOURCE_INDEX, "b_start", "ajax_load")
 
 
 class LiveSearch(AjaxSearch):
@@ -115,7 +115,7 @@ class LiveSearch(AjaxSearch):
         with catalog._core.session.batch():
             last = _LAST_WORD.search(text)
             if last is not None and wanted_text(text).endswith(last[0]) and self.request.form.get("page", "1") == "1":
-                self._words = suggest(catalog, text, WORDS + 1, self._place)
+                self._words = suggest(catalog, text, MOST_WORDS + 1, self._place)
             typed = super().results(*args, **options)
             also = self._also_about(typed)
             has_rows = self._read(typed)
@@ -136,7 +136,7 @@ class LiveSearch(AjaxSearch):
             self.request.form[SOURCE_INDEX] = text
         if not has_rows:
             return typed
-        brains = corrected[:WORDS] if isinstance(corrected, CatalogSearchResults) else ()
+        brains = corrected[:MOST_WORDS] if isinstance(corrected, CatalogSearchResults) else ()
         self.corrected, self._also = correction.spelled(titles_of(brains)), also
         return corrected
 
@@ -195,7 +195,7 @@ class LiveSearch(AjaxSearch):
     def _also_about(self, results: Any) -> Fetch[list[AlsoAbout]]:
         """Return ``also_about`` for *results*; an empty fetch on other pages than the first."""
         is_first = isinstance(results, CatalogSearchResults) and self.request.form.get("page", "1") == "1"
-        return also_about(results, ALSO) if is_first else Fetch.of([])
+        return also_about(results, MOST_ALSO) if is_first else Fetch.of([])
 
     def _as_json(self, also: list[AlsoAbout]) -> list[dict[str, str]]:
         """Return title, URL and passage of each page."""
@@ -215,7 +215,7 @@ class LiveSearch(AjaxSearch):
         if self._words is None or last is None or not total or self.corrected is not None:
             return []
         begin = self._text[: last.start()]
-        return [begin + word for word in self._words.value() if word != last[0].lower()][:WORDS]
+        return [begin + word for word in self._words.value() if word != last[0].lower()][:MOST_WORDS]
 
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"
@@ -290,4 +290,4 @@ class DidYouMean(BrowserView):
 
     def url(self) -> str:
         """Return the URL of the page with the suggestion as its text and the other parameters unchanged."""
-        return str(Address.of(self.request).without(*DROPPED).having(SOURCE_INDEX, self.text or ""))
+        return str(Address.of(self.request).without(*NOT_REPEATED).having(SOURCE_INDEX, self.text or ""))

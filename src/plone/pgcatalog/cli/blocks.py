@@ -5,7 +5,7 @@ from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import find_dsn
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
-from plone.pgcatalog.database.blocks import hostile_blocks
+from plone.pgcatalog.database.findings import hostile_blocks
 
 import click
 

@@ -15,16 +15,16 @@ MODULES = "plone.pgcatalog.cli"
 #: The sections of the help: name of a command -> (its module, its description).
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up and maintain a site": {
-        "check": ("look", "Check a site for faults, and show the remedies."),
+        "check": ("reports", "Check a site for faults, and show the remedies."),
         "copy": ("data", "Copy the objects of a site to another storage."),
         "install": ("set_up", "Install the catalog in a site, in batches."),
         "uninstall": ("set_up", "Reinstall Plone's own catalog in a site, in batches."),
         "compare": ("set_up", "Rehearse the installation on a copy of a site."),
-        "status": ("look", "Show sizes, indexes, connections and rebuilds."),
+        "status": ("reports", "Show sizes, indexes, connections and rebuilds."),
         "verify": ("work", "Compare the catalog with the content."),
         "rebuild": ("work", "Rebuild the catalog beside the live one."),
         "vacuum": ("data", "Remove leftovers, and run VACUUM ANALYZE."),
-        "metrics": ("look", "Print or serve metrics for Prometheus."),
+        "metrics": ("reports", "Print or serve metrics for Prometheus."),
         "files": ("jobs", "Show the files that wait for text extraction, or failed."),
         "meaning": ("jobs", "Show the vectors of pages, and the pages that wait or failed."),
         "work": ("jobs", "Run queued jobs: text of files, vectors of pages."),
@@ -32,7 +32,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Make searches faster": {
-        "slow": ("look", "Show the slow queries."),
+        "slow": ("reports", "Show the slow queries."),
         "explain": ("work", "Show the SQL of a query and how PostgreSQL runs it."),
         "advise": ("work", "Suggest SQL indexes for the slow queries."),
     },

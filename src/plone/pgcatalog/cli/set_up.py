@@ -295,10 +295,10 @@ def compare_lines(found: Rehearsal) -> Iterator[str | Table]:
     for heading in ("number", "same", "ties", "order", "differ", "before", "after", "cached"):
         table.add_column(heading, justify="right")
     for kind in dict.fromkeys(c.query.kind for c in comparisons):
-        those = [c for c in comparisons if c.query.kind == kind]
-        verdicts = [sum(c.verdict == v for c in those) for v in ("same", "ties", "order", "different")]
-        times = [sum(getattr(c, name) for c in those) for name in ("before_ms", "after_ms", "cached_ms")]
-        table.add_row(kind, str(len(those)), *map(str, verdicts), *(f"{ms:.1f}" for ms in times))
+        of_kind = [c for c in comparisons if c.query.kind == kind]
+        verdicts = [sum(c.verdict == v for c in of_kind) for v in ("same", "ties", "order", "different")]
+        times = [sum(getattr(c, name) for c in of_kind) for name in ("before_ms", "after_ms", "cached_ms")]
+        table.add_row(kind, str(len(of_kind)), *map(str, verdicts), *(f"{ms:.1f}" for ms in times))
     yield table
     for c in comparisons:
         if not c.is_fine:

@@ -32,7 +32,7 @@ class SiteError(click.UsageError):
 
 #: Depth of nested folders in which sites are searched.
 DEPTH = 3
-FOLDERS = ("Folder", "Folder (Ordered)")
+FOLDER_TYPES = ("Folder", "Folder (Ordered)")
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def open_root(zope_conf: str) -> Iterator[Any]:
 def sites_of(folder: Any, depth: int = DEPTH) -> list[Any]:
     """Return the sites in *folder* and, down to *depth*, in its folders."""
     sites = [obj for obj in folder.objectValues() if ISiteRoot.providedBy(obj)]
-    for inner in folder.objectValues(FOLDERS) if depth else ():
+    for inner in folder.objectValues(FOLDER_TYPES) if depth else ():
         sites += sites_of(inner, depth - 1)
     return sites
 

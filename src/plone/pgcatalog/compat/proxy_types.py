@@ -86,12 +86,12 @@ class DateRangeProxy(PGIndex):
         """Yield the minutes of the field *name*: those of ranges with two ends first, then those with one end."""
         if name not in (self._since_field, self._until_field):
             return
-        since, until = (column.quoted for column in self._pg_translator().columns())
+        since, until = (each.quoted for each in self._pg_translator().columns())
         ends = [(since, ALWAYS_SINCE), (until, ALWAYS_UNTIL)]
-        (mine, never), (other, open_end) = ends if name == self._since_field else ends[::-1]
+        (column, never), (other, open_end) = ends if name == self._since_field else ends[::-1]
         for operator in ("<>", "="):
-            where = Condition(f"{mine} <> %s AND {other} {operator} %s", (never, open_end))
-            for key, count in self._pg_select(f"{mine}, count(*)", where, "GROUP BY 1 ORDER BY 1"):
+            where = Condition(f"{column} <> %s AND {other} {operator} %s", (never, open_end))
+            for key, count in self._pg_select(f"{column}, count(*)", where, "GROUP BY 1 ORDER BY 1"):
                 yield (key, count) if withLengths else key
 
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:

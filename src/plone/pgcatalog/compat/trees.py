@@ -270,12 +270,8 @@ def lexicon_of(index: Any, real: Any) -> Any:
     cls: Any = lexicon_class(real.__class__)
     proxy = cls.__new__(cls)
     settings = {name: value for name, value in real.__dict__.items() if name not in ("length", "_wids", "_words")}
-    proxy.__dict__.update(settings, _pg_real=real, _pg_indexes=tuple(sharing(index)))
+    same = (
+        each for each in index._pg_catalog().indexes.values() if getattr(each, "lexicon_id", None) == index.lexicon_id
+    )
+    proxy.__dict__.update(settings, _pg_real=real, _pg_indexes=tuple(same))
     return proxy.__of__(aq_base(index._pg_catalog().tool))
-
-
-def sharing(index: Any) -> Iterator[Any]:
-    """Yield the text indexes of the same catalog that have the lexicon of *index*."""
-    for other in index._pg_catalog().indexes.values():
-        if getattr(other, "lexicon_id", None) == index.lexicon_id:
-            yield other

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.patches import is_stock
-from plone.pgcatalog.patches import REMEMBERED
+from plone.pgcatalog.patches import ORIGINAL_VALUES
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.DateRecurringIndex.index import DateRecurringIndex
 from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
@@ -182,6 +182,6 @@ def log_patches() -> None:
 
 #: The patches that were logged.
 _logged: set[str] = set()
-REMEMBERED.update(
+ORIGINAL_VALUES.update(
     {(base, name): value for base, name, value, _ in _not_called() if not isinstance(value, FunctionType)}
 )

@@ -27,7 +27,7 @@ from zope.schema.vocabulary import SimpleVocabulary
 
 #: Maximum number of invalid lines in a message.
 MAX_PROBLEMS = 5
-FIELDS = {bool: schema.Bool, float: schema.Float, int: schema.Int, str: schema.Text, tuple: schema.Tuple}
+FIELD_TYPES = {bool: schema.Bool, float: schema.Float, int: schema.Int, str: schema.Text, tuple: schema.Tuple}
 
 
 def field(setting: Setting[Any], title: str, description: str = "", **options: Any) -> schema.Field:
@@ -40,7 +40,7 @@ def field(setting: Setting[Any], title: str, description: str = "", **options: A
         options |= {"required": False}
     else:
         options |= {"min": type(default)(0), "max": None if setting.most == LARGEST else setting.most}
-    return FIELDS[type(default)](**options)
+    return FIELD_TYPES[type(default)](**options)
 
 
 def line(setting: Setting[str], title: str, description: str = "", **options: Any) -> schema.Field:

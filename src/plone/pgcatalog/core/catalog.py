@@ -307,14 +307,14 @@ QUERY_WORDS = frozenset(
     }
 )
 #: Prefixes of the options that a restricted search removes from the query of its caller.
-REMOVED = tuple(f"{name}_" for name in RESTRICTIONS)
+RESTRICTION_PREFIXES = tuple(f"{name}_" for name in RESTRICTIONS)
 
 
 def check_index_name(name: str, taken: Container[str] = ()) -> None:
     """Raise CatalogError for a *name* that no index can have, or that is *taken*.
 
     ZCatalog accepts QUERY_WORDS: each search with such an option then also searches the index of that name, and finds
-    nothing.  It also accepts names that PostgreSQL cannot store, and prefixes of REMOVED.
+    nothing.  It also accepts names that PostgreSQL cannot store, and prefixes of RESTRICTION_PREFIXES.
     """
     if name in taken:
         raise CatalogError(f"The index {name} already exists")
@@ -326,5 +326,5 @@ def check_index_name(name: str, taken: Container[str] = ()) -> None:
         raise CatalogError(f"{name!a} has characters that PostgreSQL does not support")
     if name in QUERY_WORDS:
         raise CatalogError(f"An index cannot have the name {name!r}: it is a reserved word in queries")
-    if name.startswith(REMOVED):
+    if name.startswith(RESTRICTION_PREFIXES):
         raise CatalogError(f"An index cannot have the name {name!r}: restricted searches remove it from queries")

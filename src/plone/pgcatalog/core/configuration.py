@@ -41,14 +41,12 @@ BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 class Configuration:
     """The indexes, columns and settings of a catalog in one ``state`` of its tool.
 
-    Two configurations of one tool are the same if their states are equal.  ``is_saved`` is False while the transaction has
-    changed the state.
+    Two configurations of one tool are the same if their states are equal.
     """
 
     #: the physical path of the tool
     path: tuple[str, ...]
     state: tuple[Any, ...]
-    is_saved: bool
     #: name -> translator; its ``index`` is a copy of the index object, bound to the unwrapped tool
     translators: Mapping[str, IndexTranslator]
     #: names of the metadata columns
@@ -99,7 +97,10 @@ def configured(
     state: tuple[Any, ...],
     is_saved: bool,
 ) -> Configuration:
-    """Build the configuration of *base*, an unwrapped tool, whose physical path is *path*."""
+    """Build the configuration of *base*, an unwrapped tool, whose physical path is *path*.
+
+    *is_saved* is False while the transaction has changed the *state*.
+    """
     translators: dict[str, IndexTranslator] = {}
     for name, index in base._indexes.items():
         translator_type = translator_class(index.meta_type)
@@ -114,7 +115,6 @@ def configured(
     return cls(
         path,
         state,
-        is_saved,
         translators,
         base._columns,
         Layout(columns, indexes),

@@ -22,7 +22,7 @@ from typing import Any
 
 
 #: Columns whose values are counted, if the relation has them.
-FIELDS = ("portal_type", "review_state", "creator", "subject", "is_folderish")
+COUNTED_FIELDS = ("portal_type", "review_state", "creator", "subject", "is_folderish")
 #: Types of columns that can be counted; a number stands for an interned list.
 TYPES = ("text", "text[]", "boolean", ROLES.type)
 #: Changes are added to the counts after this many commits, or by a commit that writes at least this many rows.
@@ -72,11 +72,11 @@ DIFFERENT = (
 
 def counted_columns(cursor: Cursor[Any], relation: str) -> tuple[Column, ...]:
     """Return the columns of *relation* whose values can be counted; empty if roles or type are missing or not countable."""
-    found = dict(_rows(cursor, COLUMNS, relation, [ROLES.name, *FIELDS]))
+    found = dict(_rows(cursor, COLUMNS, relation, [ROLES.name, *COUNTED_FIELDS]))
     columns = {name: Column(name, kind, is_interned=kind == ROLES.type) for name, kind in found.items()}
     if found.get(ROLES.name) != ROLES.type or found.get(TYPE.name) != TYPE.type:
         return ()
-    return tuple(columns[name] for name in FIELDS if found.get(name) in TYPES)
+    return tuple(columns[name] for name in COUNTED_FIELDS if found.get(name) in TYPES)
 
 
 def create(cursor: Cursor[Any], relation: str) -> None:

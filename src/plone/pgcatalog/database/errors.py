@@ -147,7 +147,7 @@ def transient_reads() -> Iterator[None]:
 
 
 #: The most milliseconds that the server accepts.
-MOST = 2**31 - 1
+MOST_MILLISECONDS = 2**31 - 1
 
 #: SQL expression: the statement_timeout of the server, database or role in milliseconds; 0 if there is none.
 OWN_LIMIT = "(1000 * extract(epoch FROM current_setting('statement_timeout')::interval))::bigint"
@@ -166,5 +166,5 @@ def set_limit(seconds: float, server_limit: int) -> str:
     """
     if not seconds > 0:
         raise ValueError(f"a time limit must be more than 0 seconds, not {seconds!r}")
-    milliseconds = max(1, round(min(seconds * 1000, MOST)))
-    return f"SET LOCAL statement_timeout = {min(milliseconds, server_limit or MOST):d}"
+    milliseconds = max(1, round(min(seconds * 1000, MOST_MILLISECONDS)))
+    return f"SET LOCAL statement_timeout = {min(milliseconds, server_limit or MOST_MILLISECONDS):d}"

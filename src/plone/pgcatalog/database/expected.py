@@ -98,14 +98,18 @@ def shared_faults(execute: Execute) -> list[dict[str, str]]:
     """
     parts = [asdict(part) for part in SCHEMA_PARTS]
     values = {name: [part[name] for part in parts] for name in ("kind", "name", "of")}
-    rows = (tuple(row.values()) if isinstance(row, dict) else row for row in execute(_FAULTS, values))
-    found = [(SCHEMA_PARTS[number - 1], state) for number, state in rows]
+    found = [(SCHEMA_PARTS[number - 1], state) for number, state in map(values_of, execute(_FAULTS, values))]
     broken = {part.of for part, state in found if not part.is_recreated}
     return [
         {"kind": part.kind, "name": part.shown, "state": state, "line": _line(part, state)}
         for part, state in found
         if not part.is_recreated or part.of not in broken
     ]
+
+
+def values_of(row: Any) -> tuple[Any, ...]:
+    """Return the values of *row*, a tuple or a dict."""
+    return tuple(row.values() if isinstance(row, dict) else row)
 
 
 def can_be_read(faults: list[dict[str, str]]) -> bool:

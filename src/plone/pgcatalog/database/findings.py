@@ -14,7 +14,9 @@ from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.direct import shares_sessions
 from plone.pgcatalog.database.layout import load_sql
 from psycopg import Connection
+from psycopg import sql
 from typing import Any
+from typing import NamedTuple
 
 import psycopg
 import shutil
@@ -27,7 +29,7 @@ OLDEST = 15
 #: PostgreSQL's default of shared_buffers, too little for a larger database.
 SMALL_BUFFERS = 128 << 20
 #: Seconds after which an open transaction is reported.
-LONG = 600.0
+LONG_SECONDS = 600.0
 #: A table with more dead rows than this, and than live rows, is reported: autovacuum should have removed them.
 MANY_DEAD = 10_000
 #: Connections of a Zope process besides the storage's pool: the storage's own, for commits, a background thread's, and three
@@ -105,7 +107,7 @@ def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iter
 
 def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield transactions that have been open for long: they prevent the removal of retired tables and dead rows."""
-    for row in connection.execute(load_sql("findings_transactions"), [LONG]).fetchall():
+    for row in connection.execute(load_sql("findings_transactions"), [LONG_SECONDS]).fetchall():
         text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has a transaction open for"
         remedy = f"End the program, or run SELECT pg_terminate_backend({row['pid']});"
         minutes = f"{row['seconds'] / 60:.0f} minutes, which blocks VACUUM"
@@ -192,6 +194,38 @@ def pooler_findings(connection: Connection[Any], dsn: str) -> Iterator[Finding]:
         if is_way_named():
             text += f", and {DIRECT} connects to {'another database' if direct == dsn else 'a pooler, too'}"
         yield Finding(ERROR, "pooler", text, remedy)
+
+
+class HostileBlocks(NamedTuple):
+    """An object whose blocks zodb-json-codec mistakes for classes and calls; it was stored without plone.pgcatalog.
+
+    *path* is its id if no catalog has it, *names* are the classes and functions in the blocks.
+    """
+
+    oid: int
+    class_name: str
+    path: str
+    names: list[str]
+
+    def __str__(self) -> str:
+        return f"0x{self.oid:x} {self.path} ({self.class_name}): {', '.join(self.names)}"
+
+
+def hostile_blocks(connection: Connection[Any]) -> list[HostileBlocks]:
+    """Return the objects in the database of *connection*, whose rows are dicts, that have hostile blocks."""
+    rows = connection.execute(load_sql("findings_blocks")).fetchall()
+    paths: dict[int, str] = {}
+    if rows and statistics.has_catalogs(connection):
+        for catalog in statistics.overview(statistics.executing(connection))["catalogs"]:
+            statement = sql.SQL("SELECT zoid, path FROM {} WHERE zoid = ANY(%s)").format(
+                sql.Identifier(catalog["relation"])
+            )
+            found = connection.execute(statement, [[row["zoid"] for row in rows]]).fetchall()
+            paths |= {row["zoid"]: row["path"] for row in found}
+    return [
+        HostileBlocks(row["zoid"], row["class_name"], paths.get(row["zoid"], row["id"] or "(no path)"), row["names"])
+        for row in rows
+    ]
 
 
 def megabytes(count: int) -> str:

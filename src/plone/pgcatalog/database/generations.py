@@ -8,19 +8,24 @@ A failover to an asynchronous standby, or a restored backup, removes transaction
 """
 
 from collections import deque
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.database.counts import COUNTED
+from plone.pgcatalog.database.errors import OWN_LIMIT
 from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import FEW_ROWS
+from plone.pgcatalog.database.prepared import HAS_MEMORY
 from plone.pgcatalog.database.prepared import MANY_ROWS
 from plone.pgcatalog.database.prepared import MORE_MEMORY
 from plone.pgcatalog.database.prepared import PLAN_CUSTOM
 from plone.pgcatalog.database.prepared import PLAN_GENERIC
+from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.database.sets import NEWEST_SET
+from plone.pgcatalog.database.statistics import FREQUENCIES
 from plone.pgcatalog.database.statistics import Selectivity
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -31,13 +36,20 @@ import threading
 #: Zoid of a catalog tool -> state of the catalog.
 States = Mapping[int, CatalogState]
 
-#: The columns and the FROM clause of a SELECT of the states; it returns at least one row.
-COLUMNS = (
-    "catalog, relation, version, columns, generation, tid,"
+#: SQL condition: a transaction is part of the history.  A pack removes transactions without stored objects from the log; a
+#: catalog that such a transaction has changed names it in its state until the next change.
+TID_EXISTS = (
+    "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
+)
+#: SQL expression: the quoted schema of pg_trgm, if the extension and its index exist; else NULL.
+TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
+#: At least one row, because its first columns describe the history and the server; the columns of a state follow.
+READ_STATES = (
+    f"SELECT {TID_EXISTS}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
     f" complete, interned, {NEWEST_SET}, collected, {COUNTED.format(relation='pgcatalog_state.relation')}"
+    " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
-OF_CATALOGS = "FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 
 #: Number of transaction ids that are cached as part of the history.
 REMEMBERED = 100
@@ -165,27 +177,43 @@ class Generations:
             return True
 
 
-def states_of(rows: Iterable[Sequence[Any]]) -> States:
-    """Return the states in *rows* of COLUMNS; without a catalog there is one row of NULLs."""
-    return {
-        row[0]: CatalogState(
-            relation=row[1],
-            version=row[2],
-            columns=frozenset(row[3]),
-            generation=row[4],
-            tid=row[5],
-            rows=row[6],
-            complete=frozenset(row[7]),
-            interned=frozenset(row[8]),
-            newest_set=row[9],
-            collected=frozenset(row[10]),
-            counted=frozenset(row[11]),
-        )
-        for row in rows
-        if row[0] is not None
-    }
-
-
 def newest_set(states: States) -> int:
     """Return the ``added`` of the newest list in a snapshot with *states*; 0 if there are no lists."""
     return max((state.newest_set for state in states.values()), default=0)
+
+
+def _field(value: Any) -> Any:
+    """Return *value*, of a column of READ_STATES, as the value of a field of CatalogState."""
+    return frozenset(value) if isinstance(value, list) else value
+
+
+class StatesRead:
+    """The *statements* that read the states of all catalogs of a snapshot, and the missing or old parts of *generations*.
+
+    The first value of the first row is whether the transaction *expected* is in the history of the snapshot.
+    """
+
+    def __init__(self, generations: Generations, expected: int) -> None:
+        self._generations = generations
+        # A new process reads all lists.
+        self._lists = None if generations.sets.newest else generations.sets.unread()
+        with_shares = generations.selectivity.is_old and not generations.is_small()
+        shares = FREQUENCIES if with_shares else None
+        self.statements = [
+            Statement(READ_STATES, (expected, expected)),
+            *(each for each in (self._lists, shares) if each is not None),
+        ]
+
+    def store(self, results: Sequence[Rows]) -> States:
+        """Store the rows of each statement in the process's Generations; return the states."""
+        generations = self._generations
+        rows, *others = results
+        _, own_limit, has_memory, trigrams, *_ = rows[0]
+        generations.store_settings(own_limit, has_memory, trigrams)
+        # Without a catalog there is one row of NULLs.
+        states = {row[4]: CatalogState(*map(_field, row[5:])) for row in rows if row[4] is not None}
+        if self._lists is not None:
+            generations.sets.store(others.pop(0), newest_set(states), self._lists)
+        for shares in others:
+            generations.selectivity.store(shares)
+        return states

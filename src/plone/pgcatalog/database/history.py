@@ -11,9 +11,9 @@ from plone.pgcatalog.database.errors import ClockBehind
 from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.database.generations import StatesRead
+from plone.pgcatalog.database.generations import TID_EXISTS
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.states import StatesRead
-from plone.pgcatalog.database.states import TID_EXISTS
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import advance_clock
 from plone.pgcatalog.storage import committed_tid
@@ -197,12 +197,12 @@ def read_changes(database: Any, connection: Any, since: int, newest: int) -> lis
     history, expected = generations.number, generations.newest_tid(newest)
     is_new = generations.remembers and generations.states_at(newest) is None
     read = StatesRead(generations, expected) if is_new else None
-    questions = [Statement(IS_LOGGED, (expected,))] if read is None else read.statements
+    checks = [Statement(IS_LOGGED, (expected,))] if read is None else read.statements
     # A generic plan of CHANGED would read the whole table.
     changed = Statement(CHANGED, (since, newest), is_prepared=False)
     prepared = PreparedStatements.of(connection)
     try:
-        changes, *results = prepared.run([changed, *questions])
+        changes, *results = prepared.run([changed, *checks])
     except psycopg.Error:
         # Another client may have removed the prepared statements.
         prepared.forget()

@@ -97,7 +97,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class CatalogState:
-    """A row of pgcatalog_state, as one snapshot sees it.
+    """A row of pgcatalog_state, as one snapshot sees it; the fields are the columns of ``generations.READ_STATES``.
 
     - *tid*: the transaction that wrote the row
     - *rows*: the planner's estimate; -1 if there is none yet

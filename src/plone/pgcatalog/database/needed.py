@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import NamedStatement
+from plone.pgcatalog.database.expected import values_of as values_of
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql.values import ROLES
 from psycopg import sql
@@ -27,18 +28,17 @@ NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
 
 @cache
 def content_types() -> frozenset[str]:
-    """Return the content types of the files that the package extracts text from."""
+    """Return the content types of the files that the package extracts text from, as kreuzberg does.
+
+    Images are left out (no text without OCR), text/plain and text/html, too (Plone's own transforms are a few lines of
+    Python).  The list is stored, since importing the library would take 25 MB of memory in Zope.
+    """
     return frozenset((files("plone.pgcatalog") / "files" / "kinds.txt").read_text("utf-8").split())
 
 
 def is_read(content_type: str) -> bool:
     """Return whether the package extracts text from files of *content_type*."""
     return content_type.lower() in content_types()
-
-
-def values_of(row: Any) -> tuple[Any, ...]:
-    """Return the values of *row*, a tuple or a dict."""
-    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
 def settings_statement(catalog: int) -> NamedStatement:

@@ -57,15 +57,11 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
         pool_for(dsn).putconn(held.pop(dsn))
         connection = None
     if connection is None:
-        connection = held[dsn] = _connect(dsn)
+        try:
+            connection = held[dsn] = pool_for(dsn).getconn(POOL_TIMEOUT)
+        except PoolTimeout as error:
+            raise ServiceUnavailable(f"no connection to PostgreSQL: {error}") from error
     return connection
-
-
-def _connect(dsn: str) -> Any:
-    try:
-        return pool_for(dsn).getconn(POOL_TIMEOUT)
-    except PoolTimeout as error:
-        raise ServiceUnavailable(f"no connection to PostgreSQL: {error}") from error
 
 
 def release_request_connection() -> None:

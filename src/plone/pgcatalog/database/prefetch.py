@@ -45,9 +45,9 @@ logger = logging.getLogger(__name__)
 #: The tool that converts texts to HTML.  It has two thousand objects, and the first text of a process needs all of them.
 TRANSFORMS = "portal_transforms"
 #: The most objects that are read ahead for a site.
-MOST = 10_000
+MOST_OBJECTS = 10_000
 #: The objects that an object refers to, directly or indirectly; references through some excluded objects do not count.
-PARTS = load_statement("object_parts")
+OBJECT_PARTS = load_statement("object_parts")
 
 
 def warm_up(database: Any) -> None:
@@ -78,7 +78,7 @@ def _read(jar: Any, root: Any) -> None:
         tool = site._getOb(TRANSFORMS, None)
         if tool is not None:
             outside = [u64(each._p_oid) for each in (root, site)]
-            found = connection(jar).execute(PARTS, (u64(tool._p_oid), outside, MOST))
+            found = connection(jar).execute(OBJECT_PARTS, (u64(tool._p_oid), outside, MOST_OBJECTS))
             jar.prefetch([p64(row["zoid"]) for row in found])
 
 

@@ -152,9 +152,11 @@ class PreparedStatements:
             return answers
 
     def _run(self, statements: Sequence[Statement], before: Sequence[str], first: int | None) -> list[Rows]:
-        prepare = self._may_prepare()
+        # psycopg prepares its own statements, or a pooler tracks ours.
+        connection = self._connection
+        prepare = connection.prepare_threshold is not None or getattr(connection, "prepares_ours", False)
         dumped = [(prepare and each.is_prepared, each.sql, *self._dump(each.params)) for each in statements]
-        with self._connection.lock:
+        with connection.lock:
             results, ends = self._exchange(dumped, before, first)
         received = perf_counter()
         rows = [self._rows(results[end - 1]) for end in ends]
@@ -211,10 +213,6 @@ class PreparedStatements:
             self._read_end()
             if self._pgconn.status == ConnStatus.OK:
                 self._pgconn.exit_pipeline_mode()
-
-    def _may_prepare(self) -> bool:
-        """Return whether statements may be prepared: psycopg prepares its own, or a pooler tracks ours."""
-        return self._connection.prepare_threshold is not None or getattr(self._connection, "prepares_ours", False)
 
     def _close(self, name: bytes) -> None:
         """Send the removal of the statement *name*: by the protocol, which a pooler understands, if libpq can (17)."""

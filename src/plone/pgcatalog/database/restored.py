@@ -55,14 +55,10 @@ def missing(connection: Connection[Any]) -> list[str]:
     for row in connection.execute(WITHOUT_LISTS).fetchall():
         columns = sql.SQL(", ").join(map(sql.Identifier, row["interned"]))
         has_numbers = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
-        if not lost_columns_of(connection, row) and exists(connection, has_numbers):
+        has_lost_columns = exists(connection, COLUMN_MISSING, [row["interned"], row["relation"]])
+        if not has_lost_columns and exists(connection, has_numbers):
             names.append(f"rows of pgcatalog_sets for {row['relation']}")
     return names
-
-
-def lost_columns_of(connection: Connection[Any], row: Any) -> bool:
-    """Return whether the relation of *row* lacks one of its interned columns."""
-    return exists(connection, COLUMN_MISSING, [row["interned"], row["relation"]])
 
 
 def exists(connection: Connection[Any], statement: Any, values: Any = None) -> bool:

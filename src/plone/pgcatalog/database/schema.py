@@ -7,6 +7,7 @@ dropped together with the ZODB change that causes it, or not at all.
 from collections.abc import Iterable
 from collections.abc import Sequence
 from plone.pgcatalog.database import counts
+from plone.pgcatalog.database.expected import values_of
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import in_row_order
 from plone.pgcatalog.database.layout import index_name
@@ -167,7 +168,7 @@ def advised_indexes(cursor: Cursor[Any], zoid: int, columns: Iterable[str]) -> l
         "SELECT name, definition FROM pgcatalog_indexes WHERE catalog = %s AND columns <@ %s::text[] ORDER BY name",
         (zoid, ["rid", "path", "zoid", *columns]),
     )
-    return [SQLIndex(*(row.values() if isinstance(row, dict) else row)) for row in cursor.fetchall()]
+    return [SQLIndex(*values_of(row)) for row in cursor.fetchall()]
 
 
 def create_advised_indexes(cursor: Cursor[Any], zoid: int, relation: str, columns: Iterable[str]) -> None:

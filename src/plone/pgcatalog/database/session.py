@@ -10,27 +10,32 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from plone.pgcatalog import storage
+from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import RESET_LIMIT
 from plone.pgcatalog.database.errors import set_limit
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import newest_set
 from plone.pgcatalog.database.generations import States
+from plone.pgcatalog.database.generations import StatesRead
 from plone.pgcatalog.database.history import RefusedCommit
 from plone.pgcatalog.database.history import SnapshotHistory
 from plone.pgcatalog.database.messages import Batch
 from plone.pgcatalog.database.messages import Messages
-from plone.pgcatalog.database.open_results import OpenResults
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.sets import CachedSets
-from plone.pgcatalog.database.states import StatesRead
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.storage.snapshots import Snapshots
 from typing import Any
+from weakref import WeakSet
 from ZODB.utils import u64
 
+import logging
+
+
+logger = logging.getLogger(__name__)
 
 #: Reasons why a statement runs cold: it is the first of its process, or the first of its kind on its connection.
 COLD_PROCESS = "process"
@@ -67,8 +72,8 @@ class Session:
         self.vectors: dict[int, Any] = {}
         #: (catalog, question) without a vector in this snapshot: then all parts of a page search by words
         self.unanswered: set[tuple[int, str]] = set()
-        #: results that still have to read rows before this snapshot changes
-        self.open_results = OpenResults()
+        #: results and streams that still have to read rows before this snapshot changes
+        self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> rows announced by a page, a ``results.announced.Announced``
         self.announced: dict[int, Any] = {}
         #: catalog -> its contents in this snapshot, a ``results.seen.Snapshot``
@@ -149,14 +154,25 @@ class Session:
     def materialize_results(self, ending: bool = False) -> None:
         """Make results read the rows that they still need, before the pending rows change or the snapshot is *ending*.
 
-        After a HistoryChanged the transaction can only be aborted.
+        A result that cannot be read raises its error when it is used.  After a HistoryChanged the transaction can only be
+        aborted.
         """
         for announced in self.announced.values():
             announced.forget_rows()
-        error = self.open_results.materialize(ending)
+        changed = None
+        for results in list(self.open_results):
+            try:
+                results.materialize(ending)
+            except Exception as error:  # noqa: BLE001  of any kind: the result may never be used
+                logger.warning(
+                    "the result of a search was not read before the catalog changed or the transaction ended: %r", error
+                )
+                results.fail(error)
+                changed = error if isinstance(error, HistoryChanged) else changed
+        self.open_results.clear()
         # A connection that is being closed has no transaction.
-        if error is not None and self._synchronized is not None:
-            self._synchronized.get().join(RefusedCommit(error))
+        if changed is not None and self._synchronized is not None:
+            self._synchronized.get().join(RefusedCommit(changed))
 
     def batch(self) -> AbstractContextManager[None]:
         """Return a context in which reads are collected and sent together; see ``Batch``."""
@@ -239,7 +255,10 @@ class Session:
         statements: list[Statement] = []
         places = []
         for statement, seconds in reads:
-            hinted, place = self._hinted(statement)
+            # A statement that reads an overlay gets no planner settings.
+            hinted, place = [statement], 0
+            if not self.overlays:
+                hinted, place = with_planner_hints(statement, not self.generations.is_small())
             if seconds is not None:
                 limit = Statement(set_limit(seconds, self._own_limit()))
                 hinted, place = [limit, *hinted, Statement(RESET_LIMIT)], place + 1
@@ -249,10 +268,6 @@ class Session:
         results = self.messages.send(statements, self.generations.planning(), first)
         self.generations.has_read = True
         return [results[place] for place in places]
-
-    def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
-        """Return *statement* with its planner settings, if there is no overlay, and its own place among these statements."""
-        return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.generations.is_small())
 
     def _own_limit(self) -> int:
         """Return the server's statement_timeout in milliseconds; 0 for no limit."""

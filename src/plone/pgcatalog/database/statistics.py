@@ -14,6 +14,7 @@ from plone.pgcatalog.database.expected import can_be_read
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.expected import shared_faults
+from plone.pgcatalog.database.expected import values_of
 from plone.pgcatalog.database.layout import is_unfilled
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import load_statement
@@ -76,8 +77,7 @@ def overview_statement(catalog: int | None = None) -> NamedStatement:
 
 def overview_of(execute: Execute, rows: list[Any]) -> dict[str, Any]:
     """Return ``overview`` for the *rows* of ``overview_statement``; *execute* reads the lag of a standby."""
-    [row] = rows
-    [found] = row.values() if isinstance(row, dict) else row
+    [(found,)] = map(values_of, rows)
     for catalog_found in found["catalogs"]:
         catalog_found["unfilled"] = is_unfilled(catalog_found["relation"])
     result: dict[str, Any] = found | {"standby": standby(execute) if found["standby"] else None}
@@ -94,8 +94,7 @@ def standby(execute: Execute) -> dict[str, Any] | None:
 
     The lag is the greatest possible age of the state that it shows; None if it is unknown.
     """
-    for row in execute(load_sql("replay"), {}):
-        streaming, lag_seconds = row.values() if isinstance(row, dict) else row
+    for streaming, lag_seconds in map(values_of, execute(load_sql("replay"), {})):
         return {"streaming": streaming, "lag_seconds": lag_seconds}
     return None
 
@@ -162,7 +161,7 @@ def nowhere(relations: list[str]) -> sql.Composable:
 
 
 #: Seconds after which shares are read again together with the states; after twice as many they are read on their own.
-SECONDS = 600.0
+SHARES_SECONDS = 600.0
 #: For all catalogs: the share of the rows with a value in each column; for a column with few different values also these
 #: values, and the share of the rows with each.
 FREQUENCIES = Statement(load_statement("frequencies"))
@@ -184,7 +183,7 @@ class Selectivity:
     @property
     def is_old(self) -> bool:
         """True if the shares should be read together with the next statements."""
-        return monotonic() > self._read + SECONDS
+        return monotonic() > self._read + SHARES_SECONDS
 
     def store(self, rows: Iterable[Sequence[Any]]) -> None:
         """Store the *rows* of FREQUENCIES."""
@@ -202,6 +201,6 @@ class Selectivity:
         If they are missing or old, they are read by the function of the first argument, which returns the rows of a
         statement.
         """
-        if relation not in self._shares or monotonic() > self._read + 2 * SECONDS:
+        if relation not in self._shares or monotonic() > self._read + 2 * SHARES_SECONDS:
             self.store(run(FREQUENCIES))
         return self._shares.setdefault(relation, ({}, {}))

@@ -38,7 +38,7 @@ Buckets = Mapping[str, tuple[Any, Any]]
 #: Kinds of facets on a search page: by value; by year and month; by the folders below the searched folder.
 VALUES, DATES, PLACES = "values", "dates", "places"
 
-KINDS = {
+FACET_KINDS = {
     "FieldIndex": VALUES,
     "KeywordIndex": VALUES,
     "BooleanIndex": VALUES,
@@ -53,7 +53,7 @@ AUTHORS = "Creator"
 def kind_of(index: Any) -> str | None:
     """Return the kind of facet of *index*, an index object; None if it is no facet of a search page."""
     name = index.getId()
-    kind = KINDS.get(index.meta_type)
+    kind = FACET_KINDS.get(index.meta_type)
     # The values of other path indexes are no places in the site.
     if name in RESTRICTIONS or (kind == PLACES and name != "path"):
         return None

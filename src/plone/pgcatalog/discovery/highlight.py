@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from html import unescape
-from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.prepared import Rows
+from plone.pgcatalog.fulltext.lexicon import class_name
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
 from plone.pgcatalog.fulltext.lexicon import words
@@ -29,6 +29,7 @@ from plone.pgcatalog.fulltext.tsquery import wanted_terms
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.indexes.context import SearchContext
+from plone.pgcatalog.meaning.text import source_column
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.criteria import text_queries
@@ -136,7 +137,7 @@ class Highlighter:
             self._stems.update(*map(stemming.marks, filter(is_plain, terms.stemmed)))
         # Other forms of a word begin with the first letters of its stem, so few words need to be stemmed.
         self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
-        self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
+        self._is_plain = all(class_name(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
         #: tokens that have been compared, and token -> its marked parts if there are any
         self._seen: set[str] = set()
         self._matches_of: dict[str, list[MarkedSpan]] = {}
@@ -193,7 +194,10 @@ class Highlighter:
 
     def _matches(self, token: str) -> list[MarkedSpan]:
         """Return the parts of *token*, a run of letters and digits, that are to be marked."""
-        normal = self._normal_words(token)
+        if self._is_plain and token.isascii():
+            normal = [token.lower()]
+        else:
+            normal = list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
         wanted = [word for word in normal if self._is_wanted(word)]
         if len(normal) == 1:
             return [(0, len(token), word) for word in wanted]
@@ -208,12 +212,6 @@ class Highlighter:
             return False
         return not self._stems.isdisjoint(self._stemming.marks(word))
 
-    def _normal_words(self, token: str) -> list[str]:
-        """Return the words that the lexicons make of *token*, without duplicates."""
-        if self._is_plain and token.isascii():
-            return [token.lower()]
-        return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
-
     def _best(self, spans: Sequence[MarkedSpan], length: int) -> MarkedSpan:
         """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""
         best, most = (0, 0, ""), 0
@@ -222,10 +220,6 @@ class Highlighter:
             if different > most:
                 best, most = span, different
         return best
-
-
-def _kind(element: Any) -> tuple[str, str]:
-    return type(element).__module__, type(element).__qualname__
 
 
 def glob_regex(pattern: str) -> re.Pattern[str]:
@@ -370,15 +364,6 @@ def chunk_snippet(marks: Highlighter, brain: Any, text: str, start: int, is_last
 def plain_text(html: str) -> str:
     """Return the snippet *html* as plain text, without marks."""
     return unescape(html.replace(MARK, "").replace(END_MARK, ""))
-
-
-def source_column(catalog: Catalog) -> str:
-    """Return the SQL of the text that snippets are cut from."""
-    if SOURCE_INDEX in catalog.indexes:
-        column = catalog.translator(SOURCE_INDEX).source
-        if column is not None:
-            return str(column.quoted)
-    return "NULL::varchar"
 
 
 def _text(brain: Any, source: str | None) -> str:

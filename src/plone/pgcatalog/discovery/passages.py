@@ -1,24 +1,44 @@
-"""Passages: the chunks of texts that are nearest to a question, among the pages that the user may see."""
+"""Passages near to a question: of the pages that a search finds, and of pages that do not match its words."""
 
 from array import array
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
+from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.discovery.highlight import chunk_snippet
+from plone.pgcatalog.discovery.highlight import highlighter
 from plone.pgcatalog.discovery.highlight import plain_text
 from plone.pgcatalog.discovery.highlight import snippets
-from plone.pgcatalog.discovery.highlight import source_column
+from plone.pgcatalog.meaning.question import question_of
+from plone.pgcatalog.meaning.text import source_column
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import near_in
+from plone.pgcatalog.query.nearest import SIMILARITY
+from plone.pgcatalog.query.statements import versioned_idx_sql
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Fetch
+from plone.pgcatalog.results.view import RowsFetch
+from plone.pgcatalog.settings import search_by_meaning
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.expression import NOTHING
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 
 #: Characters of a passage found by words; a passage found by meaning is a chunk, of about 200 words.
 LENGTH = 1200
+#: Most pages that do not match the words.
+MOST_PAGES = 5
+
+
+# -- passages of a search
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +97,7 @@ def _summary(brain: Any) -> str:
 def headings(catalog: Any, found: Iterable[Passage], root: str) -> dict[str, list[str]]:
     """Return path of a page -> titles of its folders below *root* that the user may see, and its own.  One statement."""
     paths = {passage.brain.getPath(): passage.brain.Title for passage in found}
-    above = {path: _folders(path, root) for path in paths}
+    above = {path: folders_above(path, root) for path in paths}
     wanted = sorted({folder for folders in above.values() for folder in folders})
     titles: Mapping[str, str] = {}
     if wanted:
@@ -89,7 +109,85 @@ def headings(catalog: Any, found: Iterable[Passage], root: str) -> dict[str, lis
     }
 
 
-def _folders(path: str, root: str) -> list[str]:
-    """Return the paths of the folders of *path* below *root*, the outermost first."""
+def folders_above(path: str, root: str) -> list[str]:
+    """Return the paths of the folders below *root* that contain *path*, the outermost first."""
     names = path.removeprefix(f"{root}/").split("/")[:-1] if path.startswith(f"{root}/") else []
     return [f"{root}/{'/'.join(names[: end + 1])}" for end in range(len(names))]
+
+
+# -- pages that do not match the words
+
+
+@dataclass(frozen=True, slots=True)
+class AlsoAbout:
+    """The page of *brain*; *passage* is the part of its text nearest to the question, as HTML with ``<mark>`` only."""
+
+    brain: Any
+    passage: str
+
+
+def also_about(results: CatalogSearchResults, most: int = MOST_PAGES) -> Fetch[list[AlsoAbout]]:
+    """Return a fetch of up to *most* pages near to the question of *results* that do not match its words, the nearest first.
+
+    *results* are of a search by words, whose other criteria apply.  The list is empty if the site does not search by
+    meaning, the embedder does not respond in time, or the statement takes too long.  One statement.
+    """
+    near = _near(results) if search_by_meaning(results.catalog.tool) else None
+    if near is None:
+        return Fetch.of([])
+    view = results.catalog.search_view()
+    words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
+
+    def statement(stored: Stored) -> Statement:
+        return _statement(results, near, bind.condition(words, stored), stored, most, view.stamp() is not None)
+
+    return Fetch(partial(_pages, results, view.fetch(statement, near.among, words)))
+
+
+def _near(results: CatalogSearchResults) -> Near | None:
+    """Return the condition of rows near to the question of *results*; None without a question, or for a hybrid search."""
+    context, criteria = results.context, results.criteria
+    if SOURCE_INDEX not in criteria or SOURCE_INDEX not in context.indexes or near_in(results.condition) is not None:
+        return None
+    question = question_of(results.catalog, context, criteria)
+    if question is None:
+        return None
+    return near_in(compile_query(criteria, replace(context, question=question), []).where)
+
+
+def _statement(
+    results: CatalogSearchResults, near: Near, words: Any, stored: Stored, most: int, with_metadata: bool
+) -> Statement:
+    """Return the statement for (start, passage, is_last, rid) of each page, *with_metadata* (path, score, metadata), too."""
+    relation, values = stored.source
+    chunks = near.question.near_chunks(stored.source, bind.condition(near.among, stored))
+    rid, start, stop = CHUNK_COLUMNS
+    source = source_column(results.catalog)
+    columns = f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), rid"
+    params: tuple[Any, ...] = ()
+    if with_metadata:
+        text, params = versioned_idx_sql(relation, results.catalog.excluded_keys)
+        columns = f"{columns}, path, NULL::float8, {text}"
+    return Statement(
+        f"SELECT {columns} FROM {relation} JOIN ({chunks.sql}) AS near ON {rid} = rid"
+        f" WHERE ({words.sql}) IS NOT TRUE ORDER BY {SIMILARITY} DESC, rid DESC LIMIT {most:d}",
+        (*params, *values, *chunks.params, *words.params),
+        is_costly=True,
+    )
+
+
+def _pages(results: CatalogSearchResults, near: RowsFetch) -> list[AlsoAbout]:
+    try:
+        rows = near.value()
+    except SearchTimeout:
+        return []
+    catalog = results.catalog
+    loader = RowLoader(catalog.search_view(), array("q", [row[3] for row in rows]), catalog.excluded_keys)
+    if rows and len(rows[0]) > 4:
+        loader.add_rows([row[3:] for row in rows], share=False)
+    new_brain, marks = catalog.brain_maker(), highlighter(results)
+    brains = [new_brain(loader, row[3]) for row in rows]
+    return [
+        AlsoAbout(brain, chunk_snippet(marks, brain, text or "", start, is_last))
+        for brain, (start, text, is_last, *_) in zip(brains, rows, strict=True)
+    ]

@@ -125,9 +125,7 @@ def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dic
     expressions = ", ".join(["rid", *(score.sql for score in scores.values())])
     params = [param for score in scores.values() for param in score.params]
     rows = results.catalog.search_view().select(expressions, any_value(RID, list(rids)), params=params).value()
-    return {rid: dict(zip(scores, _in_parts(values), strict=True)) for rid, *values in rows if sum(values) > 0}
-
-
-def _in_parts(values: Sequence[float]) -> list[float]:
-    whole = sum(values)
-    return [value / whole for value in values]
+    wholes = ((rid, values, sum(values)) for rid, *values in rows)
+    return {
+        rid: {s: v / whole for s, v in zip(scores, values, strict=True)} for rid, values, whole in wholes if whole > 0
+    }

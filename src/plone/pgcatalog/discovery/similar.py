@@ -44,7 +44,7 @@ COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 #: The weight of a word is (1 + ln tf) idf², with tf its occurrences in the text: its contribution to the product of two
 #: tf-idf vectors, if it is in the other text once.  Scores of longer texts are reduced.  Words in only one document, and
 #: stems, are left out.  Until words have been counted, the idf of all words is 1.
-SIMILAR = read_statement("discovery", "similar")
+SIMILAR_ROWS = read_statement("discovery", "similar")
 
 
 def more_like_this(tool: Any, item: Any, limit: int, query: Mapping[str, Any]) -> Fetch[Any]:
@@ -115,7 +115,7 @@ def _similar_rows(tool: Any, item: Any, limit: int, query: Mapping[str, Any]) ->
     def statement(stored: Stored) -> Statement:
         relation, params = stored.source
         one, where = bind.condition(itself, stored), bind.condition(results.condition, stored)
-        text = SIMILAR.format(
+        text = SIMILAR_ROWS.format(
             column=column.quoted,
             relation=relation,
             length=length.quoted,

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from functools import partial
-from plone.pgcatalog.discovery.highlight import source_column
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.site import visitors_tuning
@@ -24,6 +23,7 @@ from plone.pgcatalog.fulltext.word_lookup import EXACT_PREFIX
 from plone.pgcatalog.fulltext.word_lookup import near_beginnings
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.meaning.question import is_hybrid
+from plone.pgcatalog.meaning.text import source_column
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW

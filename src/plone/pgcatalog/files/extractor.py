@@ -6,6 +6,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
+from plone.pgcatalog.database.needed import is_read
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -33,11 +34,6 @@ LONGEST_TEXT = 500_000
 LARGEST_FILE = 200 << 20
 #: Most bytes of a response; JSON takes up to 12 for a character.
 LONGEST_ANSWER = 12 * LONGEST_TEXT + 1000
-
-
-#: Content types that kreuzberg reads, without images (no text without OCR), text/plain and text/html (Plone's own transforms
-#: are a few lines of Python).  Stored as a list, since importing the library would take 25 MB of memory in Zope.
-KINDS = frozenset(Path(__file__).with_name("kinds.txt").read_text().split())
 
 
 class ITextExtractor(Interface):
@@ -81,7 +77,7 @@ class Kreuzberg:
         return bool(self.name)
 
     def kinds(self, kind: str) -> bool:
-        return kind.lower() in KINDS
+        return is_read(kind)
 
     def extract(self, path: str, kind: str) -> str:
         size = os.path.getsize(path)

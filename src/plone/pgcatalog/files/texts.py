@@ -140,22 +140,17 @@ def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset
         return frozenset()
     with without_transform(file.kind):
         words = getattr(source, SOURCE_INDEX, None)
-    text = stored_text(catalog.session, file)
-    if text is None:
+    version = file.version
+    rows = [] if version is None else catalog.session.execute(STORED_TEXT, version)
+    if not rows:
         return frozenset({KIND})
-    if text.text:
+    [(text, _error)] = rows
+    if text:
         # As in ZCTextIndex, an indexer may return several texts, and only strings have words.  The text of the file is an
         # element of its own, so that its words may come from the cache.
         parts = words if isinstance(words, (list, tuple, set)) else [words]
-        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text.text]
+        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text]
     return frozenset()
-
-
-def stored_text(session: Any, file: File) -> FileText | None:
-    """Return the stored text of *file* in the snapshot of *session*; None without one."""
-    version = file.version
-    rows = [] if version is None else session.execute(STORED_TEXT, version)
-    return FileText(*rows[0]) if rows else None
 
 
 @contextmanager

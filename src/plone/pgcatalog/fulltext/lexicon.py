@@ -58,7 +58,7 @@ def storable_text(text: str) -> str:
 def words(lexicon: Any, texts: Iterable[str]) -> list[str]:
     """Return the words of *texts* in order, as ``lexicon.sourceToWordIds`` stores them."""
     texts = [storable_text(text) for text in texts]
-    if [_name(element) for element in lexicon._pipeline] != _PLONE_PIPELINE:
+    if [class_name(element) for element in lexicon._pipeline] != _PLONE_PIPELINE:
         return _run(lexicon._pipeline, texts, "process")
     found: list[str] = []
     for text in texts:
@@ -86,7 +86,8 @@ def term_words(lexicon: Any, terms: Sequence[str]) -> list[str]:
     return _run(lexicon._pipeline, list(terms), "process_post_glob")
 
 
-def _name(element: Any) -> tuple[str, str]:
+def class_name(element: Any) -> tuple[str, str]:
+    """Return module and name of the class of *element*, an element of a pipeline."""
     cls = type(element)
     return cls.__module__, cls.__qualname__
 
@@ -98,7 +99,7 @@ def _run(pipeline: Iterable[Any], texts: list[Any], method: str) -> list[str]:
     """
     for element in pipeline:
         process = getattr(element, method, element.process)
-        name = _name(element)
+        name = class_name(element)
         if name == _SLOW_SPLITTER and method == "process":
             texts = [word for text in texts for word in _split(text, process)]
         elif name == _SLOW_NORMALIZER:

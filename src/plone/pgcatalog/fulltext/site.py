@@ -148,7 +148,7 @@ def _translator(lookup: Lookup, name: str) -> IndexTranslator | None:
         return None
 
 
-PLAIN = PlainBackend()
+PLAIN_BACKEND = PlainBackend()
 
 
 def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]) -> SiteTuning | None:
@@ -192,4 +192,4 @@ def site_stemming(tool: Any) -> Stemming | None:
 def search_backend() -> SearchBackend:
     """Return the ranking backend of the current site: the utility for IPGSearchBackend, else the built-in one."""
     utility: SearchBackend | None = queryUtility(IPGSearchBackend)
-    return utility or PLAIN
+    return utility or PLAIN_BACKEND

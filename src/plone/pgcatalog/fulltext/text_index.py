@@ -216,13 +216,13 @@ class ZCTextIndexTranslator(IndexTranslator):
             name: replace(whole, vector=f"ts_filter({whole.vector}, '{{{label}}}'::\"char\"[])")
             for name, label in LABELS_OF_WEIGHTS.items()
         }
-        scores = {name: site.PLAIN.score(part, search.clause.rank, weights) for name, part in parts.items()}
+        scores = {name: site.PLAIN_BACKEND.score(part, search.clause.rank, weights) for name, part in parts.items()}
         return {name: score for name, score in scores.items() if score is not None}
 
     @property
     def is_stable(self) -> bool:
         """True with the built-in ranking backend, False with one of an add-on."""
-        return site.search_backend() is site.PLAIN
+        return site.search_backend() is site.PLAIN_BACKEND
 
     def _search(self, query: Mapping[str, Any], context: SearchContext | None) -> "TextSearch | None":
         """Return the part of *query* for this index, compiled once per *context*; None if *query* lacks the index."""

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from functools import cache
 from functools import lru_cache
+from importlib.resources import files
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import term_words
-from plone.pgcatalog.fulltext.stop_words import listed
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import MessageError
@@ -183,6 +184,14 @@ def _tuning(*texts: str) -> Tuning | None:
     return None if tuning == Tuning() else tuning
 
 
+@cache
+def listed_stop_words() -> dict[str, tuple[str, ...]]:
+    """Return language code -> stop words, from PostgreSQL's own text search; languages without a list are left out."""
+    lines = (files(__package__) / "stop_words.txt").read_text("utf-8").splitlines()
+    entries = (line.partition(":") for line in lines if not line.startswith("#"))
+    return {code: tuple(words.split()) for code, _, words in entries}
+
+
 #: Types and the factor of their relevance on search pages: with equally good words they rank behind pages.  With the default
 #: weights a word in a title scores 2 to 4.2 times its IDF, a word in a text of usual length 1 to 1.6 times.  So half of a
 #: title's score is less than a page's title and more than a page's text.
@@ -199,7 +208,7 @@ def on_search_pages(tuning: Tuning, languages: tuple[str, ...]) -> Tuning:
     types = (*tuning.types, *((name, factor) for name, factor in LIGHT_TYPES if name not in named))
     with_words = {language for language, _ in tuning.stop_words}
     codes = dict.fromkeys(language_code(language).partition("-")[0] for language in languages)
-    lists = ((code, listed().get(code, ())) for code in codes if code not in with_words)
+    lists = ((code, listed_stop_words().get(code, ())) for code in codes if code not in with_words)
     stop_words = (*tuning.stop_words, *((code, words) for code, words in lists if words))
     return replace(tuning, types=types, stop_words=stop_words)
 

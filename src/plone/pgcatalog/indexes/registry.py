@@ -52,8 +52,3 @@ def translator_class(meta_type: str) -> type[IndexTranslator] | None:
 def settings_of(index: Any) -> Any:
     """Return a copy of *index*, of any type, with its settings only."""
     return (translator_class(index.meta_type) or IndexTranslator).settings(index)
-
-
-def has_translator(index: Any) -> bool:
-    """Return True if there is a translator for *index*; False also if the class of *index* is no longer installed."""
-    return translator_class(getattr(index, "meta_type", "")) is not None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import batched
 from math import hypot
 from math import isfinite
 from math import nan
@@ -20,7 +21,7 @@ import os
 KEY = "PGCATALOG_EMBEDDER_KEY"
 #: Time limit in seconds for the vector of a question; without it the search uses words only.
 QUESTION_SECONDS = 0.3
-#: Time limit in seconds for a batch of passages.
+#: Time limit in seconds for a batch of passages, or of questions for a calibration.
 PASSAGES_SECONDS = 120.0
 #: Most texts in a request.
 BATCH = 16
@@ -92,25 +93,24 @@ class Embedder:
         [vector], name = self._embed([text], "query", self.question_prefix, seconds)
         return vector, name
 
-    def embed_questions(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> list[Vector]:
-        """Return the vectors of *texts*, as questions.  Raises EmbedderError; *seconds* is the limit per request."""
-        batches = (texts[first : first + BATCH] for first in range(0, len(texts), BATCH))
-        return [vector for batch in batches for vector in self._embed(batch, "query", self.question_prefix, seconds)[0]]
+    def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of *texts*, as questions.  Raises EmbedderError."""
+        return self._embed_in_batches(texts, "query", self.question_prefix)[0]
 
     def is_same_model(self, of_question: str, of_passages: str) -> bool:
         """True if the names of models in the responses for a question and for passages mean the same model."""
         named = of_passages.replace("passage", "query") if KIND in self.model else of_passages
         return of_question in (of_passages, named)
 
-    def embed_passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> tuple[list[Vector], str]:
-        """Return the vectors of *texts*, parts of pages, and the name of the model in the response.
+    def embed_passages(self, texts: Sequence[str]) -> tuple[list[Vector], str]:
+        """Return the vectors of *texts*, parts of pages, and the name of the model in the response.  Raises EmbedderError."""
+        return self._embed_in_batches(texts, "passage", self.passage_prefix)
 
-        Raises EmbedderError; *seconds* is the limit per request.
-        """
+    def _embed_in_batches(self, texts: Sequence[str], kind: str, prefix: str) -> tuple[list[Vector], str]:
         vectors: list[Vector] = []
         name = ""
-        for first in range(0, len(texts), BATCH):
-            more, name = self._embed(texts[first : first + BATCH], "passage", self.passage_prefix, seconds)
+        for batch in batched(texts, BATCH):
+            more, name = self._embed(batch, kind, prefix, PASSAGES_SECONDS)
             vectors += more
         if len({len(vector) for vector in vectors}) > 1:
             raise EmbedderError("the embedder returned vectors of different dimensions", is_down=True)

@@ -15,11 +15,13 @@ from plone.pgcatalog.database import layout
 from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.schema import create_chunks_trigger
+from plone.pgcatalog.distribution import numbers_of
 from plone.pgcatalog.meaning.calibration import Calibration
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.text import TextChunk
 from plone.pgcatalog.queue import table as queue
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.files import read_sql
 from plone.pgcatalog.sql.files import read_statement
 from psycopg import Connection
@@ -94,12 +96,12 @@ class Vectors:
     @property
     def halfvec(self) -> SQL:
         """The SQL type of a vector."""
-        return SQL(f"{quoted(self.schema)}.halfvec")
+        return SQL(f"{quote(self.schema)}.halfvec")
 
     @property
     def distance(self) -> SQL:
         """The SQL operator for minus the similarity (cosine) of two vectors; the HNSW index is for this operator."""
-        return SQL(f"OPERATOR({quoted(self.schema)}.<#>)")
+        return SQL(f"OPERATOR({quote(self.schema)}.<#>)")
 
     @property
     def about(self) -> dict[str, Any]:
@@ -125,10 +127,6 @@ class Vectors:
         """True if *embedder* has the model and the passage prefix of this table; its URL may differ."""
         mine = self.embedder
         return (mine.model, mine.passage_prefix) == (embedder.model, embedder.passage_prefix)
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def load(name: str) -> str:
@@ -216,16 +214,11 @@ def schema_of_pgvector(connection: Connection[Any]) -> str:
     if row is None:
         raise PgvectorMissing("pgvector is missing")
     version, schema, is_usable = row
-    if version_of(version) < OLDEST_PGVECTOR:
+    if numbers_of(version) < OLDEST_PGVECTOR:
         raise PgvectorMissing(f"pgvector {version} is too old: 0.8 or newer is needed (ALTER EXTENSION vector UPDATE)")
     if not is_usable:
         raise PgvectorMissing(f"the database user has no USAGE privilege on {schema}, the schema of pgvector")
     return str(schema)
-
-
-def version_of(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of *version*: (0, 8) for 0.8.1."""
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
 def create(

@@ -49,7 +49,7 @@ def passages_of(core: Any, zoid: int, of_private: bool) -> list[TextChunk]:
 
 
 def source_column(core: Any) -> str:
-    """Return the SQL of the stored text."""
+    """Return the SQL of the stored text of a row, from which passages and snippets are cut."""
     column = core.translator(SOURCE_INDEX).source if SOURCE_INDEX in core.indexes else None
     return "NULL::varchar" if column is None else str(column.quoted)
 
@@ -86,13 +86,13 @@ def passages(source: str, id: str, title: str, description: str) -> list[TextChu
 
 
 #: Most words of a chunk.
-WORDS = 200
+CHUNK_WORDS = 200
 #: Most words that a chunk repeats of the chunk before it, so that a sentence at the border is whole in one of them.
 OVERLAP = 40
 #: Most characters of a chunk: scripts without spaces have long "words", and models have a limit of tokens.
-LONGEST = 1600
+LONGEST_CHUNK = 1600
 #: Most chunks of a text.
-MOST = 200
+MOST_CHUNKS = 200
 
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]»“”]*$|[。！？]['\")\]」』]*$")
@@ -101,8 +101,8 @@ _SENTENCE_END = re.compile(r"[.!?…]['\")\]»“”]*$|[。！？]['\")\]」』
 Span = tuple[int, int]
 
 
-def chunks_of(text: str, words: int = WORDS, overlap: int = OVERLAP) -> list[Span]:
-    """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST chunks.
+def chunks_of(text: str, words: int = CHUNK_WORDS, overlap: int = OVERLAP) -> list[Span]:
+    """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST_CHUNKS chunks.
 
     A chunk ends with a sentence if one ends in its last third.  It begins at the first sentence that starts in the last
     *overlap* words of the chunk before it, else behind that chunk.
@@ -110,7 +110,7 @@ def chunks_of(text: str, words: int = WORDS, overlap: int = OVERLAP) -> list[Spa
     tokens = list(_tokens(text))
     spans: list[Span] = []
     first = 0
-    while first < len(tokens) and len(spans) < MOST:
+    while first < len(tokens) and len(spans) < MOST_CHUNKS:
         last = _end(text, tokens, first, words)
         spans.append((tokens[first][0], tokens[last][1]))
         if last == len(tokens) - 1:
@@ -122,8 +122,8 @@ def chunks_of(text: str, words: int = WORDS, overlap: int = OVERLAP) -> list[Spa
 def _tokens(text: str) -> Iterator[Span]:
     """Yield the spans of the words of *text*; a word longer than a chunk in pieces."""
     for match in _WORD.finditer(text):
-        for start in range(match.start(), match.end(), LONGEST):
-            yield start, min(start + LONGEST, match.end())
+        for start in range(match.start(), match.end(), LONGEST_CHUNK):
+            yield start, min(start + LONGEST_CHUNK, match.end())
 
 
 def _ends_sentence(text: str, token: Span) -> bool:
@@ -134,7 +134,7 @@ def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
     """Return the number of the last token of the chunk that begins with token *first*."""
     begin = tokens[first][0]
     last = first
-    while last + 1 < min(len(tokens), first + words) and tokens[last + 1][1] - begin <= LONGEST:
+    while last + 1 < min(len(tokens), first + words) and tokens[last + 1][1] - begin <= LONGEST_CHUNK:
         last += 1
     if last == len(tokens) - 1:
         return last

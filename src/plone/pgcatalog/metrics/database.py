@@ -72,7 +72,7 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
             yield gauge(f"pgcatalog_{name}", catalog[name], help, labels)
         yield from rebuild(catalog["rebuild"], labels)
         yield from work(catalog, labels)
-        yield from files(catalog, labels)
+        yield from jobs("files", catalog, "text", labels)
         yield from vectors(catalog, labels)
         if "embedder_fault" in catalog:
             yield gauge("pgcatalog_embedder_up", int(not catalog["embedder_fault"]), EMBEDDER, labels)
@@ -137,22 +137,31 @@ def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
         yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if the job failed", of_job)
 
 
-#: Help of objects without a job, which no worker will process; above 0 after tables were lost.
-NO_TEXT, NO_VECTORS = "Files that have neither a text nor a job", "Pages that have neither vectors nor a job"
+#: Help for the figures of jobs: a kind of jobs -> figure -> help.  Objects that need a job and have none are processed by no
+#: worker; there are some after tables were lost.
+JOB_FIGURES = {
+    "text": {
+        "needed": "Files that have neither a text nor a job",
+        "waiting": "Files that wait for text extraction",
+        "failed": "Files whose text extraction failed",
+        "oldest_seconds": "Seconds that the oldest job of a file has waited; above 600, no worker is running",
+    },
+    "embed": {
+        "needed": "Pages that have neither vectors nor a job",
+        "waiting": "Pages that wait for vectors",
+        "failed": "Pages that an embedder has rejected",
+        "oldest_seconds": "Seconds that the oldest job of a page has waited; above 600, the embedder is down or no worker is"
+        " running",
+    },
+}
 
 
-def files(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
-    """Yield the numbers of files that need a job, that wait for their text, and that failed."""
-    files = catalog["queue"].get("text") or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
-    yield gauge("pgcatalog_files_needed", catalog["needed"]["text"], NO_TEXT, labels)
-    yield gauge("pgcatalog_files_waiting", files["waiting"], "Files that wait for text extraction", labels)
-    yield gauge("pgcatalog_files_failed", files["failed"], "Files whose text extraction failed", labels)
-    yield gauge(
-        "pgcatalog_files_oldest_seconds",
-        files["oldest_seconds"],
-        "Seconds that the oldest job of a file has waited; above 600, no worker is running",
-        labels,
-    )
+def jobs(name: str, catalog: dict[str, Any], kind: str, labels: dict[str, str]) -> Iterator[Metric]:
+    """Yield the figures of the jobs of *kind* as metrics whose names contain *name*."""
+    figures = {"waiting": 0, "failed": 0, "oldest_seconds": 0.0} | (catalog["queue"].get(kind) or {})
+    figures["needed"] = catalog["needed"][kind]
+    for figure, help in JOB_FIGURES[kind].items():
+        yield gauge(f"pgcatalog_{name}_{figure}", figures[figure], help, labels)
 
 
 def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
@@ -160,16 +169,7 @@ def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]
     pages, tables, needed = catalog["queue"].get("embed"), catalog["vectors"], catalog["needed"]["embed"]
     if pages is None and not tables and not needed:
         return
-    yield gauge("pgcatalog_vectors_needed", needed, NO_VECTORS, labels)
-    pages = pages or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
-    yield gauge("pgcatalog_vectors_waiting", pages["waiting"], "Pages that wait for vectors", labels)
-    yield gauge("pgcatalog_vectors_failed", pages["failed"], "Pages that an embedder has rejected", labels)
-    yield gauge(
-        "pgcatalog_vectors_oldest_seconds",
-        pages["oldest_seconds"],
-        "Seconds that the oldest job of a page has waited; above 600, the embedder is down or no worker is running",
-        labels,
-    )
+    yield from jobs("vectors", catalog, "embed", labels)
     yield gauge("pgcatalog_vectors_chunks", sum(t["chunks"] for t in tables), "Chunks of texts with vectors", labels)
     yield gauge(
         "pgcatalog_vectors_bytes", sum(t["bytes"] for t in tables), "Bytes of the tables and indexes of vectors", labels

@@ -30,7 +30,7 @@ import psycopg
 import psycopg_pool
 
 
-SECONDS = "pgcatalog_query_seconds"
+HISTOGRAM = "pgcatalog_query_seconds"
 #: Searches by meaning; ``failed`` are those answered by words alone.
 QUESTIONS = "pgcatalog_questions_total"
 HELP = "Time of the statements of searches, by kind of search and by operation"
@@ -59,9 +59,9 @@ def searches() -> Iterator[Metric]:
         labels = {"kind": kind, "operation": operation}
         for end, number in zip((*trace.BUCKETS, float("inf")), accumulate(counts), strict=True):
             le = "+Inf" if end == float("inf") else str(end)
-            yield Metric(f"{SECONDS}_bucket", number, "counter", HELP, labels | {"le": le})
-        yield Metric(f"{SECONDS}_sum", seconds, "counter", HELP, labels)
-        yield Metric(f"{SECONDS}_count", sum(counts), "counter", HELP, labels)
+            yield Metric(f"{HISTOGRAM}_bucket", number, "counter", HELP, labels | {"le": le})
+        yield Metric(f"{HISTOGRAM}_sum", seconds, "counter", HELP, labels)
+        yield Metric(f"{HISTOGRAM}_count", sum(counts), "counter", HELP, labels)
 
 
 def cache() -> Iterator[Metric]:

@@ -39,6 +39,10 @@ import tempfile
 SAMPLE = 20
 #: Number of objects in one transaction of ``repair``.
 BATCH = 500
+#: First bytes of a blob's record: transcoded from JSON by the storage, and as written by ZODB itself.
+#: ZODB's ``is_blob_record``, by which a copy finds files, recognises only the second form.
+TRANSCODED = b"\x80\x02X\x09\x00\x00\x00ZODB.blobX\x04\x00\x00\x00Blob\x86N\x86."
+BLOB = pickle.dumps(Blob, 3) + pickle.dumps(None, 3)
 
 
 class CopyError(RuntimeError):
@@ -92,7 +96,7 @@ class SourceStorage:
             return
         self.tids[oid] = u64(record.tid)
         self.sample.add(oid, record.data)
-        if is_blob(record.data):
+        if record.data.startswith(TRANSCODED) or is_blob_record(record.data):
             self.blobs.add(oid)
 
     def loadBlob(self, oid: bytes, tid: bytes) -> str:
@@ -188,17 +192,6 @@ def _restore(source: SourceStorage, target: Any, oid: bytes, tid: bytes, meta: A
     folder = tempfile.mkdtemp(dir=target.temporaryDirectory())
     name = shutil.copy(source.storage.loadBlob(oid, newest), folder)
     target.restoreBlob(oid, tid, data, name, None, meta)
-
-
-#: First bytes of a blob's record: transcoded from JSON by the storage, and as written by ZODB itself.
-#: ZODB's ``is_blob_record``, by which a copy finds files, recognises only the second form.
-TRANSCODED = b"\x80\x02X\x09\x00\x00\x00ZODB.blobX\x04\x00\x00\x00Blob\x86N\x86."
-BLOB = pickle.dumps(Blob, 3) + pickle.dumps(None, 3)
-
-
-def is_blob(data: bytes) -> bool:
-    """Return True if *data* is the record of a blob, in either form."""
-    return bool(data.startswith(TRANSCODED) or is_blob_record(data))
 
 
 class CompleteSource:

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from itertools import batched
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.core.catalog import check_index_name
-from plone.pgcatalog.indexes.registry import has_translator
 from plone.pgcatalog.indexes.registry import settings_of
+from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.indexing.objects import object_at
 from plone.pgcatalog.indexing.transition import is_unfilled
@@ -76,12 +76,8 @@ def transfer_settings(old: Any, new: Any) -> None:
             setattr(new, name, value)
     for id, item in items.items():
         item = aq_base(item)
-        new._setObject(id, empty_lexicon(item) if isinstance(item, PLexicon) else item._getCopy(old))
-
-
-def empty_lexicon(lexicon: Any) -> PLexicon:
-    """Return a lexicon with the same id, title and pipeline, and without words."""
-    return PLexicon(lexicon.getId(), lexicon.title, *lexicon._pipeline)
+        is_lexicon = isinstance(item, PLexicon)
+        new._setObject(id, PLexicon(id, item.title, *item._pipeline) if is_lexicon else item._getCopy(old))
 
 
 def revive(catalog: Any, name: str) -> None:
@@ -120,8 +116,12 @@ def fill(catalog: Any, paths: Iterable[str]) -> None:
 
 def unknown_indexes(tool: Any) -> list[tuple[str, str]]:
     """Return (name, type) of the indexes of the ZCatalog *tool* that have no translator."""
-    indexes = aq_base(tool)._catalog.indexes
-    return [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not has_translator(i)]
+    return [
+        (name, getattr(index, "meta_type", type(index).__name__))
+        for name, index in aq_base(tool)._catalog.indexes.items()
+        # An index whose class is no longer installed has no type.
+        if translator_class(getattr(index, "meta_type", "")) is None
+    ]
 
 
 def refused_names(tool: Any) -> list[str]:

@@ -68,7 +68,7 @@ class Choice:
         return {"hours": self.hours, "key": self.key, "page": self.page}
 
 
-EVERYTHING = Choice()
+NO_FILTER = Choice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,17 +165,17 @@ class SlowQueryLog:
         self._execute = execute
         self.zoid = zoid
 
-    def groups(self, limit: int = 50, choice: Choice = EVERYTHING) -> list[Group]:
+    def groups(self, limit: int = 50, choice: Choice = NO_FILTER) -> list[Group]:
         """Return the groups, ordered by the time of queries that are slow for this site, then by total time."""
         values = {"limit": limit, "long": LONG_MS, "times": TIMES_MEDIAN, "started": STARTED}
         return [Group(*row) for row in self._read("groups", choice, values)]
 
-    def examples(self, choice: Choice = EVERYTHING, limit: int = 20) -> list[Example]:
+    def examples(self, choice: Choice = NO_FILTER, limit: int = 20) -> list[Example]:
         return [Example(*row) for row in self._read("examples", choice, {"id": None, "limit": limit})]
 
     def example(self, id: int) -> Example | None:
         """Return the query with this *id*; None if it is not in the log of this catalog."""
-        rows = self._read("examples", EVERYTHING, {"id": id, "limit": 1}) if 0 <= id < 2**63 else []
+        rows = self._read("examples", NO_FILTER, {"id": id, "limit": 1}) if 0 <= id < 2**63 else []
         return Example(*rows[0]) if rows else None
 
     def pages(self, choice: Choice) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import re
 
 
-RUN = "ANALYZE, BUFFERS, FORMAT JSON"
+EXECUTED_PLAN = "ANALYZE, BUFFERS, FORMAT JSON"
 ONLY_PLAN = "FORMAT JSON"
 #: Keys of a plan's node that are stored.
 STORED_KEYS = (
@@ -50,7 +50,7 @@ def explain_json(connection: Connection[Any], statement: Statement, run: bool = 
 
     The rows of *connection* are tuples.  Raises psycopg.Error.
     """
-    [([plan],)] = explain_rows(connection, statement, RUN if run else ONLY_PLAN)
+    [([plan],)] = explain_rows(connection, statement, EXECUTED_PLAN if run else ONLY_PLAN)
     data: dict[str, Any] = plan
     return data
 
@@ -98,7 +98,6 @@ class PlanFigures:
     server_ms: float
     rows_read: int
     rows_returned: int
-    pages_read: int
 
     @classmethod
     def of(cls, stored: Mapping[str, Any] | None) -> "PlanFigures | None":

@@ -22,8 +22,8 @@ from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.query.criteria import check_values
 from plone.pgcatalog.query.criteria import expression_in
+from plone.pgcatalog.query.criteria import LIST_KEYS
 from plone.pgcatalog.query.criteria import names_read
-from plone.pgcatalog.query.criteria import WORDS
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
@@ -271,7 +271,7 @@ class CompiledQueries:
         keys: Mapping[str, Hashable],
     ) -> CompiledQuery:
         indexes = context.indexes
-        has_options = names_read(keys, indexes).difference(indexes, WORDS)
+        has_options = names_read(keys, indexes).difference(indexes, LIST_KEYS)
         parts = {} if has_options else {name: (name, keys[name]) for name in self._own.intersection(keys)}
         check_values(criteria, {n: t for n, t in indexes.items() if parts.get(n) not in self._memory})
 

@@ -32,9 +32,9 @@ CONTAINERS: tuple[Any, ...] = (
     *{type(tree.BTree().keys()) for tree in _trees},
 )
 #: Types of one value, or of a list.
-PLAIN = (str, bytes, bytearray, memoryview, list, tuple)
+UNCONVERTED = (str, bytes, bytearray, memoryview, list, tuple)
 #: The keys of a query dict, besides names of indexes, whose value may be a list.
-WORDS = frozenset({"oid", "sort-on", "sort-order", "sort_on", "sort_order", "zoid"})
+LIST_KEYS = frozenset({"oid", "sort-on", "sort-order", "sort_on", "sort_order", "zoid"})
 #: (index name, reverse) pairs
 Sort = list[tuple[str, bool]]
 
@@ -64,7 +64,7 @@ def expression_in(query: Mapping[str, Any]) -> Expression | None:
 
 def as_list(value: Any) -> Any:
     """Return *value*, of a query, as a list if it holds several values, else itself."""
-    return list(value) if isinstance(value, CONTAINERS) and not isinstance(value, PLAIN) else value
+    return list(value) if isinstance(value, CONTAINERS) and not isinstance(value, UNCONVERTED) else value
 
 
 def as_options(value: Any) -> Any:
@@ -80,13 +80,13 @@ def as_options(value: Any) -> Any:
 def names_read(query: Mapping[Any, Any], indexes: Container[str]) -> set[Any]:
     """Return the names in the query dict *query* that a catalog with *indexes* reads.
 
-    These are indexes, their old-style options (``Subject_operator``), and WORDS.
+    These are indexes, their old-style options (``Subject_operator``), and LIST_KEYS.
     """
     prefixes = tuple([f"{name}_" for name in query if name in indexes])
     return {
         name
         for name in query
-        if name in indexes or name in WORDS or (isinstance(name, str) and name.startswith(prefixes))
+        if name in indexes or name in LIST_KEYS or (isinstance(name, str) and name.startswith(prefixes))
     }
 
 
@@ -140,14 +140,9 @@ def sort_of(query: Mapping[str, Any], indexes: Mapping[str, IndexTranslator]) ->
         translator = indexes.get(name)
         if translator is None:
             raise CatalogError(f"Unknown sort_on index: {name!r}")
-        if not is_sortable(translator.index):
+        if not hasattr(aq_base(translator.index), "documentToKeyMap"):
             raise CatalogError(f"The index chosen for sort_on is not capable of being used as a sort index: {name!r}")
     return list(zip(names, sort_directions(option(query, "order")), strict=False))
-
-
-def is_sortable(index: Any) -> bool:
-    """Return True if ZCatalog can sort by indexes of the type of *index*."""
-    return hasattr(aq_base(index), "documentToKeyMap")
 
 
 def sort_directions(order: Any) -> Iterator[bool]:

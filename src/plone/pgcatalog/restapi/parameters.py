@@ -1,6 +1,7 @@
 """The parameters of a request, converted to a search."""
 
 from base64 import b64decode
+from collections.abc import Container
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ OPTIONS = {
     *("sort_order", "spellcheck", "start"),
     WHERE,
 }
-TRUE = ("1", "true", "yes", "on")
+TRUE_TEXTS = ("1", "true", "yes", "on")
 
 
 @contextmanager
@@ -116,7 +117,7 @@ class Parameters:
     def flag(self, name: str, default: bool) -> bool:
         """Return the parameter *name* as a bool."""
         text = self._text(name)
-        return text.lower() in TRUE if text else default
+        return text.lower() in TRUE_TEXTS if text else default
 
     def _number(self, name: str, default: int, most: int = 2**31) -> int:
         text = self._text(name, str(default))
@@ -199,37 +200,42 @@ class Parameters:
                 if index in query:
                     more.append(And({index: query[index]}))
                 query |= self._parsed({index: {"query": values}})
-        if self.text and self.text != "*":
-            query[SOURCE_INDEX] = with_exclusions(self.text)
-            if AS_SITE not in indexes:
-                query[AS_SITE] = True
-            if self.mode == HYBRID and RANK not in indexes:
-                query[RANK] = HYBRID
-        if self._text("lang") and "Language" in indexes:
-            query["Language"] = self._text("lang")
+        of_text = self._of_text(indexes)
+        if SOURCE_INDEX in of_text and self.mode == HYBRID and RANK not in indexes:
+            of_text[RANK] = HYBRID
+        query |= of_text
         if more:
             query[WHERE] = And(*more)
         return query | self._sort()
 
+    def _of_text(self, indexes: Container[str]) -> dict[str, Any]:
+        """Return the criteria for the text and its language; *indexes* are the names of the catalog's indexes."""
+        query: dict[str, Any] = {}
+        if self.text and self.text != "*":
+            query[SOURCE_INDEX] = with_exclusions(self.text)
+            if AS_SITE not in indexes:
+                query[AS_SITE] = True
+        if self._text("lang") and "Language" in indexes:
+            query["Language"] = self._text("lang")
+        return query
+
     def _parsed(self, query: dict[str, Any]) -> dict[str, Any]:
         """Return *query*, whose values are strings, with the types that its indexes expect."""
-        unparsed = {name: value for name, value in query.items() if not self._has_parser(name)}
+        context = self.context, self.request
+        translators = {name: self.catalog._core.translator(name) for name in query}
+        # Indexes whose values plone.restapi cannot parse get the strings unchanged.
+        unparsed = {
+            name: query[name]
+            for name, translator in translators.items()
+            if queryMultiAdapter((translator.index, *context), IIndexQueryParser) is None
+        }
         parsed: dict[str, Any] = {name: value for name, value in query.items() if name not in unparsed}
         with parsing():
-            parsed = getMultiAdapter((self.context, self.request), IZCatalogCompatibleQuery)(parsed)
+            parsed = getMultiAdapter(context, IZCatalogCompatibleQuery)(parsed)
             for name in unparsed:
-                self._check_answers(name, unparsed)
+                if translators[name].where(unparsed) is None:
+                    raise BadRequest(f"index {name!r} of type {translators[name].meta_type} cannot be searched")
         return parsed | unparsed
-
-    def _has_parser(self, name: str) -> bool:
-        """Return whether plone.restapi can parse values of the index *name*; other indexes get the strings unchanged."""
-        index = self.catalog._core.translator(name).index
-        return queryMultiAdapter((index, self.context, self.request), IIndexQueryParser) is not None
-
-    def _check_answers(self, name: str, query: Mapping[str, Any]) -> None:
-        translator = self.catalog._core.translator(name)
-        if translator.where(query) is None:
-            raise BadRequest(f"index {name!r} of type {translator.meta_type} cannot be searched")
 
     def _place(self, query: dict[str, Any]) -> list[Expression]:
         """Restrict *query* to the context, or to ``path_prefix`` in the site; return further expressions."""

@@ -19,7 +19,7 @@ from zope.intid.interfaces import IIntIds
 
 
 #: Maximum number of relations whose objects are loaded together.
-MOST = 1000
+MOST_RELATIONS = 1000
 #: Parameter of the service -> column in the catalog of relations.
 ENDS = {"source": "from_id", "target": "to_id"}
 
@@ -58,7 +58,7 @@ class RelationsGet(GetRelations):
 
 
 def load_relations(jar: Any, query: dict[str, Any]) -> None:
-    """Load the first MOST relations of *query*, and the objects that they relate, into *jar*, a ZODB connection."""
+    """Load the first MOST_RELATIONS relations of *query*, and the objects that they relate, into *jar*, a ZODB connection."""
     catalog, references = queryUtility(ICatalog), getUtility(IIntIds).refs
     if catalog is None:
         return
@@ -67,7 +67,7 @@ def load_relations(jar: Any, query: dict[str, Any]) -> None:
         found = (references.get(number) for number in numbers if number is not None)
         return [reference.object for reference in found if reference is not None]
 
-    relations = objects(islice(catalog.findRelationTokens(query), MOST))
+    relations = objects(islice(catalog.findRelationTokens(query), MOST_RELATIONS))
     prefetch(jar, zoids(relations))
     # Not by from_object and to_object, which traverse the path of each object.
     ends = objects({number: None for each in relations for number in (each.to_id, getattr(each, "_from_id", None))})

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from plone.dexterity.interfaces import IDexterityContent
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.discovery.also import also_about
-from plone.pgcatalog.discovery.also import AlsoAbout
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import FacetCounting
 from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.discovery.passages import also_about
+from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.passages import headings
 from plone.pgcatalog.discovery.passages import passages
 from plone.pgcatalog.discovery.suggest import by_meaning_alone
@@ -60,7 +60,7 @@ import sys
 
 
 #: Metadata columns of every document, if the catalog has them.
-FIELDS = (
+DOCUMENT_COLUMNS = (
     *("UID", "Title", "Description", "Type", "Subject", "effective", "created", "modified", "start", "end"),
     *("mime_type", "location", "image_field", "image_scales"),
 )
@@ -69,7 +69,7 @@ FIELDS = (
 #: Annotation of a request: a function that takes the results and returns a fetch of additions to the response.
 EXTRA_KEY = "plone.pgcatalog.along"
 #: Keys of a query that select order and size, not rows.
-WINDOW = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
+ORDER_AND_SIZE = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
 
 
 def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
@@ -95,11 +95,11 @@ def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
 def documents(
     brains: Iterable[Any], request: Any, snippets: Mapping[int, str], highlighter: Highlighter
 ) -> list[dict[str, Any]]:
-    """Return *brains* as JSON data: plone.restapi's summary, FIELDS, the path, and highlighted matches as HTML."""
+    """Return *brains* as JSON data: plone.restapi's summary, DOCUMENT_COLUMNS, the path, and highlighted matches as HTML."""
     answer = []
     for brain in brains:
         [summary] = summaries([brain], request)
-        document = columns(brain, FIELDS) | summary | {"path_string": brain.getPath()}
+        document = columns(brain, DOCUMENT_COLUMNS) | summary | {"path_string": brain.getPath()}
         if brain.getRID() in snippets:
             document["highlighting"] = {"text": [snippets[brain.getRID()]]}
             if highlighter and isinstance(brain.Title, str):
@@ -159,7 +159,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         criteria = dict(self.lazy_resultset.criteria)
         text = criteria.pop(SOURCE_INDEX, "")
         text = text.get("query") if isinstance(text, Mapping) else text
-        place = {name: value for name, value in criteria.items() if name not in WINDOW}
+        place = {name: value for name, value in criteria.items() if name not in ORDER_AND_SIZE}
         typed = text.strip().removesuffix("*") if isinstance(text, str) else ""
         return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place).value()
 

@@ -10,7 +10,7 @@ from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.search import columns
 from plone.pgcatalog.restapi.search import counted
 from plone.pgcatalog.restapi.search import counting
-from plone.pgcatalog.restapi.search import FIELDS
+from plone.pgcatalog.restapi.search import DOCUMENT_COLUMNS
 from plone.pgcatalog.restapi.search import matching_values
 from plone.pgcatalog.restapi.search import SuggestGet
 from plone.pgcatalog.restapi.solr_parameters import SolrParameters
@@ -66,7 +66,7 @@ class SolrGet(Service):
             total = results.actual_result_count
         brains = list(results)
         snippets = results.snippets(brains, parameters.snippet_length)
-        fields = (*FIELDS, "review_state", *parameters.settings.get("fieldList", []))
+        fields = (*DOCUMENT_COLUMNS, "review_state", *parameters.settings.get("fieldList", []))
         highlighter = results.highlighter()
         docs = [_document(brain, fields, snippets.get(brain.getRID()), highlighter) for brain in brains]
         groups = [

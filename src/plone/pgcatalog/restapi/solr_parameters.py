@@ -4,11 +4,9 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
-from plone.pgcatalog.fulltext.typed import with_exclusions
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
-from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import In
@@ -18,7 +16,6 @@ from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.restapi.parameters import json_in
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
 from plone.schema import JSONField
 from typing import Any
@@ -79,12 +76,6 @@ class ISolrSettings(Interface):
         required=False,
         default=DEFAULT,
     )
-
-
-def solr_settings() -> dict[str, Any]:
-    """Return the settings of the site, or the defaults."""
-    record = getUtility(IRegistry).get(RECORD)
-    return deepcopy(DEFAULT if record is None else record)
 
 
 #: Operator of a range of dates -> (which end, whether the end belongs to the range).
@@ -149,11 +140,12 @@ class SolrParameters(WithExtraConditions):
 
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)
-        self.settings = solr_settings()
+        record = getUtility(IRegistry).get(RECORD)
+        self.settings = deepcopy(DEFAULT if record is None else record)
         self.tabs: list[dict[str, Any]] = self.settings.get("searchTabs", [])
-        self.lang = self._text("lang")
-        self.is_multilingual = self.flag("is_multilingual", not self.lang)
-        if self.lang and self.is_multilingual:
+        lang = self._text("lang")
+        self.is_multilingual = self.flag("is_multilingual", not lang)
+        if lang and self.is_multilingual:
             raise BadRequest("lang and is_multilingual exclude each other")
         self.group = self._number("group_select", 0)
         if self.group and self.group >= len(self.tabs):
@@ -183,14 +175,7 @@ class SolrParameters(WithExtraConditions):
 
     def _base(self) -> tuple[dict[str, Any], list[Expression]]:
         """Return the query common to all tabs: a query dict, and expressions that a dict cannot contain."""
-        query: dict[str, Any] = {}
-        if self.text and self.text != "*":
-            query[SOURCE_INDEX] = with_exclusions(self.text)
-            if AS_SITE not in self.indexes:
-                query[AS_SITE] = True
-        if self.lang and "Language" in self.indexes:
-            query["Language"] = self.lang
-        return query, [*self._places(), *self._types(), *self._extra_conditions()]
+        return self._of_text(self.indexes), [*self._places(), *self._types(), *self._extra_conditions()]
 
     def _types(self) -> Iterator[Expression]:
         """Yield the filter by type; a type is given by its name or by its title."""

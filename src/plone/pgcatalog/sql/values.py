@@ -47,7 +47,7 @@ def storable(text: str) -> str:
 
 
 #: Types whose equal values of one type are interchangeable.
-PLAIN = (int, float, bool, bytes, datetime, date, type(None))
+HASHABLE_TYPES = (int, float, bool, bytes, datetime, date, type(None))
 
 
 def whole(name: str, number: Any, most: int) -> int:
@@ -70,7 +70,7 @@ def frozen(value: Any) -> Hashable:
         return kind.__str__(value)
     if kind is list or kind is tuple:
         return (kind, *map(frozen, value))
-    if kind in PLAIN:
+    if kind in HASHABLE_TYPES:
         return (kind, value)
     if kind is dict:
         return (kind, *((frozen(key), frozen(each)) for key, each in value.items()))
@@ -84,7 +84,7 @@ def frozen(value: Any) -> Hashable:
 
 #: Oids of array types in pg_type.
 INT8_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY = 1016, 1022, 1009
-LARGEST = 2**63
+INT8_LIMIT = 2**63
 
 
 def array_of(values: Sequence[Any]) -> tuple[bytes, int] | None:
@@ -94,7 +94,7 @@ def array_of(values: Sequence[Any]) -> tuple[bytes, int] | None:
     Each text is quoted, with a backslash before quotes and backslashes (PostgreSQL: "Array Input and Output Syntax").
     """
     kinds = set(map(type, values))
-    if kinds == {int} and min(values) >= -LARGEST and max(values) < LARGEST:
+    if kinds == {int} and min(values) >= -INT8_LIMIT and max(values) < INT8_LIMIT:
         return f"{{{','.join(map(str, values))}}}".encode(), INT8_ARRAY
     if kinds == {float}:
         return f"{{{','.join(map(repr, values))}}}".encode(), FLOAT8_ARRAY
@@ -172,20 +172,15 @@ def as_interned(
     if not isinstance(part, Predicate) or part.column.name not in interned_columns or not part.column.is_array:
         return part
     column = interned_columns[part.column.name]
-    if part.operator not in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween):
+    if not names_elements(part) and not isinstance(part, ElementBetween):
         return Predicate(column, part.operator, part.values)
     numbers: set[int] = set()
     has_unknown = False
     for sets in cached_sets:
-        if column.name not in sets.partly_cached:
-            numbers |= sets.numbers_of(part)
-            continue
-        of_elements = sets.numbers_by_element(part)
-        if of_elements is None:
-            has_unknown = True
-            numbers |= sets.numbers_of(part)
-        else:
-            numbers |= of_elements
+        is_partly_cached = column.name in sets.partly_cached
+        of_elements = sets.numbers_by_element(part) if is_partly_cached else None
+        has_unknown |= is_partly_cached and of_elements is None
+        numbers |= sets.numbers_of(part) if of_elements is None else of_elements
     by_number = any_value(column, sorted(numbers)) if numbers else NOTHING
     return any_of((looked_up(part, column), by_number)) if has_unknown else by_number
 

@@ -56,7 +56,9 @@ FIRST_OIDS, MOST_OIDS = 32, 1024
 #: Attempts of a pack.
 PACK_ATTEMPTS = 5
 #: Sessions that wait for this one.
-WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)) LIMIT 1"
+WAITING_SESSIONS = (
+    "SELECT pid FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)) LIMIT 1"
+)
 #: Objects of an earlier transaction to which later ones refer; objects among some that no longer exist.
 REFERRED_TO = (
     "SELECT DISTINCT o.zoid FROM object_state newer CROSS JOIN unnest(newer.refs) AS ref (zoid)"
@@ -396,7 +398,7 @@ def pack_by(connect: Callable[[str], Any]) -> None:
         return
 
     @wraps(pack)
-    def pack_apart(storage: Any, *args: Any, **options: Any) -> Any:
+    def pack_in_snapshot(storage: Any, *args: Any, **options: Any) -> Any:
         for _ in range(PACK_ATTEMPTS):
             with closing(connect(storage._dsn)) as connection, closing(connect(storage._dsn)) as other:
                 _begin_pack(connection, other)
@@ -409,7 +411,7 @@ def pack_by(connect: Callable[[str], Any]) -> None:
             f" {PACK_ATTEMPTS} times; pack again at a quieter time"
         )
 
-    PGJsonbStorage.pack = pack_apart
+    PGJsonbStorage.pack = pack_in_snapshot
 
 
 def _begin_pack(connection: Any, other: Any) -> None:
@@ -425,7 +427,7 @@ def _begin_pack(connection: Any, other: Any) -> None:
     [(newest,)] = _rows(connection, "SELECT max(tid) FROM transaction_log")
 
     def commit_unless_referred_to() -> None:
-        if _rows(connection, WAITING):
+        if _rows(connection, WAITING_SESSIONS):
             raise SerializationFailure("other transactions change objects that the pack removes")
         _rows(connection, HOLD_COMMITS)
         oids = [oid for (oid,) in _rows(other, REFERRED_TO, newest, newest)]

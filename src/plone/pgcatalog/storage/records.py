@@ -43,7 +43,7 @@ MARKERS = (
 MARKER = re.compile(rb"@(?:%b|ns:.*)" % "|".join(MARKERS).encode(), re.DOTALL)
 #: JSON has floats of this size or more as integers.
 LARGE = 1e16
-LARGEST = sys.float_info.max
+LARGEST_FLOAT = sys.float_info.max
 #: Opcode and number of bytes of an integer as large as the floats that `storable` does not change, from 1.2e77 on.
 LARGE_INTEGER = re.compile(rb"\x8a[\x21-\x81]")
 #: A pickled text with half of a surrogate pair.
@@ -52,7 +52,7 @@ SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 CALLED = re.compile(rb"(q.|r.{4}|)\)R", re.DOTALL)
 UTC = b"cpytz\n_p\n%bX\x03\x00\x00\x00UTC\x85R"
 #: Other names of the same classes, which the codec does not recognise.
-PLAIN = {b"datetime\ntimezone\n": b"c_datetime\ntimezone\n", b"datetime\ntime\n": b"c_datetime\ntime\n"}
+OTHER_NAMES = {b"datetime\ntimezone\n": b"c_datetime\ntimezone\n", b"datetime\ntime\n": b"c_datetime\ntime\n"}
 #: Zones that the codec stores beside a time, and does not load.
 NAMED_ZONES = re.compile(rb"pytz\n_p\n|zoneinfo\n")
 #: How the codec begins and ends a date, or a time, with the offset 0: the zone is the second argument of two.
@@ -65,13 +65,8 @@ LOADED_UTC = b"cpytz\n_UTC\n)R\x86R"
 TIME, ZONE = b"X\x05\x00\x00\x00@time", b"X\x03\x00\x00\x00@tz"
 
 
-def _sizes() -> Iterator[tuple[int, int]]:
-    for opcode in pickletools.opcodes:
-        yield ord(opcode.code), 0 if opcode.arg is None else opcode.arg.n
-
-
 #: Opcode -> bytes of its argument; -1: up to the end of the line; less than -1: the argument begins with its length.
-SIZES = dict(_sizes())
+ARGUMENT_SIZES = {ord(opcode.code): 0 if opcode.arg is None else opcode.arg.n for opcode in pickletools.opcodes}
 LENGTHS = {
     pickletools.TAKEN_FROM_ARGUMENT1: 1,
     pickletools.TAKEN_FROM_ARGUMENT4: 4,
@@ -91,7 +86,7 @@ def operations(data: bytes) -> Iterator[tuple[int, int, int]]:
         while position < len(data):
             code = data[position]
             begin = position + 1
-            size = SIZES[code]
+            size = ARGUMENT_SIZES[code]
             if size >= 0:
                 position = begin + size
             elif size == pickletools.UP_TO_NEWLINE:
@@ -151,7 +146,7 @@ def float_at(data: bytes, position: int) -> float | None:
         return None
     begin = position + 2
     number = _integer(data[begin : begin + data[begin - 1]])
-    if abs(number) > LARGEST or number != int(Decimal(repr(float(number)))):
+    if abs(number) > LARGEST_FLOAT or number != int(Decimal(repr(float(number)))):
         return None
     return float(number)
 
@@ -171,8 +166,8 @@ def storable(data: bytes) -> bytes:
                 called = CALLED.match(data, end)
                 if called:
                     new, end = UTC % called[1], called.end()
-            elif name in PLAIN and (zones or name != b"datetime\ntime\n"):
-                new = PLAIN[name]
+            elif name in OTHER_NAMES and (zones or name != b"datetime\ntime\n"):
+                new = OTHER_NAMES[name]
         elif code == FLOAT:
             [number] = unpack_from(">d", data, begin)
             if not abs(number) < LARGE or (number == 0 and math.copysign(1, number) < 0):
@@ -261,13 +256,8 @@ def as_loaded(class_mod: str, class_name: str, state: str) -> bytes:
 
 
 def _as_jsonb(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of *pairs* in the order of keys in jsonb."""
-    return dict(sorted(pairs, key=_place))
-
-
-def _place(pair: tuple[str, Any]) -> tuple[int, bytes]:
-    key = pair[0].encode()
-    return len(key), key
+    """Return the dict of *pairs* in the order of keys in jsonb: by their number of bytes, then by these bytes."""
+    return dict(sorted(pairs, key=lambda pair: (len(key := pair[0].encode()), key)))
 
 
 def preserve_values() -> None:

@@ -18,9 +18,9 @@ import zodb_pgjsonb.storage
 #: The versions of zodb-pgjsonb whose methods are replaced.
 SUPPORTED = "1.19."
 #: The version that the tests were run with.
-RUN = "1.19.0"
+TESTED = "1.19.0"
 #: Methods of zodb-pgjsonb that ``storage`` or ``reader`` replaces or decorates -> beginning of the SHA-256 of their source
-#: in RUN.
+#: in TESTED.
 METHODS = {
     "config.PGJsonbStorageFactory.open": "a2390acc3001",
     "instance.PGJsonbStorageInstance.load": "0ecac270042d",
@@ -122,6 +122,6 @@ def unknown_code() -> str:
     if names := unknown_methods():
         return (
             f"zodb-pgjsonb {version('zodb-pgjsonb')} and zodb-json-codec {version('zodb-json-codec')} differ from"
-            f" zodb-pgjsonb {RUN}, with which plone.pgcatalog was tested: {', '.join(names)}"
+            f" zodb-pgjsonb {TESTED}, with which plone.pgcatalog was tested: {', '.join(names)}"
         )
     return ""

@@ -21,6 +21,7 @@ import time
 #: Turns a deadlock between connections of a test into an error instead of a hang.
 SESSION_OPTIONS = "-c lock_timeout=15s"
 COPY_ATTEMPTS = 40
+END_SESSIONS = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = %s"
 NUMBERED = """
 SELECT datname FROM pg_database
 WHERE starts_with(datname, %(prefix)s) AND substr(datname, length(%(prefix)s) + 1) ~ '^[0-9]+$'
@@ -57,7 +58,7 @@ class Databases:
             sql.Identifier(name), sql.Identifier(template)
         )
         for attempt in range(COPY_ATTEMPTS):
-            self._end_sessions(template)
+            self._admin.execute(END_SESSIONS, [template])
             try:
                 self._admin.execute(statement)
                 return
@@ -65,9 +66,6 @@ class Databases:
                 if attempt == COPY_ATTEMPTS - 1:
                     raise
                 time.sleep(0.05)
-
-    def _end_sessions(self, name: str) -> None:
-        self._admin.execute("SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = %s", [name])
 
     def drop(self, name: str) -> None:
         """Drop a database, and end its sessions."""

@@ -9,12 +9,12 @@ from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
-from plone.pgcatalog.database.blocks import hostile_blocks
 from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.findings import connection_findings
 from plone.pgcatalog.database.findings import database_findings
 from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
+from plone.pgcatalog.database.findings import hostile_blocks
 from plone.pgcatalog.database.findings import pooler_findings
 from plone.pgcatalog.database.findings import reference_findings
 from plone.pgcatalog.database.findings import WARNING
@@ -23,6 +23,7 @@ from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.database.statistics import saved_at
 from plone.pgcatalog.distribution import mixture
+from plone.pgcatalog.distribution import numbers_of
 from plone.pgcatalog.distribution import version_of
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import ms
@@ -92,7 +93,9 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
     yield f"catalog of {catalog['site'] or '(empty)'}"
     yield f"  {catalog['rows']} rows in {catalog['relation']}, {decimal(catalog['table_bytes'])}"
     yield f"  {len(catalog['indexes'])} SQL indexes, {decimal(catalog['index_bytes'])}"
-    yield f"  last change: {last_change(catalog)}; {catalog['dead_rows']} dead rows"
+    time = saved_at(catalog["tid"])
+    change = f"number {catalog['generation']}{f', {when(time)}' if time else ''}"
+    yield f"  last change: {change}; {catalog['dead_rows']} dead rows"
     yield f"  {english(health.slow_queries(catalog))}"
     files, pages = (health.unfinished(catalog, kind) for kind in ("text", "embed"))
     if files or "text" in catalog["queue"]:
@@ -105,11 +108,6 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
         state = "running" if rebuild["running"] else "interrupted"
         progress = f"{rebuild['done']} of {rebuild['total']}"
         yield f"  rebuild {state}: phase {rebuild['phase']}, {progress}, {rebuild['changes']} changes to apply"
-
-
-def last_change(catalog: dict[str, Any]) -> str:
-    time = saved_at(catalog["tid"])
-    return f"number {catalog['generation']}{f', {when(time)}' if time else ''}"
 
 
 def index_table(catalog: dict[str, Any]) -> Table:
@@ -126,7 +124,7 @@ def index_table(catalog: dict[str, Any]) -> Table:
 #: Each catalog with slow queries, and the path of its tool.
 CATALOGS = "SELECT catalog, max(path) FROM pgcatalog_slow_queries GROUP BY catalog ORDER BY max(path), catalog"
 #: Hours for which queries are stored.
-LONGEST = 30 * 24
+LONGEST_HOURS = 30 * 24
 
 
 class Period(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
@@ -137,7 +135,7 @@ class Period(click.ParamType):  # type: ignore[type-arg]  # generic in the newes
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         match = re.fullmatch(r"([1-9][0-9]{0,2})([hd])", str(value))
         hours = int(match[1]) * (24 if match[2] == "d" else 1) if match else 0
-        if not 0 < hours <= LONGEST:
+        if not 0 < hours <= LONGEST_HOURS:
             self.fail(f"{value!r} is not a period such as 24h or 7d, of at most 30 days", param, ctx)
         return hours
 
@@ -238,7 +236,7 @@ def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: i
     findings = [*distribution_findings(), *storage_findings(configured)]
     ours = next((database for database in configured if database.dsn), None)
     target = dsn or (ours.dsn if ours else None)
-    answers = target is None
+    is_reachable = target is None
     if target is not None:
         try:
             with connected(target) as connection:
@@ -250,11 +248,11 @@ def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: i
                 findings += catalog_findings(connection)
                 findings += reference_findings(connection)
                 findings += block_findings(connection)
-            answers = True
+            is_reachable = True
         except click.ClickException as error:
             remedy = "Start the server, or correct the connection string."
             findings.append(Finding(ERROR, "database", error.message, remedy))
-    if zope_conf is not None and answers:
+    if zope_conf is not None and is_reachable:
         from plone.pgcatalog.cli.site import site_findings
 
         findings += site_findings(zope_conf, site)
@@ -269,14 +267,10 @@ def distribution_findings() -> Iterator[Finding]:
         text, _, remedy = sentence.partition(". ")
         yield Finding(ERROR, "packages", text, remedy)
     version = version_of("zodb-pgjsonb")
-    if version is None or numbers(version) < STORAGE:
+    if version is None or numbers_of(version) < STORAGE:
         oldest = ".".join(map(str, STORAGE))
         text = f"zodb-pgjsonb {version or 'is not installed'}"
         yield Finding(ERROR, "packages", text, f"Install zodb-pgjsonb {oldest} or newer.")
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
 def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
