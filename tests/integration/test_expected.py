@@ -1,7 +1,7 @@
 """Completeness of the schema: each missing, disabled or invalid part is named, with the statement that restores it."""
 
 from collections.abc import Iterator
-from plone.pgcatalog.cli.look import catalog_findings
+from plone.pgcatalog.cli.reports import catalog_findings
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.expected import COLUMN
 from plone.pgcatalog.database.expected import FUNCTION
