@@ -199,6 +199,21 @@ def test_long_job_of_a_worker_that_has_to_end_is_continued_by_another(queue: Any
     assert (message, reason, has_ended) == ("all of it", "", True)
 
 
+@pytest.mark.parametrize(
+    ("is_long", "due", "is_notified", "seconds"),
+    [
+        (False, None, True, worker_module.LONGEST_SLEEP),
+        (False, None, False, worker_module.POLL),
+        (False, 5.0, True, 5.0),
+        (False, -100.0, True, 0.0),
+        (False, 10**6, True, worker_module.LONGEST_SLEEP),
+        (True, -100.0, True, worker_module.POLL),  # another worker does it
+    ],
+)
+def test_worker_sleeps_until_a_job_is_due(is_long: bool, due: float | None, is_notified: bool, seconds: float) -> None:
+    assert Worker(None, "", is_long).pause(due, is_notified) == seconds
+
+
 def test_stop_ends_a_long_job_that_is_one_statement(queue: Any, dsn: str) -> None:
     slow = Recorded(is_long=True)
     slow.is_one_statement = True

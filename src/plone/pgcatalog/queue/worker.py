@@ -265,9 +265,7 @@ class Worker:
         """Wait until a job is put or due, but no longer than LONGEST_SLEEP."""
         if self.is_long:
             put_needed(connection, is_long=True)
-        due = table.seconds_to_next(connection, kinds(self.is_long))
-        longest = LONGEST_SLEEP if is_notified else POLL
-        seconds = longest if due is None else max(0.0, min(due, longest))
+        seconds = self.pause(table.seconds_to_next(connection, kinds(self.is_long)), is_notified)
         if not is_notified:
             self._stopped.wait(seconds)
             return
@@ -275,6 +273,13 @@ class Worker:
         while not self._stopped.is_set() and (left := end - monotonic()) > 0:
             if list(connection.notifies(timeout=min(left, STOP_SECONDS), stop_after=1)):
                 return
+
+    def pause(self, due: float | None, is_notified: bool) -> float:
+        """Return the seconds to sleep before the next job, which is *due* after so many seconds; None if no job waits."""
+        longest = LONGEST_SLEEP if is_notified else POLL
+        # A long job that is overdue is being done by another worker.
+        shortest = POLL if self.is_long else 0.0
+        return longest if due is None else min(max(due, shortest), longest)
 
 
 def _outcome(job: Job, kind: Any, database: Any, progress: Progress) -> JobFailed | None:
