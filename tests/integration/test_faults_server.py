@@ -1,5 +1,6 @@
 """PostgreSQL killed, restarted or full around a commit: acknowledged commits are there, and the catalog is sound."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,6 @@ from tests.integration.storage import ids
 from tests.integration.waiting import PATIENCE
 from tests.integration.waiting import until
 from typing import Any
-from zope.component.hooks import setSite
 
 import contextlib
 import json
@@ -59,15 +59,9 @@ def own_dsn(server: EmbeddedPostgres) -> str:
 @contextmanager
 def opened(dsn: str, **options: Any) -> Iterator[Any]:
     """Yield the site; ignore errors of its ended connections at the end."""
-    with sites.opened(dsn, **options) as db:
-        connection = sites.application(db)
-        app = connection.__enter__()
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone
-        with contextlib.suppress(psycopg.OperationalError):
-            transaction.abort()
-        connection.__exit__(None, None, None)
+    with sites.opened(dsn, **options) as db, sites.inside(db) as site:
+        yield site
+        give_up()
 
 
 @pytest.fixture
@@ -114,27 +108,8 @@ def goes_on(site: Any, expected: list[str], verified: bool = True) -> None:
 
 
 @pytest.mark.parametrize("outage", OUTAGES)
-def test_between_two_transactions(site: Any, server: EmbeddedPostgres, outage: Any) -> None:
-    outage(server)
-    with pytest.raises(psycopg.OperationalError):
-        ids(site, portal_type="Document")
-    give_up()
-    goes_on(site, ["kept"])
-
-
-@pytest.mark.parametrize("outage", OUTAGES)
-def test_before_the_commit(site: Any, server: EmbeddedPostgres, outage: Any) -> None:
-    create(site, "Document", "lost")
-    outage(server)
-    with pytest.raises(psycopg.OperationalError):
-        transaction.commit()
-    give_up()
-    goes_on(site, ["kept"])
-
-
-@pytest.mark.parametrize("outage", OUTAGES)
-@pytest.mark.parametrize("moment", ["before writing", "after writing"])
-def test_inside_the_commit(
+@pytest.mark.parametrize("moment", ["between transactions", "before the commit", "before writing", "after writing"])
+def test_an_outage_before_the_end_of_a_commit_loses_it_whole(
     site: Any, server: EmbeddedPostgres, outage: Any, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from plone.pgcatalog.indexing.processor import PGCatalogStateProcessor
@@ -148,11 +123,19 @@ def test_inside_the_commit(
         if moment == "before writing":
             original(self, cursor)
 
-    create(site, "Document", "lost")
-    monkeypatch.setattr(PGCatalogStateProcessor, "finalize", finalize)
-    with pytest.raises(psycopg.OperationalError):
-        transaction.commit()
-    monkeypatch.undo()
+    if moment == "between transactions":
+        outage(server)
+        with pytest.raises(psycopg.OperationalError):
+            ids(site, portal_type="Document")
+    else:
+        create(site, "Document", "lost")
+        if moment == "before the commit":
+            outage(server)
+        else:
+            monkeypatch.setattr(PGCatalogStateProcessor, "finalize", finalize)
+        with pytest.raises(psycopg.OperationalError):
+            transaction.commit()
+        monkeypatch.undo()
     give_up()
     goes_on(site, ["kept"])
 
@@ -205,10 +188,10 @@ def test_every_acknowledged_commit_survives(site: Any, server: EmbeddedPostgres)
     goes_on(site, acknowledged)
 
 
-def take_all(dsn: str, taken: list[Any]) -> None:
-    """Connect until that is refused; raises psycopg.OperationalError."""
+def open_all(connect: Callable[[], Any], opened: list[Any]) -> None:
+    """Append connections to *opened* until one is refused; raises psycopg.OperationalError."""
     while True:
-        taken.append(psycopg.connect(dsn))
+        opened.append(connect())
 
 
 def open_one(db: Any) -> Any:
@@ -222,40 +205,29 @@ def open_one(db: Any) -> Any:
         raise
 
 
-def open_all(db: Any, others: list[Any]) -> None:
-    """Open ZODB connections until that fails; raises psycopg.OperationalError."""
-    while True:
-        others.append(open_one(db))
-
-
-def open_patiently(db: Any) -> Any:
-    """Return a new ZODB connection; the pool waits longer after each refused connection."""
-
-    def found() -> Any:
-        with contextlib.suppress(psycopg.OperationalError):
-            return open_one(db)
-        return None
-
-    return until(found)
+def try_to_open(db: Any) -> Any:
+    """Return a new ZODB connection, or None."""
+    with contextlib.suppress(psycopg.OperationalError):
+        return open_one(db)
 
 
 def test_no_connection_is_left(own_dsn: str, server: EmbeddedPostgres) -> None:
     """Sessions with a connection continue, others get an error; afterwards a connection can be opened again."""
     with opened(own_dsn, pool_timeout=1, pool_max_size=50) as site:
+        db, others = site._p_jar.db(), list[Any]()
         assert ids(site, portal_type="Plone Site") == ["plone"]
-        taken: list[Any] = []
         with pytest.raises(psycopg.OperationalError, match="too many clients"):
-            take_all(own_dsn, taken)
+            open_all(lambda: psycopg.connect(own_dsn), others)
         assert ids(site, portal_type="Plone Site") == ["plone"]
-        others: list[Any] = []
         with pytest.raises(psycopg.OperationalError):
-            open_all(site._p_jar.db(), others)
+            open_all(lambda: open_one(db), others)
         create(site, "Document", "kept")
         transaction.commit()
-        for connection in [*taken, *others]:
+        for connection in others:
             connection.close()
-        open_patiently(site._p_jar.db()).close()
-        with editor(site._p_jar.db()) as other:
+        # The pool waits longer after each refused connection.
+        until(lambda: try_to_open(db)).close()
+        with editor(db) as other:
             assert other.do(lambda theirs: ids(theirs, portal_type="Document")) == ["kept"]
         goes_on(site, ["kept"])
 
@@ -266,19 +238,14 @@ COMMITTED = {
     "tpc_finish, before COMMIT": False,
     "tpc_finish, after COMMIT": True,
 }
-BEFORE = {
-    "/plone/acknowledged": ("", "private"),
+PRIVATE = ("", "private")
+BEFORE = dict.fromkeys(("/plone/acknowledged", "/plone/tree", "/plone/tree/leaf"), PRIVATE) | {
     "/plone/deleted": ("title of deleted", "private"),
     "/plone/edited": ("title of edited", "private"),
-    "/plone/tree": ("", "private"),
-    "/plone/tree/leaf": ("", "private"),
 }
 AFTER = {
-    "/plone/acknowledged": ("", "private"),
-    "/plone/born": ("", "private"),
+    **dict.fromkeys(("/plone/acknowledged", "/plone/born", "/plone/renamed", "/plone/renamed/leaf"), PRIVATE),
     "/plone/edited": ("another title", "published"),
-    "/plone/renamed": ("", "private"),
-    "/plone/renamed/leaf": ("", "private"),
 }
 
 
@@ -316,10 +283,7 @@ def test_a_process_killed_in_a_commit_leaves_all_of_it_or_nothing(
     killed: dict[str, str], moment: str, committed: bool
 ) -> None:
     expected = AFTER if committed else BEFORE
-    with sites.opened(killed[moment]) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        portal = app.plone
+    with sites.opened(killed[moment]) as db, sites.inside(db) as portal:
         assert catalogued(portal) == expected
         assert stored(portal) == set(expected)
         assert [str(d) for d in Verifier(portal.portal_catalog).differences()] == []

@@ -1,5 +1,6 @@
 """The path translators have the hits of the real path indexes of a real catalog."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from OFS.Folder import Folder
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -57,16 +58,12 @@ def tree(rand: random.Random, base: str) -> list[str]:
     return paths
 
 
-def with_tree(pair: Pair, seed: int, base: str = "/plone") -> Pair:
-    pair.add_both(*tree(random.Random(seed), base))
+def with_tree(pair: Pair, seed: int, base: str = "/plone", *more: str) -> Pair:
+    """Add a tree below *base*, and the paths *more*, to *pair*; check the entries."""
+    pair.add_both(*tree(random.Random(seed), base), *more)
     for rid, *values in pair.execute("SELECT * FROM things"):
         assert pair.translator.entry(tuple(values)) == pair.index.getEntryForObject(rid)
     return pair
-
-
-@pytest.fixture
-def pair(connection: psycopg.Connection[Any]) -> Pair:
-    return with_tree(pair_of(connection), 1)
 
 
 def some_path(rand: random.Random, paths: list[str]) -> str:
@@ -113,15 +110,27 @@ CHOICES: dict[str, list[Any]] = {
 }
 
 
-@pytest.fixture(params=[QUERIES // 4, pytest.param(QUERIES, marks=pytest.mark.slow)])
-def queries(request: pytest.FixtureRequest) -> int:
-    """Number of queries: few for all tests, more for the slow ones."""
-    return int(request.param)
+MULTI_VALUED = {"multi_valued": True}
+#: Name -> (pair on a connection, options of the queries).
+TREES: dict[str, tuple[Callable[[Any], Pair], Iterable[str]]] = {
+    "any options": (lambda c: with_tree(pair_of(c), 1), CHOICES),
+    "without navtree": (lambda c: with_tree(pair_of(c), 1), ("level", "depth", "operator")),
+    "multi-valued index": (
+        lambda c: with_tree(pair_of(c, ExtendedPathIndex("docpath", extra=MULTI_VALUED)), 2),
+        CHOICES,
+    ),
+    "catalog below": (lambda c: with_tree(pair_of(c), 3, "/plone/catalog/a", "/plone/catalog", "/plone"), CHOICES),
+    "catalog elsewhere": (lambda c: with_tree(pair_of(c), 4, "/other", *tree(random.Random(5), "/b"), "/"), CHOICES),
+    "PathIndex": (lambda c: with_tree(pair_of(c, PathIndex("docpath"), PathIndexTranslator), 6), ("level", "operator")),
+}
 
 
-def check_random(pair: Pair, seed: int, queries: int, names: Iterable[str] = CHOICES) -> None:
+@pytest.mark.parametrize("queries", [QUERIES // 4, pytest.param(QUERIES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", TREES)
+def test_random_queries(connection: psycopg.Connection[Any], name: str, queries: int) -> None:
     """Compare random search paths with random options, except the documented deviations."""
-    rand = random.Random(seed)
+    make, names = TREES[name]
+    pair, rand = make(connection), random.Random(name)
     choices = CHOICES | {"navtree_start": list(range(pair.index._depth + 1))}
     checked = hits = 0
     while checked < queries:
@@ -134,36 +143,6 @@ def check_random(pair: Pair, seed: int, queries: int, names: Iterable[str] = CHO
         hits += bool(pair.check({"query": keys, **options}))
         checked += 1
     assert hits > queries / 3
-
-
-def test_random_queries(pair: Pair, queries: int) -> None:
-    check_random(pair, 11, queries)
-
-
-def test_random_queries_without_navtree(pair: Pair, queries: int) -> None:
-    check_random(pair, 12, queries, ("level", "depth", "operator"))
-
-
-def test_random_queries_of_a_multi_valued_index(connection: psycopg.Connection[Any], queries: int) -> None:
-    index = ExtendedPathIndex("docpath", extra={"multi_valued": True})
-    check_random(with_tree(pair_of(connection, index), 2), 13, queries)
-
-
-def test_random_queries_of_a_catalog_further_down(connection: psycopg.Connection[Any], queries: int) -> None:
-    pair = with_tree(pair_of(connection), 3, "/plone/catalog/a")
-    pair.add_both("/plone/catalog", "/plone")
-    check_random(pair, 14, queries)
-
-
-def test_random_queries_of_a_catalog_elsewhere(connection: psycopg.Connection[Any], queries: int) -> None:
-    pair = with_tree(pair_of(connection), 4, "/other")
-    pair.add_both(*tree(random.Random(5), "/b"), "/")
-    check_random(pair, 15, queries)
-
-
-def test_random_queries_of_a_path_index(connection: psycopg.Connection[Any], queries: int) -> None:
-    pair = with_tree(pair_of(connection, PathIndex("docpath"), PathIndexTranslator), 6)
-    check_random(pair, 16, queries, ("level", "operator"))
 
 
 # -- by hand
@@ -190,19 +169,16 @@ def below(path: str) -> set[str]:
     return {p for p in SITE if p == path or p.startswith(path + "/")}
 
 
-@pytest.mark.parametrize("path", ["/plone", "/plone/", "plone", "/plone/catalog", "/", ""])
-def test_containers_of_the_catalog_find_everything(site: Pair, path: str) -> None:
-    assert site.check(path) == set(SITE)
-
-
-def test_query_without_a_path_finds_nothing(site: Pair) -> None:
+def test_containers_find_everything_and_no_path_nothing(site: Pair) -> None:
+    for path in ("/plone", "/plone/", "plone", "/plone/catalog", "/", ""):
+        assert site.check(path) == set(SITE), path
     assert site.check({"depth": 1}) == site.check([]) == set()
 
 
-@pytest.mark.parametrize("options", [{}, {"depth": 0}, {"depth": 1}, {"depth": 2}, {"navtree": 1}])
-def test_very_many_paths(site: Pair, options: dict[str, Any]) -> None:
+def test_very_many_paths(site: Pair) -> None:
     many = [f"/plone/nothing-{i}" for i in range(700)]
-    assert site.check({"query": [*many, "/plone/news", *SITE[6:8]], **options})
+    for options in ({}, {"depth": 0}, {"depth": 1}, {"depth": 2}, {"navtree": 1}):
+        assert site.check({"query": [*many, "/plone/news", *SITE[6:8]], **options}), options
 
 
 def test_old_style_options(site: Pair) -> None:
