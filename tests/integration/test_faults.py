@@ -1,6 +1,5 @@
 """Failing queries and ended connections: the fault stays local, and no acknowledged commit is lost."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import CatalogLocked
@@ -9,6 +8,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_many_pages
+from tests.integration.publishing import handlers
 from tests.integration.storage import assert_sound
 from tests.integration.storage import backend
 from tests.integration.storage import ids
@@ -16,11 +16,9 @@ from tests.integration.storage import terminate
 from tests.integration.waiting import until
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
-from tests.integration.web import Web
+from tests.integration.web import Site
 from typing import Any
 from ZODB.utils import u64
-from zope.component import getGlobalSiteManager
-from ZPublisher.interfaces import IPubAfterTraversal
 
 import psycopg
 import pytest
@@ -175,10 +173,7 @@ def fill(portal: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
 
 
-@pytest.fixture(scope="module")
-def visited(site_with: SiteWith) -> Iterator[Web]:
-    with sites.opened(site_with(fill)) as db:
-        yield Web(db)
+SHARED = fill
 
 
 def assert_told(response: Response) -> None:
@@ -188,29 +183,26 @@ def assert_told(response: Response) -> None:
     assert "could not extend" not in response.text
 
 
-def test_failed_save_is_reported_to_the_visitor(visited: Web) -> None:
+def test_failed_save_is_reported_to_the_visitor(shared_site: Site) -> None:
     page = {"@type": "Document", "title": "Lost"}
-    with psycopg.connect(visited.db.storage._dsn, autocommit=True) as admin:
+    with psycopg.connect(shared_site.dsn, autocommit=True) as admin:
         admin.execute(FULL.format(event="INSERT OR UPDATE", table="object_state"))
-        assert_told(visited.send_json("POST", "/plone", MANAGER, page))
+        assert_told(shared_site.web.send_json("POST", "/plone", MANAGER, page))
         admin.execute("DROP FUNCTION full_disk CASCADE")
-    assert visited.send_json("POST", "/plone", MANAGER, page).status == 201
+    assert shared_site.web.send_json("POST", "/plone", MANAGER, page).status == 201
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
-def test_search_without_room_is_reported_to_the_visitor(visited: Web, accept: str) -> None:
+def test_search_without_room_is_reported_to_the_visitor(shared_site: Site, accept: str) -> None:
     """``tests/unit/test_unavailable.py`` has all SQLSTATEs of shortages."""
     fails = "DO $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$"
 
     def handler(event: Any) -> None:
         event.request["PARENTS"][0].portal_catalog._core.session.messages.run(fails)
 
-    getGlobalSiteManager().registerHandler(handler, [IPubAfterTraversal])
-    try:
-        assert_told(visited.get("/plone/@@search", accept=accept))
-    finally:
-        getGlobalSiteManager().unregisterHandler(handler, [IPubAfterTraversal])
-    assert visited.get("/plone/@@search", accept=accept).status == 200
+    with handlers(IPubAfterTraversal=handler):
+        assert_told(shared_site.web.get("/plone/@@search", accept=accept))
+    assert shared_site.web.get("/plone/@@search", accept=accept).status == 200
 
 
 @pytest.mark.direct("a pooler leaves a client connected if its session ends between two transactions")
@@ -273,9 +265,9 @@ def test_a_deadlock_may_be_repeated(portal: Any, dsn: str) -> None:
     with psycopg.connect(dsn) as other:
         [(relation,)] = other.execute("SELECT relation FROM pgcatalog_state")
         other.commit()
-        # The commit must be the one to detect the deadlock, after the usual second: a session checks only once, after its
-        # own timeout.
+        # The commit must be the one to detect the deadlock: a session checks only once, after its own timeout.
         other.execute("SET LOCAL deadlock_timeout = '1h'")
+        portal._p_jar._normal_storage.pg_connection.execute("SET deadlock_timeout = '10ms'")
         other.execute(f'SELECT FROM "{relation}" WHERE get_id = %s FOR UPDATE', ["two"])
         for id in ("one", "two"):
             portal[id].title = "Changed"

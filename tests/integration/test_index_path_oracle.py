@@ -165,10 +165,6 @@ SITE = tuple(
 )
 
 
-def below(path: str) -> set[str]:
-    return {p for p in SITE if p == path or p.startswith(path + "/")}
-
-
 def test_containers_find_everything_and_no_path_nothing(site: Pair) -> None:
     for path in ("/plone", "/plone/", "plone", "/plone/catalog", "/", ""):
         assert site.check(path) == set(SITE), path
@@ -185,27 +181,6 @@ def test_old_style_options(site: Pair) -> None:
     condition = site.translator.where({"docpath": "/plone/news", "docpath_depth": 1})
     assert condition is not None
     assert {site.texts[rid - 1] for rid in site.rids(condition)} == {"/plone/news/a", "/plone/news/z"}
-
-
-@pytest.mark.parametrize("path", [None, 3, ("/plone/news",), ("/plone/news", "x"), b"/plone/news", {}])
-def test_malformed_paths_find_nothing(site: Pair, path: Any) -> None:
-    assert site.found({"query": [path]}) == set()
-    assert site.found({"query": [path, "/plone/news-2"]}) == below("/plone/news-2")
-    with pytest.raises((TypeError, ValueError, AttributeError, LookupError)):
-        site.expected({"query": [path]})
-
-
-def test_wrong_options(site: Pair) -> None:
-    for options in ({"limit": 1}, {"operator": "xor"}, {"not": "/plone"}):
-        site.check_error({"query": "/plone", **options}, ValueError)
-    for options in ({"depth": "1"}, {"level": "1"}, {"navtree": 1, "navtree_start": "1"}):
-        site.check_error({"query": "/plone/news", **options}, TypeError)
-
-
-def test_sorts_by_path(site: Pair) -> None:
-    (expression,) = site.translator.order_by() or ()
-    rows = site.execute(f"SELECT rid FROM things ORDER BY {expression}")
-    assert [site.texts[rid - 1] for (rid,) in rows] == sorted(SITE)
 
 
 def test_unique_values(site: Pair) -> None:
@@ -229,16 +204,3 @@ def test_strange_values_find_each_other(connection: psycopg.Connection[Any]) -> 
         for options in ({}, {"depth": 0}, {"depth": 3}):
             assert pair.found({"query": path, **options}) == {path}
     assert pair.found({"query": "abc", "level": 40000}) == set()
-
-
-def test_subtree_uses_the_index(connection: psycopg.Connection[Any]) -> None:
-    pair = pair_of(connection)
-    pair.execute(
-        "INSERT INTO things SELECT i, '/plone/f' || mod(i, 500) || '/d' || i, '/plone/f' || mod(i, 500), 3"
-        " FROM generate_series(1, 20000) i"
-    )
-    pair.execute("ANALYZE things")
-    for options in ({}, {"depth": 0}, {"depth": 1}, {"depth": 2}, {"navtree": 1}):
-        condition = pair.translator.where({"docpath": {"query": "/plone/f7", **options}})
-        assert condition is not None
-        assert "Seq Scan" not in pair.plan(condition), options

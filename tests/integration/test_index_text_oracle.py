@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
-from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone import UnicodeSplitter
 from Products.ZCTextIndex import Lexicon
 from Products.ZCTextIndex.HTMLSplitter import HTMLWordSplitter
@@ -85,13 +83,6 @@ def pair(request: pytest.FixtureRequest, connection: psycopg.Connection[Any]) ->
     pair = pair_of(connection, PIPELINES[request.param], *all_texts())
     yield pair
     assert len(pair.translator.index.getLexicon().words()) == 0
-
-
-@pytest.fixture(scope="module")
-def plone(postgres: EmbeddedPostgres) -> Iterator[Pair]:
-    """For all tests that only read."""
-    with psycopg.connect(postgres.createdb("index_texts"), autocommit=True) as connection:
-        yield pair_of(connection, PIPELINES["plone"], *all_texts())
 
 
 class Generator:
@@ -215,40 +206,12 @@ SOMETHING = (
 NOTHING = ("known-well", "fox -lazy", '"fox brown"', "x" * 299, [])
 
 
-def test_chosen_queries_are_answered_as_by_zctextindex(plone: Pair) -> None:
+def test_chosen_queries_are_answered_as_by_zctextindex(connection: psycopg.Connection[Any]) -> None:
+    plone = pair_of(connection, PIPELINES["plone"], *all_texts())
     assert [query for query in SOMETHING if not plone.check(query) & set(TEXTS)] == []
     assert [query for query in NOTHING if plone.check(query) & set(TEXTS)] == []
     for query in ("", "   ", {"query": ""}, {}):
         assert plone.found(query) == set()
-
-
-@pytest.mark.parametrize(
-    ("query", "same"),
-    [
-        *((query, "quick") for query in ("quick AND", "OR quick", "NOT quick", "-quick", "(" * 5000 + "quick")),
-        *((query, "quick brown") for query in ("quick AND OR brown", "(quick brown", "quick) brown(")),
-        *((query, "") for query in ("((", "-", "***")),
-        *(("quick AND (NOT brown)", "quick brown"), ("and", '"and"'), ("NOT", '"not"'), ("and or", '"and" "or"')),
-        *(("qui* AND", "qui*"), ("(" * 5000 + "quick" + ")" * 5000, "quick")),
-    ],
-)
-def test_unparsable_queries_are_words(plone: Pair, query: str, same: str) -> None:
-    with pytest.raises((ParseError, RecursionError)):
-        plone.expected(query)
-    assert plone.found(query) == (plone.check(same) if same else set())
-
-
-def test_leading_wildcards_are_ignored(plone: Pair) -> None:
-    """The splitter drops them here; a pattern with one raises QueryError in ZCTextIndex."""
-    assert plone.check("*quick") == plone.check("quick")
-    assert plone.check("?uick") == plone.check("uick") == set()
-
-
-def test_wrong_values(plone: Pair) -> None:
-    for query in (7, None, [None]):
-        plone.check_error(query, TypeError)
-    for options in ({"operator": "and"}, {"not": "quick"}):
-        plone.check_error({"query": "quick", **options}, ValueError)
 
 
 def test_a_pipeline_that_ends_with_bytes(connection: psycopg.Connection[Any]) -> None:
@@ -280,19 +243,3 @@ def test_text_with_few_words(connection: psycopg.Connection[Any]) -> None:
     assert pair.found("alpha hund") == {text}
     assert pair.found('"der hund der"') == {text}
     assert pair.found('"omega alpha"') == set()
-
-
-def test_a_query_of_very_many_words(plone: Pair) -> None:
-    words = " ".join(f"word{i}" for i in range(MAX_WORDS - 1))
-    assert plone.found(words) == set()
-    assert plone.found(f'"{words}"') == set()
-    assert plone.found(words.replace(" ", " OR ") + " OR quick") == plone.found("quick")
-    assert plone.found(words.replace(" ", "* OR ") + " OR qu?ck") == plone.found("quick")
-    assert plone.found("quick -" + words.replace(" ", " -")) == plone.found("quick")
-
-
-def test_a_deeply_nested_query(plone: Pair) -> None:
-    query = "quick"
-    for i in range(250):
-        query = f"(word{i} {'OR' if i % 2 else 'OR quick AND'} {query})"
-    assert plone.check(query) == plone.found("quick")

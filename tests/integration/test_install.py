@@ -6,12 +6,15 @@ from pathlib import Path
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.setuphandlers import UnsupportedStorage
 from Products.CMFPlone.CatalogTool import CatalogTool
+from Products.GenericSetup.browser.manage import ImportStepsView
+from Products.GenericSetup.registry import _import_step_registry
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
 from typing import Any
-from zope.component.hooks import setSite
+from ZODB.DB import DB
+from ZODB.MappingStorage import MappingStorage
 
 import psycopg
 import pytest
@@ -66,7 +69,7 @@ def relations(dsn: str) -> set[str]:
         return {name for (name,) in rows}
 
 
-def test_install_converts_indexes_columns_lexicons_and_entries(stock: Any) -> None:
+def test_install_converts_indexes_columns_lexicons_and_entries_and_leaves_no_btree(stock: Any, stock_dsn: str) -> None:
     old = stock.portal_catalog
     before = settings(old), set(old.schema()), sorted(old._catalog.uids), old.objectIds()
     position = stock.objectIds().index("portal_catalog")
@@ -78,11 +81,6 @@ def test_install_converts_indexes_columns_lexicons_and_entries(stock: Any) -> No
     transaction.commit()
     assert sorted(tool._catalog.uids) == before[2]
     assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
-
-
-def test_install_leaves_no_btree(stock: Any, stock_dsn: str) -> None:
-    run(stock, DEFAULT)
-    transaction.commit()
     stock._p_jar.db().pack()
     with psycopg.connect(stock_dsn) as connection:
         left = connection.execute(
@@ -104,6 +102,8 @@ def test_install_is_idempotent(portal: Any) -> None:
     run(portal, DEFAULT)
     assert aq_base(portal.portal_catalog) is tool
     assert portal.portal_catalog.getCounter() == generation
+    view = ImportStepsView(portal.portal_setup, None)
+    assert view.doubleSteps() == view.invalidSteps() == []
 
 
 def test_aborted_install_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> None:
@@ -115,31 +115,15 @@ def test_aborted_install_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> N
 
 
 @pytest.mark.parametrize("profile", ["profile-Products.CMFPlone:plone", "profile-Products.CMFPlone:dependencies"])
-def test_catalog_survives_plones_own_toolset(portal: Any, profile: str) -> None:
-    tool = aq_base(portal.portal_catalog)
-    portal.portal_setup.runImportStepFromProfile(profile, "toolset")
-    assert aq_base(portal.portal_catalog) is tool
-
-
-def test_profile_registers_no_import_step_twice(portal: Any) -> None:
-    from Products.GenericSetup.browser.manage import ImportStepsView
-
-    view = ImportStepsView(portal.portal_setup, None)
-    assert view.doubleSteps() == []
-    assert view.invalidSteps() == []
-
-
-@pytest.mark.parametrize("profile", ["profile-Products.CMFPlone:plone", "profile-Products.CMFPlone:dependencies"])
-def test_catalog_survives_plones_own_toolset_without_our_overrides(stock: Any, profile: str) -> None:
-    from Products.GenericSetup.registry import _import_step_registry
-
+def test_catalog_survives_plones_own_toolset_with_and_without_our_overrides(stock: Any, profile: str) -> None:
     ours = _import_step_registry.getStepMetadata("toolset")
-    _import_step_registry.registerStep("toolset", handler="Products.GenericSetup.tool.importToolset")
     try:
-        run(stock, DEFAULT)
-        tool = aq_base(stock.portal_catalog)
-        stock.portal_setup.runImportStepFromProfile(profile, "toolset")
-        assert aq_base(stock.portal_catalog) is tool
+        for handler in (ours["handler"], "Products.GenericSetup.tool.importToolset"):
+            _import_step_registry.registerStep("toolset", handler=handler)
+            run(stock, DEFAULT)
+            tool = aq_base(stock.portal_catalog)
+            stock.portal_setup.runImportStepFromProfile(profile, "toolset")
+            assert aq_base(stock.portal_catalog) is tool
         run(stock, UNINSTALL)
         assert "toolset" not in stock.portal_setup.getImportStepRegistry().listSteps()
     finally:
@@ -152,25 +136,11 @@ def test_the_toolset_of_a_site_without_us_is_plones(stock: Any) -> None:
     assert type(aq_base(stock.portal_catalog)) is CatalogTool
 
 
+@pytest.mark.slow
 def test_install_refuses_another_storage(zope: None) -> None:
-    from OFS.Application import AppInitializer
-    from OFS.Application import Application
-    from Products.CMFPlone.factory import addPloneSite
-    from ZODB.DB import DB
-    from ZODB.MappingStorage import MappingStorage
-
     db = DB(MappingStorage())
-    connection = db.open()
-    connection.root()["Application"] = Application()
-    transaction.commit()
-    connection.close()
-    with sites.application(db) as app:
-        AppInitializer(app).initialize()
-        app.acl_users._doAddUser("admin", "secret", ["Manager"], [])
-        sites.login(app)
-        portal = addPloneSite(app, "plone", setup_content=False)
-        transaction.commit()
-        setSite(portal)
+    sites.create_site_in(db)
+    with sites.inside(db) as portal:
         with pytest.raises(UnsupportedStorage, match="zodb-pgjsonb"):
             run(portal, DEFAULT)
         assert isinstance(aq_base(portal.portal_catalog), CatalogTool)
@@ -235,7 +205,7 @@ def test_the_page_leaves_nothing_of_ours_in_the_database(site_template: str, pos
         assert len(portal.portal_catalog) > 0
 
 
-def test_a_restart_does_no_ddl(dsn: str, postgres: Any) -> None:
+def test_a_restart_does_no_ddl(dsn: str) -> None:
     """Opening the storage again, searching and committing creates and alters nothing."""
 
     def catalog_version() -> Any:
@@ -252,41 +222,13 @@ def test_a_restart_does_no_ddl(dsn: str, postgres: Any) -> None:
     assert catalog_version() == before
 
 
-def test_deleting_the_site_drops_its_relation(app: Any, dsn: str) -> None:
+def test_deletion_of_a_site_drops_its_relation_unless_it_is_aborted(app: Any, dsn: str) -> None:
+    create(app.plone, "Document", "page")
+    transaction.commit()
+    app.plone._delObject("portal_catalog")
+    transaction.abort()
+    assert len(app.plone.portal_catalog(getId="page")) == 1
     assert len(relations(dsn)) == 1
     app._delObject("plone")
     transaction.commit()
     assert relations(dsn) == set()
-
-
-def test_aborted_deletion_of_the_tool_leaves_its_relation(portal: Any, dsn: str) -> None:
-    create(portal, "Document", "page")
-    transaction.commit()
-    portal._delObject("portal_catalog")
-    transaction.abort()
-    assert len(portal.portal_catalog(getId="page")) == 1
-    assert len(relations(dsn)) == 1
-
-
-def test_second_catalog_has_its_own_idx(portal: Any, catalog: Any) -> None:
-    folder = create(portal, "Folder", "folder")
-    page = create(portal, "Document", "page", title="One")
-    transaction.commit()
-    second = PlonePGCatalogTool()
-    folder._setOb("portal_catalog", second)
-    second = folder.portal_catalog
-    second._catalog.addIndex("getId", aq_base(catalog)._indexes["getId"])
-    second.addColumn("Title")
-    second.addColumn("portal_type")
-    second.catalog_object(page, "/plone/page")
-    page.title = "Two"
-    second.catalog_object(page, "/plone/page")
-    for _ in range(2):
-        assert [(b.Title, b.portal_type) for b in second.unrestrictedSearchResults(getId="page")] == [
-            ("Two", "Document")
-        ]
-        assert [b.Title for b in catalog.unrestrictedSearchResults(getId="page")] == ["One"]
-        transaction.commit()
-    second.manage_catalogClear()
-    transaction.commit()
-    assert [b.Title for b in catalog.unrestrictedSearchResults(getId="page")] == ["One"]

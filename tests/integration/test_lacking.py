@@ -103,24 +103,21 @@ def test_entries_do_not_depend_on_earlier_objects(portal: Any) -> None:
 
 
 @pytest.mark.usefixtures("with_indexer")
-def test_objects_of_one_queue_are_catalogued_as_zcatalog_does(portal: Any) -> None:
-    catalog = portal.portal_catalog
+def test_queue_caches_missing_attributes_while_it_is_processed_and_has_the_values_of_zcatalog(portal: Any) -> None:
+    catalog, seen, add = portal.portal_catalog, [], MissingAttributeCache.add
+
+    def noted(self: MissingAttributeCache, name: str) -> None:
+        seen.append(missing_attributes() is self)
+        add(self, name)
+
     for path in pages(catalog):
         portal.unrestrictedTraverse(path).reindexObject()
-    assert pages(catalog) == pages(make_oracle(portal))
-
-
-def test_queue_caches_missing_attributes_while_it_is_processed(portal: Any) -> None:
-    for number in range(2):
-        portal[f"folder{number}"].reindexObject()
-    seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MissingAttributeCache, "add", lambda self, name: seen.append(missing_attributes() is self))
+        patch.setattr(MissingAttributeCache, "add", noted)
         processQueue()
     assert set(seen) == {True}
     assert missing_attributes() is None
-    portal.folder0.reindexObject()
-    assert missing_attributes() is None
+    assert pages(catalog) == pages(make_oracle(portal))
 
 
 class Counted:

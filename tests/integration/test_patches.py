@@ -14,25 +14,22 @@ from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from Products.ZCatalog.ZCatalog import ZCatalog
+from tests.integration import patching
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.content import populate
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from tests.integration.patching import attribute
-from tests.integration.patching import call
 from tests.integration.patching import METHODS
 from tests.integration.patching import Names
-from tests.integration.patching import page_of
 from tests.integration.patching import QUERY
 from tests.integration.patching import recorded
-from tests.integration.patching import SHADOWED
-from tests.integration.patching import web
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 from zope.configuration import xmlconfig
@@ -53,21 +50,18 @@ def fill(portal: Any) -> None:
     for number in range(3):
         publish(create(portal, "Document", f"open-{number}", title="A needle in the haystack", subject=("red",)))
     create(portal, "Document", "a-page")
+    transaction.commit()
+    counted(portal._p_jar.db().storage._dsn, portal.portal_catalog)
 
 
-@pytest.fixture(scope="module")
-def site(site_with: SiteWith) -> Iterator[Any]:
-    """(our catalog, the oracle, Web)."""
-    with sites.opened(site_with(fill)) as db, sites.inside(db) as portal:
-        counted(db.storage._dsn, portal.portal_catalog)
-        yield portal.portal_catalog, make_oracle(portal), Web(db)
+SHARED = fill
 
 
 @pytest.fixture
-def both(site: Any) -> Iterator[Any]:
+def both(shared_both: Any) -> Iterator[Any]:
     """(our catalog, the oracle); changes of ours are rolled back."""
-    sites.return_to(site[0].aq_parent)
-    yield site[:2]
+    sites.return_to(shared_both[0].aq_parent)
+    yield shared_both
     transaction.abort()
 
 
@@ -84,10 +78,10 @@ def test_patch_of_any_method_is_called_where_zcatalog_calls_it(both: Any, kept_a
         for catalog in (oracle, ours):
             reached.clear()
             with recorded(cls, name, reached, kept_as and kept_as.format(name)):
-                call(name, catalog)
+                patching.call(name, catalog)
             found[catalog is ours, cls, name] = bool(reached)
     assert [m for m in METHODS if found[True, *m] != found[False, *m]] == []
-    assert {m for m in METHODS if not found[True, *m]} == SHADOWED
+    assert {m for m in METHODS if not found[True, *m]} == patching.SHADOWED
 
 
 def test_all_patches_at_once_leave_the_answers_as_they_are(both: Any) -> None:
@@ -108,7 +102,7 @@ def test_save_of_a_page_calls_the_patches(both: Any) -> None:
     with ExitStack() as stack:
         for cls, name in steps:
             stack.enter_context(recorded(cls, name, reached))
-        page_of(ours).reindexObject()
+        patching.page_of(ours).reindexObject()
         processQueue()
     assert reached == set(steps)
 
@@ -160,7 +154,7 @@ def test_a_form_reaches_a_patched_action_by_post_only(both: Any) -> None:
     catalog = both[0]
     seen = []
     with attribute(ZCatalog, "manage_subbingToggle", lambda self, *args, REQUEST=None, **kw: seen.append(REQUEST)):
-        catalog.manage_subbingToggle(**web(catalog))
+        catalog.manage_subbingToggle(**patching.web(catalog))
         assert len(seen) == 1
 
 
@@ -215,9 +209,8 @@ def doors(catalog: Any, web: Web) -> dict[str, int]:
     return found
 
 
-def test_patch_that_narrows_hits_of_members_narrows_every_way_to_search(site: Any) -> None:
-    catalog, _, requests = site
-    sites.return_to(catalog.aq_parent)
+def test_patch_that_narrows_hits_of_members_narrows_every_way_to_search(both: Any, shared_site: Site) -> None:
+    catalog, requests = both[0], shared_site.web
     before = doors(catalog, requests)
     assert [name for name, count in before.items() if not count] == []
     with by_monkeypatcher(CatalogTool, "_listAllowedRolesAndUsers", narrow):
@@ -248,20 +241,23 @@ def short_path(self: Any) -> str:
     return str(self._old_getPath()).removesuffix("/open-0")
 
 
-@pytest.mark.parametrize(("name", "replacement"), [("getURL", secure_url), ("getPath", short_path)])
-def test_monkeypatcher_preserves_the_original_of_brains(both: Any, name: str, replacement: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "replacement", "url"),
+    [("getURL", secure_url, "https://nohost/plone/open-0"), ("getPath", short_path, "http://nohost/plone")],
+)
+def test_monkeypatcher_preserves_the_original_of_brains(both: Any, name: str, replacement: Any, url: str) -> None:
     with by_monkeypatcher(AbstractCatalogBrain, name, replacement):
         brains = [catalog.unrestrictedSearchResults(getId="open-0")[0] for catalog in both]
         found = [(b.getURL(), b.getPath(), b.getObject().getPhysicalPath()) for b in brains]
     assert found[0] == found[1]
-    wanted = "https://nohost/plone/open-0" if name == "getURL" else "http://nohost/plone"
-    assert found[0][0] == wanted
+    assert found[0][0] == url
 
 
 def test_patch_that_is_not_called_is_logged_once_with_its_author(caplog: pytest.LogCaptureFixture) -> None:
     log_patches()
     caplog.clear()
     for cls, names in NOT_CALLED.items():
+        assert [name for name in names if not hasattr(cls, name)] == []
         with ExitStack() as stack:
             for name in names:
                 if name != "__init__":
@@ -275,17 +271,11 @@ def test_patch_that_is_not_called_is_logged_once_with_its_author(caplog: pytest.
             assert f"by {__name__}, but" in mine[0]
 
 
-@pytest.mark.parametrize(("cls", "name"), [(c, n) for c, names in NOT_CALLED.items() for n in names])
-def test_listed_uncalled_methods_exist(cls: type, name: str) -> None:
-    assert hasattr(cls, name)
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, reason in NOT_CALLED[Catalog].items() if reason.endswith("calls of it still work")]
-)
-def test_methods_that_no_search_calls_can_be_patched(both: Any, name: str) -> None:
-    with attribute(Catalog, name, lambda self, *args: ("patched", *args)):
-        assert [getattr(c._catalog, name)(1) for c in both] == [("patched", 1)] * 2
+def test_methods_that_no_search_calls_can_be_patched(both: Any) -> None:
+    for name, reason in NOT_CALLED[Catalog].items():
+        if reason.endswith("calls of it still work"):
+            with attribute(Catalog, name, lambda self, *args: ("patched", *args)):
+                assert [getattr(c._catalog, name)(1) for c in both] == [("patched", 1)] * 2, name
 
 
 BEFORE = """

@@ -1,27 +1,17 @@
 """Patches of brains and index classes are called where ZCatalog calls these methods, or are logged by name."""
 
+from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import ExitStack
 from contextlib import suppress
 from DateTime import DateTime
 from plone.pgcatalog.compat.zcatalog import ineffective_patches
-from Products.DateRecurringIndex.index import DateRecurringIndex
-from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
-from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
 from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
-from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
-from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
-from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
-from Products.PluginIndexes.PathIndex.PathIndex import PathIndex
-from Products.PluginIndexes.TopicIndex.TopicIndex import TopicIndex
-from Products.PluginIndexes.unindex import UnIndex
-from Products.PluginIndexes.UUIDIndex.UUIDIndex import UUIDIndex
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from Products.ZCTextIndex.BaseIndex import BaseIndex
 from Products.ZCTextIndex.Lexicon import Lexicon
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
-from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex
 from Record import Record
 from tests.integration.content import populate
 from tests.integration.patching import attribute
@@ -38,9 +28,12 @@ import transaction
 
 SHARED = populate
 
+#: Packages of index classes.
 INDEXES = (
-    *(UnIndex, BooleanIndex, DateIndex, DateRangeIndex, DateRecurringIndex, FieldIndex, KeywordIndex, UUIDIndex),
-    *(PathIndex, ExtendedPathIndex, TopicIndex, ZCTextIndex),
+    "Products.PluginIndexes",
+    "Products.ExtendedPathIndex",
+    "Products.DateRecurringIndex",
+    "Products.ZCTextIndex",
 )
 #: Parts of a text index.
 INSIDE = (BaseIndex, OkapiIndex, Lexicon)
@@ -107,7 +100,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
 def ask(catalog: Any) -> None:
     """Call the methods of index objects, as code that does not search does."""
     rid = catalog.getrid(EVENT)
-    for name in (
+    for name in [
         "portal_type",
         "Subject",
         "UID",
@@ -117,7 +110,7 @@ def ask(catalog: Any) -> None:
         "effectiveRange",
         "path",
         "Title",
-    ):
+    ]:
         index = catalog._catalog.getIndex(name)
         index.getEntryForObject(rid)
         for method, arguments in CALLS.items():
@@ -130,7 +123,10 @@ def ask(catalog: Any) -> None:
 @pytest.mark.parametrize("action", [save, search, ask])
 def test_patched_index_method_is_called_as_in_zcatalog_or_listed(both: Any, action: Callable[[Any], Any]) -> None:
     ours, oracle = both
-    by_zcatalog, by_ours = (reached_by((*INDEXES, *INSIDE), action, catalog) for catalog in (oracle, ours))
+    classes = {cls for index in oracle.getIndexObjects() for cls in type(aq_base(index)).__mro__}
+    indexes = [cls for cls in classes if cls.__module__.startswith(INDEXES)]
+    assert len(indexes) > 9
+    by_zcatalog, by_ours = (reached_by((*indexes, *INSIDE), action, catalog) for catalog in (oracle, ours))
     transaction.abort()
     assert by_zcatalog - by_ours - UNASKED == set()
     assert action is ask or by_ours & UNASKED == set()
@@ -193,13 +189,6 @@ def test_patched_path_of_a_brain_affects_its_url_and_object(both: Any) -> None:
             brain = catalog.unrestrictedSearchResults(getId="page")[0]
             assert brain.getURL() == "http://nohost/plone/my_folder"
             assert brain.getObject().getId() == "my_folder"
-
-
-def test_patched_url_of_a_brain_affects_services(both: Any) -> None:
-    with attribute(AbstractCatalogBrain, "getURL", lambda self, relative=0: "https://elsewhere.example/page"):
-        assert {brain.getURL() for brain in both[0].unrestrictedSearchResults(path="/")} == {
-            "https://elsewhere.example/page"
-        }
 
 
 def test_patched_conversion_of_dates_affects_objects_and_queries(both: Any) -> None:
