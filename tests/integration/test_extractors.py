@@ -90,14 +90,13 @@ def flate_pdf(packed: bytes) -> bytes:
     return page[:start] + stream + page[end:]
 
 
-def tar(name: str, content: bytes, link: str = "") -> bytes:
+def tar(name: str, link: str = "") -> bytes:
     out = BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         member = tarfile.TarInfo(name)
-        member.size = 0 if link else len(content)
         if link:
             member.type, member.linkname = tarfile.SYMTYPE, link
-        archive.addfile(member, None if link else BytesIO(content))
+        archive.addfile(member)
     return out.getvalue()
 
 
@@ -170,8 +169,8 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
     },
     "application/gzip": {"a gzip that inflates to 300 MB": lambda: gzip.compress(ZEROS)},
     "application/x-tar": {
-        "a tar with a link to a file of the machine": lambda: tar("a.txt", b"", "/etc/passwd"),
-        "a tar that leaves its folder": lambda: tar("../../../tmp/pgcatalog-evil", b"x"),
+        "a tar with a link to a file of the machine": lambda: tar("a.txt", "/etc/passwd"),
+        "a tar that leaves its folder": lambda: tar("../../../tmp/pgcatalog-evil"),
     },
     "application/rtf": {"RTF without an end": lambda: b"{\\rtf1 " + b"{" * 200_000},
     "message/rfc822": {

@@ -183,18 +183,15 @@ def assert_told(response: Response) -> None:
     assert "could not extend" not in response.text
 
 
-def test_failed_save_is_reported_to_the_visitor(shared_site: Site) -> None:
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+def test_shortage_of_room_is_reported_to_the_visitor(shared_site: Site, accept: str) -> None:
+    """``tests/unit/test_unavailable.py`` has all SQLSTATEs of shortages."""
     page = {"@type": "Document", "title": "Lost"}
     with psycopg.connect(shared_site.dsn, autocommit=True) as admin:
         admin.execute(FULL.format(event="INSERT OR UPDATE", table="object_state"))
         assert_told(shared_site.web.send_json("POST", "/plone", MANAGER, page))
         admin.execute("DROP FUNCTION full_disk CASCADE")
     assert shared_site.web.send_json("POST", "/plone", MANAGER, page).status == 201
-
-
-@pytest.mark.parametrize("accept", ["application/json", "text/html"])
-def test_search_without_room_is_reported_to_the_visitor(shared_site: Site, accept: str) -> None:
-    """``tests/unit/test_unavailable.py`` has all SQLSTATEs of shortages."""
     fails = "DO $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$"
 
     def handler(event: Any) -> None:
@@ -265,9 +262,9 @@ def test_a_deadlock_may_be_repeated(portal: Any, dsn: str) -> None:
     with psycopg.connect(dsn) as other:
         [(relation,)] = other.execute("SELECT relation FROM pgcatalog_state")
         other.commit()
-        # The commit must be the one to detect the deadlock: a session checks only once, after its own timeout.
+        # The commit must be the one to detect the deadlock, after the usual second: a session checks only once, after its
+        # own timeout.
         other.execute("SET LOCAL deadlock_timeout = '1h'")
-        portal._p_jar._normal_storage.pg_connection.execute("SET deadlock_timeout = '10ms'")
         other.execute(f'SELECT FROM "{relation}" WHERE get_id = %s FOR UPDATE', ["two"])
         for id in ("one", "two"):
             portal[id].title = "Changed"

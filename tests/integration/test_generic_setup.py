@@ -55,12 +55,6 @@ ADD_ON = """\
 CONTENT = populate
 
 
-@pytest.fixture
-def filled(catalog: Any) -> Any:
-    """Our catalog, with content."""
-    return catalog
-
-
 def reindexed(catalog: Any) -> None:
     processQueue()
     catalog.refreshCatalog(clear=0)
@@ -72,81 +66,81 @@ def entries_of(catalog: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("purge", [False, True])
-def test_an_export_is_imported_again(filled: Any, purge: bool) -> None:
-    text = exported(filled)
+def test_an_export_is_imported_again(catalog: Any, purge: bool) -> None:
+    text = exported(catalog)
     assert 'name="portal_catalog" meta_type="PG Catalog Tool"' in text
-    rows, entries = len(filled), entries_of(filled)
-    imported(filled, importable(text), purge)
+    rows, entries = len(catalog), entries_of(catalog)
+    imported(catalog, importable(text), purge)
     for end in (lambda: None, transaction.commit):
         end()
-        assert exported(filled) == (importable(text) if purge else text)
-    assert len(filled) == rows
+        assert exported(catalog) == (importable(text) if purge else text)
+    assert len(catalog) == rows
     # An equal index is not emptied, a new one is empty.
-    assert len(filled.unrestrictedSearchResults(getId="page")) == (0 if purge else 1)
-    assert purge or entries_of(filled) == entries
-    reindexed(filled)
-    assert [b.Title for b in filled(getId="page", SearchableText="quick")] == ["Page one"]
-    assert answer(filled, {"path": "/plone", "sort_on": "getId"}) == answer(
-        make_oracle(filled.aq_parent), {"path": "/plone", "sort_on": "getId"}
+    assert len(catalog.unrestrictedSearchResults(getId="page")) == (0 if purge else 1)
+    assert purge or entries_of(catalog) == entries
+    reindexed(catalog)
+    assert [b.Title for b in catalog(getId="page", SearchableText="quick")] == ["Page one"]
+    assert answer(catalog, {"path": "/plone", "sort_on": "getId"}) == answer(
+        make_oracle(catalog.aq_parent), {"path": "/plone", "sort_on": "getId"}
     )
 
 
 @pytest.mark.parametrize("purge", [False, True])
-def test_plones_own_profile_is_imported(filled: Any, purge: bool) -> None:
-    before = set(filled.indexes())
+def test_plones_own_profile_is_imported(catalog: Any, purge: bool) -> None:
+    before = set(catalog.indexes())
     text = PLONES.read_text("utf-8")
-    imported(filled, text if purge else importable(text), purge)
+    imported(catalog, text if purge else importable(text), purge)
     transaction.commit()
-    assert isinstance(filled.aq_base, PlonePGCatalogTool)
-    assert set(filled.indexes()) <= before
-    reindexed(filled)
-    oracle = make_oracle(filled.aq_parent)
+    assert isinstance(catalog.aq_base, PlonePGCatalogTool)
+    assert set(catalog.indexes()) <= before
+    reindexed(catalog)
+    oracle = make_oracle(catalog.aq_parent)
     for query in ({"SearchableText": "quick"}, {"path": "/plone", "sort_on": "modified"}, {"Subject": "Rot"}):
-        assert sorted(answer(filled, query)[0]) == sorted(answer(oracle, query)[0])
+        assert sorted(answer(catalog, query)[0]) == sorted(answer(oracle, query)[0])
 
 
-def test_an_add_ons_profile_is_imported(filled: Any) -> None:
+def test_an_add_ons_profile_is_imported(catalog: Any) -> None:
     for _ in range(2):  # an upgrade imports it again
-        imported(filled, ADD_ON)
+        imported(catalog, ADD_ON)
         transaction.commit()
-    assert "addon_lexicon" in filled.objectIds()
-    assert "Subject" not in filled.indexes()
-    assert "addon_column" in filled.schema()
-    assert "Creator" not in filled.schema()
-    reindexed(filled)
-    oracle = make_oracle(filled.aq_parent)
+    assert "addon_lexicon" in catalog.objectIds()
+    assert "Subject" not in catalog.indexes()
+    assert "addon_column" in catalog.schema()
+    assert "Creator" not in catalog.schema()
+    reindexed(catalog)
+    oracle = make_oracle(catalog.aq_parent)
     for query in (
         {"addon_text": "quick"},
         {"addon_field": "page", "sort_on": "addon_field"},
         {"addon_keywords": ["Rot"]},
         {"addon_topic": "pages"},
-        {"addon_between": {"start": "2020-01-01", "end": filled.aq_parent.my_folder.page.created() + 1}},
-        {"addon_range": filled.aq_parent.my_folder.page.created() + 1},
+        {"addon_between": {"start": "2020-01-01", "end": catalog.aq_parent.my_folder.page.created() + 1}},
+        {"addon_range": catalog.aq_parent.my_folder.page.created() + 1},
     ):
-        assert answer(filled, query) == answer(oracle, query)
-        assert answer(filled, query)[1] > 0
-    text = importable(exported(filled))
-    imported(filled, text, purge=True)
-    assert exported(filled) == text
+        assert answer(catalog, query) == answer(oracle, query)
+        assert answer(catalog, query)[1] > 0
+    text = importable(exported(catalog))
+    imported(catalog, text, purge=True)
+    assert exported(catalog) == text
 
 
-def test_a_changed_attribute_stays_and_empties_the_index(filled: Any, db: Any) -> None:
-    text = importable(exported(filled))
+def test_a_changed_attribute_stays_and_empties_the_index(catalog: Any, db: Any) -> None:
+    text = importable(exported(catalog))
     old = '<index name="getId" meta_type="FieldIndex">\n  <indexed_attr value="getId"/>'
     assert old in text
-    imported(filled, text.replace(old, old.replace('value="getId"', 'value="Title"')))
-    assert len(filled(getId="page")) == 0
+    imported(catalog, text.replace(old, old.replace('value="getId"', 'value="Title"')))
+    assert len(catalog(getId="page")) == 0
     transaction.commit()
     with second_connection(db) as (_, other):
         assert other.portal_catalog.Indexes["getId"].getIndexSourceNames() == ["Title"]
         assert len(other.portal_catalog.unrestrictedSearchResults(getId="page")) == 0
-    filled.reindexIndex("getId", None)
-    assert len(filled(getId="Page one")) == 2
+    catalog.reindexIndex("getId", None)
+    assert len(catalog(getId="Page one")) == 2
 
 
-def test_an_unknown_type_stops_the_import(filled: Any) -> None:
+def test_an_unknown_type_stops_the_import(catalog: Any) -> None:
     with pytest.raises(ValueError, match="NobodysIndex"):
-        imported(filled, '<object name="portal_catalog"><index name="x" meta_type="NobodysIndex"/></object>')
+        imported(catalog, '<object name="portal_catalog"><index name="x" meta_type="NobodysIndex"/></object>')
 
 
 def test_export_equals_that_of_zcatalog(stock_dsn: str) -> None:

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from OFS.Folder import Folder
-from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
-from plone.pgcatalog.indexes.path import PathIndexTranslator
+from plone.pgcatalog.indexes.registry import BUILT_IN
 from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
 from Products.PluginIndexes.PathIndex.PathIndex import PathIndex
 from Products.ZCatalog.ZCatalog import ZCatalog
@@ -34,18 +32,14 @@ class Content:
         return ("", *self.path.split("/")[1:])
 
 
-def pair_of(
-    connection: psycopg.Connection[Any],
-    index: Any = None,
-    translator: type[IndexTranslator] = ExtendedPathIndexTranslator,
-) -> Pair:
+def pair_of(connection: psycopg.Connection[Any], index: Any = None) -> Pair:
     """Return *index* in a real catalog, and its translator over a table."""
     site = Folder("plone")
     site._setObject("catalog", ZCatalog("catalog"))
     catalog = site.catalog._catalog.__of__(site.catalog)
     catalog.addIndex("docpath", index or ExtendedPathIndex("docpath"))
     real = catalog.getIndex("docpath")
-    return Pair(connection, "docpath", real, translator(real, "path"), Content)
+    return Pair(connection, "docpath", real, BUILT_IN[real.meta_type](real, "path"), Content)
 
 
 def tree(rand: random.Random, base: str) -> list[str]:
@@ -69,17 +63,9 @@ def with_tree(pair: Pair, seed: int, base: str = "/plone", *more: str) -> Pair:
 def some_path(rand: random.Random, paths: list[str]) -> str:
     """Return an existing path, part of one, or a missing path, in any spelling."""
     comps = rand.choice(paths).split("/")[1:]
-    kind = rand.random()
-    if kind < 0.3:
-        comps = comps[: rand.randint(0, len(comps))]
-    elif kind < 0.5:
-        first = rand.randint(0, len(comps))
-        comps = comps[first : first + rand.randint(1, 3)]
-    elif kind < 0.6:
-        comps = [*comps, rand.choice(NAMES)]
-    elif kind < 0.63:
-        comps = ["nowhere", *comps]
-    path = "/".join(comps)
+    first = rand.randint(0, len(comps))
+    parts = (comps, comps[:first], comps[first : first + rand.randint(1, 3)], [*comps, rand.choice(NAMES)])
+    path = "/".join(rand.choice((comps, comps, *parts)))
     return rand.choice(["/", "/", "/", "/", "/", "", "//"]) + path + rand.choice(["", "", "", "", "/"])
 
 
@@ -121,7 +107,7 @@ TREES: dict[str, tuple[Callable[[Any], Pair], Iterable[str]]] = {
     ),
     "catalog below": (lambda c: with_tree(pair_of(c), 3, "/plone/catalog/a", "/plone/catalog", "/plone"), CHOICES),
     "catalog elsewhere": (lambda c: with_tree(pair_of(c), 4, "/other", *tree(random.Random(5), "/b"), "/"), CHOICES),
-    "PathIndex": (lambda c: with_tree(pair_of(c, PathIndex("docpath"), PathIndexTranslator), 6), ("level", "operator")),
+    "PathIndex": (lambda c: with_tree(pair_of(c, PathIndex("docpath")), 6), ("level", "operator")),
 }
 
 

@@ -85,73 +85,28 @@ def pair(request: pytest.FixtureRequest, connection: psycopg.Connection[Any]) ->
     assert len(pair.translator.index.getLexicon().words()) == 0
 
 
-class Generator:
-    """Generates valid queries, most of which have hits."""
-
-    def __init__(self, seed: int, texts: list[str]) -> None:
-        self.rand = random.Random(seed)
-        self.texts = texts
-        self.words = [word.strip('()"') for text in texts for word in text.split() if word.strip('()"')]
-
-    def word(self) -> str:
-        word = self.rand.choice(self.words)
-        kind = self.rand.random()
-        if kind < 0.25:
-            start = self.rand.randint(0, 2)
-            word = word[start : start + self.rand.randint(1, 6)] or word
-        if kind < 0.05:
-            word = word.upper()
-        if 0.2 < kind < 0.45:
-            word = self.wild(word)
-        return word
-
-    def wild(self, word: str) -> str:
-        cut = self.rand.randint(1, max(1, len(word)))
-        form = self.rand.randint(0, 4)
-        if form < 2:
-            return word[:cut] + "*"
-        if form == 2:
-            return word[:cut] + "?" + word[cut + 1 :]
-        return word[:cut] + "*" + word[cut + self.rand.randint(0, 2) :] + self.rand.choice(["", "*", "?"])
-
-    def phrase(self) -> str:
-        words = self.rand.choice(self.texts).replace('"', " ").split()
-        start = self.rand.randint(0, max(0, len(words) - 2))
-        part = words[start : start + self.rand.randint(1, 4)]
-        if self.rand.random() < 0.2:
-            self.rand.shuffle(part)
-        return '"' + " ".join(part) + '"'
-
-    def term(self, depth: int) -> str:
-        kind = self.rand.random()
-        if kind < 0.15 and depth < 3:
-            return f"({self.either(depth + 1)})"
-        if kind < 0.3:
-            return self.phrase()
-        atoms = [self.word()]
-        while self.rand.random() < 0.25:
-            atoms.append(self.rand.choice(["-", "", "", ""]) + self.rand.choice([self.word(), self.phrase()]))
-        return " ".join(atoms)
-
-    def both(self, depth: int) -> str:
-        parts = [self.term(depth)]
-        while self.rand.random() < 0.3:
-            parts.append(self.rand.choice(["AND ", "and ", "AND NOT "]) + self.term(depth))
-        return " ".join(parts)
-
-    def either(self, depth: int = 0) -> str:
-        parts = [self.both(depth)]
-        while self.rand.random() < 0.25:
-            parts.append(self.both(depth))
-        return self.rand.choice([" OR ", " or "]).join(parts)
+def some_query(rand: random.Random, texts: list[str], levels: int = 0) -> str:
+    """Return a query that usually has hits: words, words with wildcards and phrases of *texts*, joined by operators."""
+    if levels < 3 and rand.random() < 0.5:
+        parts = [some_query(rand, texts, levels + 1) for _ in range(rand.randint(2, 3))]
+        joined = rand.choice((" ", " AND ", " and ", " OR ", " or ", " AND NOT ", " -")).join(parts)
+        return f"({joined})" if rand.random() < 0.3 else joined
+    words = rand.choice(texts).replace('"', " ").split()
+    start = rand.randrange(len(words))
+    if rand.random() < 0.25:
+        return f'"{" ".join(words[start : start + rand.randint(1, 4)])}"'
+    word = words[start].strip("()")
+    cut = rand.randint(1, max(1, len(word)))
+    wild = (f"{word[:cut]}*", f"{word[:cut]}?{word[cut + 1 :]}", f"{word[:cut]}*{word[cut + rand.randint(0, 2) :]}?")
+    return rand.choice((word, word, word.upper(), word[:cut], *wild))
 
 
 @pytest.mark.slow
 def test_random_queries(pair: Pair) -> None:
-    generator = Generator(21, pair.texts)
+    rand = random.Random(21)
     checked = hits = 0
     while checked < 500:
-        query = generator.either()
+        query = some_query(rand, pair.texts)
         try:
             expected = pair.expected(query)
         except (ParseError, IndexError):

@@ -12,11 +12,7 @@ from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from Products.ZCatalog.Catalog import Catalog
 from random import Random
-from tests.integration.index_cases import ABSENT
-from tests.integration.index_cases import Attributes
-from tests.integration.index_cases import Case
-from tests.integration.index_cases import CASES
-from tests.integration.index_cases import pick
+from tests.integration import index_cases as cases
 from tests.integration.translated import Table
 from typing import Any
 
@@ -28,8 +24,8 @@ Query = dict[str, Any]
 QUERIES = 300
 #: Errors that a query with a wrong option or value may raise.
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
-WITH_INDEXES = [case for case in CASES if case.translator(case.index(), "x").sql_indexes()]
-WITH_NOT = [case for case in CASES if "not" in case.options]
+WITH_INDEXES = [case for case in cases.CASES if case.translator().sql_indexes()]
+WITH_NOT = [case for case in cases.CASES if "not" in case.options]
 MIN, MAX = {"range": "min"}, {"range": "max"}
 RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
 
@@ -38,17 +34,17 @@ class Thing:
     """An object to catalogue."""
 
     def __init__(self, value: Any) -> None:
-        if isinstance(value, Attributes):
+        if isinstance(value, cases.Attributes):
             self.__dict__.update(value)
-        elif value is not ABSENT:
+        elif value is not cases.ABSENT:
             self.x = value
 
 
 class Twins(Table):
     """The same objects in a ZCatalog and in a table."""
 
-    def __init__(self, case: Case, connection: psycopg.Connection[Any]) -> None:
-        super().__init__(connection, case.translator(case.index(), "x"))
+    def __init__(self, case: cases.Case, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(connection, case.translator())
         self.case = case
         catalog = Catalog()
         catalog.addIndex("x", case.index())
@@ -81,7 +77,7 @@ def things(postgres: EmbeddedPostgres) -> str:
     return postgres.createdb("index_values")
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(scope="module", params=cases.CASES, ids=str)
 def twins(request: pytest.FixtureRequest, things: str) -> Iterator[Twins]:
     """The twins of a case, for all its tests: these only read."""
     with psycopg.connect(things, autocommit=True) as connection:
@@ -91,7 +87,7 @@ def twins(request: pytest.FixtureRequest, things: str) -> Iterator[Twins]:
         connection.execute("DROP TABLE things")
 
 
-def random_query(case: Case, random: Random) -> Query:
+def random_query(case: cases.Case, random: Random) -> Query:
     """Return a query in the new style or in the old one."""
     keys = random_keys(case, random)
     options = random_options(case, random)
@@ -102,8 +98,8 @@ def random_query(case: Case, random: Random) -> Query:
     return {"x": {"query": keys, **options}, "other": 1}
 
 
-def random_keys(case: Case, random: Random) -> Any:
-    keys = pick(random, case.keys)
+def random_keys(case: cases.Case, random: Random) -> Any:
+    keys = cases.pick(random, case.keys)
     shape = random.random()
     if shape < 0.4 and not isinstance(keys[0], tuple | list):
         return keys[0]
@@ -114,12 +110,12 @@ def random_keys(case: Case, random: Random) -> Any:
     return tuple(keys) if shape < 0.6 else keys
 
 
-def random_options(case: Case, random: Random) -> Query:
+def random_options(case: cases.Case, random: Random) -> Query:
     options: Query = {}
     if "range" in case.options and random.random() < 0.5:
         options["range"] = random.choice(RANGES)
     if "not" in case.options and random.random() < 0.3:
-        excluded = pick(random, case.keys)
+        excluded = cases.pick(random, case.keys)
         single = len(excluded) == 1 and not isinstance(excluded[0], tuple | list)
         options["not"] = excluded[0] if single else excluded
     if "operator" in case.options and random.random() < 0.4:
@@ -158,7 +154,7 @@ def test_same_answers_to_not_alone(twins: Twins) -> None:
     random = Random(twins.case.name)
     asked = 0
     while asked < QUERIES // 10:
-        excluded = pick(random, twins.case.keys)
+        excluded = cases.pick(random, twins.case.keys)
         if not twins.ask_zcatalog({"x": excluded}):
             continue
         asked += 1

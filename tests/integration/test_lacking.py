@@ -1,10 +1,8 @@
 """Attributes that objects lack, and may acquire: a rebuild that looks once per container has the values of ZCatalog."""
 
-from Acquisition import aq_base
 from plone.indexer import indexer
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.indexing.extract import MissingAttributeCache
-from plone.pgcatalog.indexing.objects import fresh_entry
 from plone.pgcatalog.indexing.queue import missing_attributes
 from Products.CMFCore.indexing import processQueue
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
@@ -91,18 +89,6 @@ def test_rebuild_has_the_values_of_zcatalog(portal: Any) -> None:
 
 
 @pytest.mark.usefixtures("with_indexer")
-def test_entries_do_not_depend_on_earlier_objects(portal: Any) -> None:
-    catalog = portal.portal_catalog
-    paths = [*pages(catalog), *reversed([*pages(catalog)])]
-    lacking = MissingAttributeCache()
-    for path in paths:
-        obj = portal.unrestrictedTraverse(path)
-        one, other = fresh_entry(catalog, path, obj, lacking), fresh_entry(catalog, path, obj)
-        assert (one.columns, one.idx, one.vanished) == (other.columns, other.idx, other.vanished)
-        assert aq_base(obj) is not None
-
-
-@pytest.mark.usefixtures("with_indexer")
 def test_queue_caches_missing_attributes_while_it_is_processed_and_has_the_values_of_zcatalog(portal: Any) -> None:
     catalog, seen, add = portal.portal_catalog, [], MissingAttributeCache.add
 
@@ -120,23 +106,17 @@ def test_queue_caches_missing_attributes_while_it_is_processed_and_has_the_value
     assert pages(catalog) == pages(make_oracle(portal))
 
 
-class Counted:
-    """An object that counts its attribute lookups."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "asked":
-            self.asked.append(name)
-        raise AttributeError(name)
-
-
 def test_missing_attribute_is_looked_up_once() -> None:
-    counted = Counted()
-    source = CachedAttributes(counted)
+    asked: list[str] = []
+
+    class Counted:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    source = CachedAttributes(Counted())
     for _ in range(3):
         assert getattr(source, "start", None) is None
         with pytest.raises(AttributeError):
             source.end  # noqa: B018
-    assert counted.asked == ["start", "end"]
+    assert asked == ["start", "end"]

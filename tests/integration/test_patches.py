@@ -130,16 +130,6 @@ def test_a_patch_may_call_super(both: Any) -> None:
         assert both[0]._catalog.hasuid("x")[:2] == (1, True)
 
 
-def test_inner_catalog_sorts_by_a_list_of_directions(both: Any) -> None:
-    found = []
-    for catalog in both:
-        inside = catalog._catalog
-        indexes = [inside.getIndex("portal_type"), inside.getIndex("getId")]
-        results = inside.search({"path": "/plone"}, indexes, [True, False])
-        found.append([brain.getPath() for brain in results])
-    assert found[0] == found[1]
-
-
 @pytest.mark.parametrize(
     "name", ["searchResults", "uniqueValuesFor", "searchAll", "manage_addColumn", "manage_catalogView"]
 )

@@ -63,19 +63,13 @@ def save(catalog: Any) -> None:
 
 
 QUERIES: list[dict[str, Any]] = [
-    {"portal_type": "Document", "sort_on": "getId"},
+    *({"portal_type": "Document", "sort_on": "getId"}, {"Subject": {"not": "Rot"}}, {"UID": "none"}),
     {"Subject": {"query": ["Rot", "x y"], "operator": "and"}, "sort_on": "modified"},
-    {"Subject": {"not": "Rot"}},
-    {"getId": {"query": ("a", "x"), "range": "min:max"}},
-    {"UID": "none"},
-    {"is_folderish": True},
+    *({"getId": {"query": ("a", "x"), "range": "min:max"}}, {"is_folderish": True}, {"effectiveRange": DateTime()}),
     {"created": {"query": DateTime(), "range": "max"}, "sort_on": "start"},
     {"start": {"query": DateTime(), "range": "max"}, "sort_on": "sortable_title"},
-    {"effectiveRange": DateTime()},
-    {"path": {"query": "/plone/my_folder", "depth": 1}},
-    {"path": {"query": "/plone/my_folder/page", "navtree": 1}},
-    {"SearchableText": "quick OR brown", "sort_on": "getId"},
-    {"Title": '"page one"'},
+    *({"path": {"query": "/plone/my_folder", "depth": 1}}, {"path": {"query": "/plone/my_folder/page", "navtree": 1}}),
+    *({"SearchableText": "quick OR brown", "sort_on": "getId"}, {"Title": '"page one"'}),
 ]
 
 

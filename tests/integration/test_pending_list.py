@@ -5,13 +5,9 @@ that finds every row makes it detoast and compare every text.
 """
 
 from collections.abc import Iterator
+from tests.integration import plans
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.plans import count_statement
-from tests.integration.plans import page_statement
-from tests.integration.plans import plan_for_any_values
-from tests.integration.plans import plan_of
-from tests.integration.plans import rids_statement
 from tests.integration.relation import filled
 from tests.integration.web import Site
 from typing import Any
@@ -67,19 +63,19 @@ def site(shared_site: Site) -> Iterator[Any]:
         assert cleaned >= PAGES
 
 
-def plans(site: Any, query: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def plans_of(site: Any, query: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (name, PostgreSQL's plan) of the statements for all rows of *query*: their number, and the best or all."""
     catalog = site.portal_catalog
     compiled, view, session = catalog.searchResults(**query).compiled, catalog._core.view(), catalog._core.session
-    found = {"count": count_statement(view, compiled)}
+    found = {"count": plans.count_statement(view, compiled)}
     if compiled.score is None:
-        found["rids"] = rids_statement(view, compiled)
+        found["rids"] = plans.rids_statement(view, compiled)
     else:
-        found["page"] = page_statement(view, compiled, 0, 25)
+        found["page"] = plans.page_statement(view, compiled, 0, 25)
     for name, statement in found.items():
-        yield name, plan_of(session, statement)
+        yield name, plans.plan_of(session, statement)
         if statement.plans_once:
-            yield f"{name}, any values", plan_for_any_values(session, statement)
+            yield f"{name}, any values", plans.plan_for_any_values(session, statement)
 
 
 ALL_ROWS = [
@@ -98,7 +94,7 @@ OTHERS = ("path_value", "modified", "created", "sortable_title", "portal_type", 
 @pytest.mark.parametrize("more", ALL_ROWS, ids=str)
 def test_words_are_looked_for_by_the_text_index_alone(site: Any, word: str, more: dict[str, Any]) -> None:
     relation = site.portal_catalog._core.view().read_state().relation
-    for operation, plan in plans(site, {"SearchableText": word, **more}):
+    for operation, plan in plans_of(site, {"SearchableText": word, **more}):
         assert "_searchable_text" in plan, (operation, plan)
         # Candidates for a rank are fetched by their ids, which is no way to find words.
         others = CANDIDATES.sub("", plan)
@@ -106,4 +102,4 @@ def test_words_are_looked_for_by_the_text_index_alone(site: Any, word: str, more
 
 
 def test_selective_other_index_is_still_used(site: Any) -> None:
-    assert "_path_value" in dict(plans(site, {"SearchableText": "third", "path": "/plone/f1"}))["count"]
+    assert "_path_value" in dict(plans_of(site, {"SearchableText": "third", "path": "/plone/f1"}))["count"]

@@ -109,23 +109,17 @@ def test_subobjects_are_loaded_together(portal: Any) -> None:
     assert len(found) == COUNT + 1
 
 
-HTML = "<p>Some <b>text</b></p>"
-
-
-def transformed(app: Any) -> str:
-    """Return a text as rendered on a page."""
-    setSite(app.plone)
-    return str(app.plone.portal_transforms.convertTo("text/x-html-safe", HTML, mimetype="text/html").getData())
-
-
 def statements_for_a_text(db: Any) -> int:
+    """Return the number of statements for a text that is rendered as on a page."""
+    html = "<p>Some <b>text</b></p>"
     with sites.application(db) as app:
-        jar = app._p_jar
         # Objects that any first page loads.
         app.plone.portal_catalog  # noqa: B018
-        before = reads(jar).statements
-        assert "<b>text</b>" in transformed(app)
-        return int(reads(jar).statements - before)
+        before = reads(app._p_jar).statements
+        setSite(app.plone)
+        rendered = app.plone.portal_transforms.convertTo("text/x-html-safe", html, mimetype="text/html").getData()
+        assert "<b>text</b>" in rendered
+        return int(reads(app._p_jar).statements - before)
 
 
 def test_first_text_takes_a_few_loads_instead_of_a_thousand(dsn: str) -> None:

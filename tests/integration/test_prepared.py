@@ -11,11 +11,9 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity
 from plone.pgcatalog.query.bind import share
 from plone.pgcatalog.sql.expression import Statement
+from tests.integration import plans
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.plans import count_statement
-from tests.integration.plans import page_statement
-from tests.integration.plans import plan_of
 from tests.integration.relation import filled
 from tests.integration.traffic import traced
 from tests.integration.waiting import PATIENCE
@@ -160,19 +158,6 @@ def test_an_error_leaves_the_transaction_usable_and_no_setting(
         assert session.execute(query, (1,)) == [(1,)]
 
 
-def test_pending_rows_survive_removed_statements(portal: Any) -> None:
-    create(portal, "Document", "page")
-    transaction.commit()
-    create(portal, "Document", "other")
-    search = portal.portal_catalog.unrestrictedSearchResults
-    for number in range(4):
-        portal.page.title = f"Title {number}"
-        portal.page.reindexObject()
-        for id, title in (("page", f"Title {number}"), ("other", "")):
-            portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL", prepare=False)
-            assert [brain.Title for brain in search(getId=id)] == [title]
-
-
 def test_other_threads_run_while_one_waits(shared_filled: Any, connection: Any) -> None:
     """One of them releases the lock for which the statement waits."""
     session, holder = Session.of(shared_filled._p_jar), connection
@@ -281,10 +266,10 @@ def test_few_visible_rows_are_found_by_the_index_of_the_roles(shared_filled: Any
     assert session.read_states()[catalog._core.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "seen_by"), ("Manager", "searchable_text")):
         compiled = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).compiled
-        plan = plan_of(session, count_statement(view, compiled))
+        plan = plans.plan_of(session, plans.count_statement(view, compiled))
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
     with traced(shared_filled) as traffic:
-        count_statement(view, compiled)
+        plans.count_statement(view, compiled)
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
     roles = catalog._core.translator("allowedRolesAndUsers").column
@@ -303,8 +288,11 @@ def test_types_that_most_pages_have_are_compared_row_by_row(shared_filled: Any, 
     view = catalog._core.view()
     relation = view.read_state().relation
     results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
-    for statement in (count_statement(view, results.compiled), page_statement(view, results.compiled, 0, 10)):
-        plan = plan_of(view.session, statement)
+    for statement in (
+        plans.count_statement(view, results.compiled),
+        plans.page_statement(view, results.compiled, 0, 10),
+    ):
+        plan = plans.plan_of(view.session, statement)
         used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
         # By the other indexes, candidates for a rank are looked up, and fetched.
         assert used - {"title", "description", "pkey"} == {index}, plan
