@@ -38,9 +38,7 @@ SORTING = "(SELECT max(i) FROM (SELECT i FROM generate_series(1, 200000) i ORDER
     ],
     ids=["wrong query", "timeout", "no room for sorting"],
 )
-def test_a_failing_query_costs_only_itself(
-    portal: Any, setting: str, value: str, expression: str, error: type[Exception]
-) -> None:
+def test_a_failing_query_costs_only_itself(portal: Any, setting: str, value: str, expression: str, error: Any) -> None:
     create(portal, "Document", "page")
     transaction.commit()
     portal.title = "pending"
@@ -233,7 +231,7 @@ def test_a_connection_ended_within_a_result(site_with: SiteWith, touch: Any) -> 
 
 @pytest.mark.parametrize("lock", ["the catalog", "object_state", "pgcatalog_state"])
 def test_a_commit_that_waits_too_long_for_a_lock_may_be_repeated(
-    kept: Any, dsn: str, lock: str, monkeypatch: pytest.MonkeyPatch
+    kept: Any, dsn: str, lock: str, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(schema, "LOCK_TIMEOUT", "20ms")
     with psycopg.connect(dsn) as admin:

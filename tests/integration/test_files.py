@@ -202,7 +202,7 @@ def delete_and_pack(folder: Any) -> None:
     ],
 )
 def test_changes_before_the_worker_runs_leave_no_wrong_word(
-    site: Any, change: Any, expected: list[str], visible: list[str]
+    site: Any, change: Any, expected: Any, visible: Any
 ) -> None:
     portal, worker = site
     add_users(portal)

@@ -151,9 +151,7 @@ def test_export_equals_that_of_zcatalog(stock_dsn: str) -> None:
     assert after.replace("PG Catalog Tool", "Plone Catalog Tool") == before
 
 
-def test_pasted_tool_has_the_settings_of_the_original_and_rows_of_its_own(
-    portal: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pasted_tool_has_the_same_settings_and_its_own_rows(portal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlonePGCatalogTool, "__replaceable__", REPLACEABLE, raising=False)
     create(portal, "Folder", "folder")
     create(portal, "Document", "page", title="Fox")

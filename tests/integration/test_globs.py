@@ -133,9 +133,7 @@ def test_page_saved_during_a_count_is_found(portal: Any, dsn: str, monkeypatch: 
     check(portal)
 
 
-def test_all_patterns_of_a_text_and_no_other_words_are_looked_up_in_one_statement(
-    portal: Any, dsn: str, monkeypatch: Any
-) -> None:
+def test_patterns_and_no_other_words_are_looked_up_in_one_statement(portal: Any, dsn: str, monkeypatch: Any) -> None:
     text = " OR ".join(f"w{'?' * n}*er" for n in range(MAX_PATTERNS))
     counted(dsn, portal.portal_catalog)
     words_like(portal, "w?ter")

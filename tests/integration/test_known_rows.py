@@ -1,6 +1,5 @@
 """Rows cached by the process are shown without reading them again, and only in the version of the snapshot."""
 
-from plone.batching import Batch
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.results import loader
 from plone.pgcatalog.results import reader
@@ -138,26 +137,6 @@ def test_page_of_a_small_catalog_fetches_missing_metadata(filled: Any, size: str
     rows, round_trips, bytes_of_rows = sent_for_a_listing(filled)
     assert (rows, round_trips) == (before, 1)
     assert (bytes_of_rows < everything) == (size == "small")
-
-
-def test_count_of_a_small_catalog_fetches_a_page_of_cached_rows(filled: Any, size: str) -> None:
-    """Their versions are only requested after a commit."""
-
-    def round_trips() -> int:
-        result_cache().clear(HITS)
-        with traced(filled) as traffic:
-            batch = Batch(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId"), 20)
-            rows, length = [(brain.getPath(), brain.Title) for brain in batch], batch.sequence_length
-        everything = listing(filled)
-        assert (rows, length) == ([row[:2] for row in everything[:20]], len(everything))
-        return traffic[0].round_trips
-
-    familiar(filled)
-    assert round_trips() == (1 if size == "small" else 2)
-    retitle(filled)
-    transaction.commit()
-    transaction.begin()
-    assert round_trips() == (2 if size == "small" else 3)
 
 
 def test_page_of_rest_is_one_message_with_its_metadata(filled: Any, size: str) -> None:

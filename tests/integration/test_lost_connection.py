@@ -24,7 +24,9 @@ from transaction.interfaces import TransientError
 from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
+from zope.event import notify
 from zope.interface import Interface
+from ZPublisher.pubevents import PubSuccess
 
 import logging
 import psycopg
@@ -103,13 +105,13 @@ def closed_pools() -> Any:
     pool.close_pools()
 
 
-def test_zodb_connection_delegates_to_its_snapshot(portal: Any) -> None:
-    connection = pool.get_request_connection(portal._p_jar)
-    assert connection is portal._p_jar._normal_storage.pg_connection
+def test_connection_of_a_site_is_its_snapshot(shared_portal: Any) -> None:
+    connection = pool.get_request_connection(shared_portal._p_jar)
+    assert connection is shared_portal._p_jar._normal_storage.pg_connection
     assert pool.get_request_connection() is connection  # the current site's
 
 
-def test_thread_without_a_site_has_one_connection_until_release(database: str) -> None:
+def test_thread_without_a_site_has_one_connection_until_the_end_of_a_request(zope: None, database: str) -> None:
     first = pool.get_request_connection(dsn=database)
     assert pool.get_request_connection(dsn=database) is first
     others: list[Any] = []
@@ -117,8 +119,9 @@ def test_thread_without_a_site_has_one_connection_until_release(database: str) -
     thread.start()
     thread.join()
     assert others[0] is not first
-    pool.release_request_connection()
-    assert pool.pool_for(database).get_stats()["pool_available"] >= 1
+    before = pool.pool_for(database).get_stats()["pool_available"]
+    notify(PubSuccess(SimpleNamespace(environ={}, other={})))
+    assert pool.pool_for(database).get_stats()["pool_available"] == before + 1
 
 
 UNCLOSED = """
@@ -136,6 +139,7 @@ register_processors(DatabaseOpenedWithRoot(database))
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_closes_nothing_ends_without_a_traceback(database: str) -> None:
     """Python 3.14 lets no pool wait for its threads at the very end."""
     command = [sys.executable, "-c", UNCLOSED, database]
@@ -145,9 +149,7 @@ def test_a_process_that_closes_nothing_ends_without_a_traceback(database: str) -
     assert "Exception ignored" not in done.stderr
 
 
-def test_the_environment_names_the_database_and_the_connection_cannot_write(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_names_the_database_and_nothing_is_written(database: str, monkeypatch: Any) -> None:
     with pytest.raises(LookupError, match="PGCATALOG_DSN"):
         pool.get_request_connection()
     monkeypatch.setenv("PGCATALOG_DSN", database)
@@ -162,16 +164,6 @@ def test_connection_ended_by_the_server_is_replaced(database: str) -> None:
     with pytest.raises(psycopg.OperationalError):
         first.execute("SELECT 1")
     assert pool.get_request_connection(dsn=database).execute("SELECT 1 AS one").fetchone() == {"one": 1}
-
-
-def test_end_of_a_request_releases_the_connection(zope: None, database: str) -> None:
-    from zope.event import notify
-    from ZPublisher.pubevents import PubSuccess
-
-    pool.get_request_connection(dsn=database)
-    notify(PubSuccess(SimpleNamespace(environ={}, other={})))
-    stats = pool.pool_for(database).get_stats()
-    assert stats["pool_available"] == stats["pool_size"] == 1
 
 
 def test_when_all_are_taken_it_waits_then_says_so(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

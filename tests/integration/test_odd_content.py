@@ -100,9 +100,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("value", [*VALUES, *NESTED], ids=lambda value: type(value).__name__)
-def test_any_value_is_saved_and_found_as_a_whole_or_reported(
-    site: Any, caplog: pytest.LogCaptureFixture, value: Any
-) -> None:
+def test_any_value_is_saved_and_found_as_a_whole_or_reported(site: Any, caplog: Any, value: Any) -> None:
     catalog, page = site.portal_catalog, site.page
     with indexed("odd", lambda obj: value), indexed("odd_start", lambda obj: value):
         page.title = "Some page"

@@ -214,9 +214,7 @@ def test_failing_indexer_acts_as_in_zcatalog(site: Any) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_odd_text_of_an_extractor_is_stored_in_a_form_postgresql_accepts(
-    site: Any, extractor: Any, fails: bool
-) -> None:
+def test_odd_text_of_an_extractor_is_stored_as_postgresql_accepts_it(site: Any, extractor: Any, fails: bool) -> None:
     portal, worker = site
     texts = ("a\0b", "a\ud800b", "x" * 900_000)
 

@@ -133,9 +133,7 @@ def shown(site: Site, page: Callable[[Any], None], query: dict[str, Any], patch:
 
 @pytest.mark.parametrize(("page", "query"), PAGES, ids=lambda part: getattr(part, "__name__", str(part)))
 @pytest.mark.parametrize("is_new", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_page_sends_few_messages(
-    site: Site, page: Callable[[Any], None], query: dict[str, Any], is_new: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_sends_few_messages(site: Site, page: Any, query: Any, is_new: bool, monkeypatch: Any) -> None:
     """... after a save, or in a process that *is_new*."""
     if is_new:
         with sites.opened(site.dsn) as db:
@@ -166,9 +164,7 @@ FACETS = {"facets": "Subject,portal_type", "snippets": "0"}
     ],
     ids=str,
 )
-def test_rest_reads_page_count_and_facets_in_one_message(
-    site: Site, query: dict[str, Any], number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rest_reads_page_count_and_facets_in_one_message(site: Site, query: Any, number: int, monkeypatch: Any) -> None:
     shown(site, *PAGES[0], monkeypatch)
     sent = shown(site, rest_search, query, monkeypatch)
     assert len(sent) == number, "\n\n".join(sent)

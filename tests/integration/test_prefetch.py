@@ -143,9 +143,7 @@ def test_prefetch_at_start_reads_no_content(dsn: str) -> None:
             assert reads(app._p_jar).statements == before + 1
 
 
-def test_a_missing_tool_or_zope_or_an_error_of_the_database_does_not_stop_the_start(
-    dsn: str, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_missing_part_and_no_error_stops_the_start(dsn: str, database: str, monkeypatch: Any, caplog: Any) -> None:
     with sites.opened(database) as db:
         warm_up(db)
     with sites.opened(dsn) as db:

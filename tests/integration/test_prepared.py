@@ -82,15 +82,11 @@ def test_values_arrive_as_by_a_cursor(connection: Any, kind: str, value: Any) ->
 
 
 @on_the_server
-def test_repeated_statement_is_prepared(connection: Any) -> None:
+def test_repeated_statement_is_prepared_and_the_oldest_are_dropped(connection: Any, monkeypatch: Any) -> None:
     query = "SELECT %s::int + 4711"
     assert [run(connection, query, 1), names(connection)] == [[(4712,)], []]
     assert [run(connection, query, n) for n in range(3)] == [[(4711,)], [(4712,)], [(4713,)]]
     assert len(names(connection)) == 1
-
-
-@on_the_server
-def test_oldest_statements_are_dropped(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "MOST_PREPARED", 3)
     for _ in range(3):
         for number in range(5):
@@ -145,9 +141,7 @@ def test_statements_removed_by_other_code_are_prepared_again(shared_filled: Any)
         ("SELECT 'a'::tsvector @@ %s::tsquery", ("&",)),
     ],
 )
-def test_an_error_leaves_the_transaction_usable_and_no_setting(
-    shared_filled: Any, query: str, params: tuple[Any, ...]
-) -> None:
+def test_an_error_leaves_the_transaction_usable_and_no_setting(shared_filled: Any, query: str, params: Any) -> None:
     session = Session.of(shared_filled._p_jar)
     for number in range(3):
         with pytest.raises(psycopg.Error):
