@@ -285,7 +285,7 @@ def test_index_added_in_the_same_transaction_is_a_facet(shared_filled: Any) -> N
     catalog.addIndex("language", "FieldIndex")
     assert catalog.facets({"path": "/plone"}, ["language"]) == {"language": {}}
     catalog.manage_reindexIndex(ids=["language"])
-    assert catalog.facets({"path": "/plone"}, ["language"])["language"]["en"] > 1
+    assert catalog.facets({"path": "/plone"}, ["language"])["language"]["en"] > 0
     transaction.abort()
 
 

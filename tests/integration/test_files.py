@@ -116,21 +116,6 @@ def test_broken_file_is_one_failure_with_its_reason(site: Any) -> None:
     assert found(portal, "broken") == ["broken"]
 
 
-def test_deleted_file_is_no_failure(site: Any) -> None:
-    portal, worker = site
-    for name in ("deleted", "moved", "kept"):
-        upload(portal, name, files.pdf(f"quokka {name}"))
-    create(portal, "Folder", "folder")
-    transaction.commit()
-    portal.manage_delObjects(["deleted"])
-    portal.folder.manage_pasteObjects(portal.manage_cutObjects(["moved"]))
-    transaction.commit()
-    work(worker)
-    assert found(portal, "quokka") == ["kept", "moved"]
-    with connect(worker.dsn, "test") as connection:
-        assert table.figures(connection) == []
-
-
 def test_existing_files_are_found_after_a_backfill(site: Any) -> None:
     portal, worker = site
     portal.portal_catalog._settings = {"text_of_files": False}
@@ -198,6 +183,8 @@ def delete_and_pack(folder: Any) -> None:
         (replace, [], []),
         (unpublish, ["minutes"], []),
         (delete_and_pack, [], []),
+        (lambda folder: folder.manage_delObjects(["minutes"]), [], []),
+        (lambda f: f.aq_parent.manage_pasteObjects(f.manage_cutObjects(["minutes"])), ["minutes"], ["minutes"]),
         (lambda folder: folder.minutes.reindexObject(), ["minutes"], ["minutes"]),
     ],
 )

@@ -89,18 +89,14 @@ def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
     return [rid for (rid,) in view.fetch(statement, near.among).value()]
 
 
-def test_index_is_built_and_used(portal: Any) -> None:
-    vectors = answering(portal)
-    assert vectors.has_hnsw
-    assert not vectors.wants_hnsw
-    # The vector of the question is centred.
-    assert vectors.calibration is not None
-
-
 @pytest.mark.parametrize("is_calibrated", [False, True])
 @pytest.mark.parametrize("share", SHARES)
 def test_a_filter_fills_a_page_with_the_nearest_rows(portal: Any, share: int, is_calibrated: bool) -> None:
     """Without a threshold of the site's own the vector of a question is calibrated, and not of length 1."""
+    vectors = answering(portal)
+    assert vectors.has_hnsw
+    assert not vectors.wants_hnsw
+    assert vectors.calibration is not None
     if is_calibrated:
         getUtility(IRegistry)["plone.pgcatalog.meaning_threshold"] = 0.0
     same = 0

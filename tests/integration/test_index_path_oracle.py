@@ -8,6 +8,7 @@ from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
 from Products.PluginIndexes.PathIndex.PathIndex import PathIndex
 from Products.ZCatalog.ZCatalog import ZCatalog
 from tests.integration.translated import Pair
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -22,14 +23,9 @@ NAMES = [
 QUERIES = 1600
 
 
-class Content:
-    """An object with a physical path."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def getPhysicalPath(self) -> tuple[str, ...]:
-        return ("", *self.path.split("/")[1:])
+def content(path: str) -> Any:
+    """Return an object with a physical path."""
+    return SimpleNamespace(getPhysicalPath=lambda: ("", *path.split("/")[1:]))
 
 
 def pair_of(connection: psycopg.Connection[Any], index: Any = None) -> Pair:
@@ -39,7 +35,7 @@ def pair_of(connection: psycopg.Connection[Any], index: Any = None) -> Pair:
     catalog = site.catalog._catalog.__of__(site.catalog)
     catalog.addIndex("docpath", index or ExtendedPathIndex("docpath"))
     real = catalog.getIndex("docpath")
-    return Pair(connection, "docpath", real, BUILT_IN[real.meta_type](real, "path"), Content)
+    return Pair(connection, "docpath", real, BUILT_IN[real.meta_type](real, "path"), content)
 
 
 def tree(rand: random.Random, base: str) -> list[str]:

@@ -14,6 +14,7 @@ from Products.ZCatalog.Catalog import Catalog
 from random import Random
 from tests.integration import index_cases as cases
 from tests.integration.translated import Table
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -30,14 +31,10 @@ MIN, MAX = {"range": "min"}, {"range": "max"}
 RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
 
 
-class Thing:
-    """An object to catalogue."""
-
-    def __init__(self, value: Any) -> None:
-        if isinstance(value, cases.Attributes):
-            self.__dict__.update(value)
-        elif value is not cases.ABSENT:
-            self.x = value
+def thing(value: Any) -> Any:
+    """Return an object to catalogue."""
+    absent = {} if value is cases.ABSENT else {"x": value}
+    return SimpleNamespace(**value if isinstance(value, cases.Attributes) else absent)
 
 
 class Twins(Table):
@@ -51,9 +48,9 @@ class Twins(Table):
         self.index = catalog.getIndex("x")
         self.reports: set[str] = set()
         for number, value in enumerate(case.values):
-            thing = Thing(value)
-            catalog.catalogObject(thing, f"/{number}")
-            self.reports.update(self.add(catalog.uids[f"/{number}"], thing))
+            obj = thing(value)
+            catalog.catalogObject(obj, f"/{number}")
+            self.reports.update(self.add(catalog.uids[f"/{number}"], obj))
 
     def ask_zcatalog(self, query: Query) -> Any:
         """Return the sorted rids, None if the query has no criterion of the index, or the error raised."""
@@ -162,7 +159,7 @@ def test_same_answers_to_not_alone(twins: Twins) -> None:
         assert twins.ask_postgres(query) == twins.ask_zcatalog(query), query
 
 
-def test_same_entries_and_only_long_values_are_reported(twins: Twins) -> None:
+def test_same_entries_values_and_order_and_only_long_values_are_reported(twins: Twins) -> None:
     report = {"a long value is sorted by its beginning only"}
     assert twins.reports == (report if "long" in twins.case.name else set())
     columns = ", ".join(column.quoted for column in twins.translator.columns())
@@ -174,6 +171,8 @@ def test_same_entries_and_only_long_values_are_reported(twins: Twins) -> None:
         if isinstance(twins.index, KeywordIndex):
             expected.sort()  # ZCatalog stores them in the order of a set
         assert same(twins.translator.entry(tuple(values)), expected)
+    check_unique_values(twins)
+    check_order(twins)
 
 
 def same(entry: Any, expected: Any) -> bool:
@@ -185,7 +184,7 @@ def same(entry: Any, expected: Any) -> bool:
     return bool(entry == expected)
 
 
-def test_same_unique_values(twins: Twins) -> None:
+def check_unique_values(twins: Twins) -> None:
     expected = list(twins.index.uniqueValues(withLengths=True))
     expression = twins.translator.key_expression()
     if expression is None:
@@ -203,7 +202,7 @@ def test_same_unique_values(twins: Twins) -> None:
         assert count == expected_count
 
 
-def test_same_order(twins: Twins) -> None:
+def check_order(twins: Twins) -> None:
     """Sorted by SQL, the objects are those that ZCatalog sorts, in its order."""
     expressions = twins.translator.order_by()
     assert expressions

@@ -12,6 +12,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
+from tests.integration.rebuilding import tables
 from typing import Any
 from ZODB.DB import DB
 from ZODB.MappingStorage import MappingStorage
@@ -63,12 +64,6 @@ def settings(tool: Any) -> dict[str, Any]:
     }
 
 
-def relations(dsn: str) -> set[str]:
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute("SELECT relname FROM pg_class WHERE relname ~ '^pgcatalog_[0-9a-f]+$'")
-        return {name for (name,) in rows}
-
-
 def test_install_converts_indexes_columns_lexicons_and_entries_and_leaves_no_btree(stock: Any, stock_dsn: str) -> None:
     old = stock.portal_catalog
     before = settings(old), set(old.schema()), sorted(old._catalog.uids), old.objectIds()
@@ -110,7 +105,7 @@ def test_aborted_install_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> N
     run(stock, DEFAULT)
     transaction.abort()
     assert isinstance(aq_base(stock.portal_catalog), CatalogTool)
-    assert relations(stock_dsn) == set()
+    assert tables(stock_dsn) == set()
     assert len(stock.portal_catalog(getId="page")) == 1
 
 
@@ -150,11 +145,9 @@ def test_install_refuses_another_storage(zope: None) -> None:
 
 def test_uninstall_restores_a_working_zcatalog(portal: Any, dsn: str) -> None:
     tool = portal.portal_catalog
-    tool.addIndex("odd-name", "KeywordIndex", {"indexed_attrs": "Subject"})
-    tool.addColumn("getLayout")
-    populate(portal)
+    fill(portal)
     transaction.commit()
-    assert len(relations(dsn)) == 1
+    assert len(tables(dsn)) == 1
     before = settings(tool), set(tool.schema()), sorted(tool._catalog.uids)
     run(portal, UNINSTALL)
     transaction.commit()
@@ -163,11 +156,9 @@ def test_uninstall_restores_a_working_zcatalog(portal: Any, dsn: str) -> None:
     assert (settings(tool), set(tool.schema()), sorted(tool._catalog.uids)) == before
     assert [b.getId for b in tool(SearchableText="quick AND fox")] == ["page"]
     assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
-    assert (
-        next(b.getId for b in tool(path={"query": "/plone", "depth": 1}, sort_on="getObjPositionInParent"))
-        == "my_folder"
-    )
-    assert relations(dsn) == set()
+    top = {"path": {"query": "/plone", "depth": 1}, "sort_on": "getObjPositionInParent"}
+    assert next(b.getId for b in tool(top)) == "my_folder"
+    assert tables(dsn) == set()
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT count(*) FROM object_state WHERE idx IS NOT NULL").fetchone() == (0,)
     create(portal, "Document", "later", title="Later")
@@ -228,7 +219,7 @@ def test_deletion_of_a_site_drops_its_relation_unless_it_is_aborted(app: Any, ds
     app.plone._delObject("portal_catalog")
     transaction.abort()
     assert len(app.plone.portal_catalog(getId="page")) == 1
-    assert len(relations(dsn)) == 1
+    assert len(tables(dsn)) == 1
     app._delObject("plone")
     transaction.commit()
-    assert relations(dsn) == set()
+    assert tables(dsn) == set()

@@ -105,9 +105,9 @@ def closed_pools() -> Any:
     pool.close_pools()
 
 
-def test_connection_of_a_site_is_its_snapshot(shared_portal: Any) -> None:
-    connection = pool.get_request_connection(shared_portal._p_jar)
-    assert connection is shared_portal._p_jar._normal_storage.pg_connection
+def test_connection_of_a_site_is_its_snapshot(portal: Any) -> None:
+    connection = pool.get_request_connection(portal._p_jar)
+    assert connection is portal._p_jar._normal_storage.pg_connection
     assert pool.get_request_connection() is connection  # the current site's
 
 

@@ -11,12 +11,12 @@ from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
 from tests.integration.bad_values import Odd
 from tests.integration.content import create
-from tests.integration.odd import Extra
 from tests.integration.odd import fill
 from tests.integration.odd import found
 from tests.integration.odd import indexed
 from tests.integration.odd import INDEXES
 from tests.integration.oracle import make_oracle
+from types import SimpleNamespace
 from typing import Any
 from zope.i18nmessageid import Message
 
@@ -245,7 +245,7 @@ def test_odd_names_of_indexes_and_columns(portal: Any, kind: str) -> None:
     catalog = portal.portal_catalog
     page = create(portal, "Document", "page")
     for name in NAMES:
-        extra = Extra(since_field="created", until_field="created") if kind == "DateRangeIndex" else None
+        extra = SimpleNamespace(since_field="created", until_field="created") if kind == "DateRangeIndex" else None
         catalog.addIndex(name, kind, extra)
         catalog.addColumn(name)
     with contextlib.ExitStack() as stack:

@@ -160,31 +160,16 @@ def test_pack_that_always_conflicts_stops_and_removes_nothing(processes: tuple[P
     assert before - oids_of(one) == {oid}
 
 
-def test_other_threads_can_use_the_connection_of_the_storage(processes: tuple[Process, Process]) -> None:
-    """New oids are fetched by it, which a statement of the pack would block; a second pack may run, too."""
-    one, _ = processes
+def test_other_threads_can_use_the_connection_of_the_storage_and_pack(processes: tuple[Process, Process]) -> None:
+    """New oids are fetched by it, which a statement of the pack would block."""
+    one, other = processes
     leave_garbage(one)
     storage = one.db.storage
     own = storage._ensure_admin_conn()
     met = []
 
-    def use() -> None:
-        met.append(storage._ensure_admin_conn())
-        met.append(storage._ensure_admin_conn() is own and storage.new_oid())
-
-    with packing.at(packing.MOMENTS[0], use):
-        pack(one)
-    assert met[0] is own
-    assert met[1]
-    assert storage._ensure_admin_conn() is own
-    assert "_ensure_admin_conn" not in vars(storage)
-
-
-def test_packs_of_two_threads_both_finish(processes: tuple[Process, Process]) -> None:
-    one, other = processes
-    leave_garbage(one)
-
     def meanwhile() -> None:
+        met.append(storage._ensure_admin_conn() is own and storage.new_oid())
         if threading.current_thread() is threading.main_thread():
             thread = threading.Thread(target=pack, args=[one])
             thread.start()
@@ -193,6 +178,10 @@ def test_packs_of_two_threads_both_finish(processes: tuple[Process, Process]) ->
 
     with packing.at(packing.MOMENTS[0], meanwhile):
         pack(one)
+    assert len(met) > 1
+    assert all(met)
+    assert storage._ensure_admin_conn() is own
+    assert "_ensure_admin_conn" not in vars(storage)
     assert lost(one) == 0
     assert other.read("page") == "kept"
 
