@@ -18,9 +18,9 @@ from tests.integration.uploads import Counted
 from tests.integration.uploads import due
 from tests.integration.uploads import extractor as extractor
 from tests.integration.uploads import queued
-from tests.integration.uploads import site as site
 from tests.integration.uploads import upload
 from tests.integration.uploads import work
+from tests.integration.uploads import worker as worker
 from tests.integration.waiting import until
 from typing import Any
 from zipfile import ZIP_DEFLATED
@@ -306,8 +306,7 @@ def quokkas(portal: Any) -> int:
     return len(portal.portal_catalog(SearchableText="quokka"))
 
 
-def test_two_workers_extract_a_file_once(site: Any, extractor: Any) -> None:
-    portal, worker = site
+def test_two_workers_extract_a_file_once(portal: Any, worker: Any, extractor: Any) -> None:
     counted = Counted()
     extractor(counted)
     for number in range(6):
@@ -322,8 +321,7 @@ def test_two_workers_extract_a_file_once(site: Any, extractor: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [16 << 20, pytest.param(200 << 20, marks=pytest.mark.slow)])
-def test_large_file_is_never_in_memory_as_a_whole(site: Any, extractor: Any, size: int) -> None:
-    portal, worker = site
+def test_large_file_is_never_in_memory_as_a_whole(portal: Any, worker: Any, extractor: Any, size: int) -> None:
     sizes: list[int] = []
 
     class Sized(Counted):
@@ -343,8 +341,7 @@ def test_large_file_is_never_in_memory_as_a_whole(site: Any, extractor: Any, siz
     assert (sizes, quokkas(portal)) == ([1, size], 2)
 
 
-def test_temporary_failure_is_retried(site: Any, extractor: Any) -> None:
-    portal, worker = site
+def test_temporary_failure_is_retried(portal: Any, worker: Any, extractor: Any) -> None:
     counted = Counted(ExtractionError("away", for_good=False))
     extractor(counted)
     upload(portal, "minutes", b"x")
@@ -360,9 +357,8 @@ def test_temporary_failure_is_retried(site: Any, extractor: Any) -> None:
 
 
 def test_file_whose_extracting_process_is_killed_is_retried(
-    site: Any, extractor: Any, kreuzberg: Any, good: str
+    portal: Any, worker: Any, extractor: Any, kreuzberg: Any, good: str
 ) -> None:
-    portal, worker = site
     extractor(kreuzberg)
     kreuzberg.extract(good, files.PDF)
     [child] = kreuzberg._idle

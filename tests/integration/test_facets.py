@@ -207,9 +207,6 @@ def test_facet_applies_the_choices_in_other_facets(compared: Any, user: Any, nam
                 assert found[facet] == rest.facets([facet])[facet]
 
 
-# -- what eea.facetednavigation reads
-
-
 @pytest.mark.parametrize("user", VISITORS)
 def test_facet_counts_has_every_index_by_text(compared: Any, user: Any) -> None:
     ours, oracle, portal = compared
@@ -226,9 +223,6 @@ def test_facet_counts_has_every_index_by_text(compared: Any, user: Any) -> None:
         assert fields.get("SearchableText", {}) == {}
         assert not {"allowedRolesAndUsers", "effectiveRange"} & set(fields)
         assert {"portal_type", "Subject", "Creator"} <= set(fields)
-
-
-# -- refused facets
 
 
 @pytest.mark.parametrize("name", ["allowedRolesAndUsers", "effectiveRange"])
@@ -287,9 +281,6 @@ def test_index_added_in_the_same_transaction_is_a_facet(shared_filled: Any) -> N
     catalog.manage_reindexIndex(ids=["language"])
     assert catalog.facets({"path": "/plone"}, ["language"])["language"]["en"] > 0
     transaction.abort()
-
-
-# -- costs
 
 
 def test_many_facets_are_one_statement(compared: Any) -> None:

@@ -26,9 +26,9 @@ from tests.integration.two_sites import enter
 from tests.integration.uploads import Counted
 from tests.integration.uploads import extractor as extractor
 from tests.integration.uploads import queued
-from tests.integration.uploads import site as site
 from tests.integration.uploads import upload
 from tests.integration.uploads import work
+from tests.integration.uploads import worker as worker
 from tests.integration.web import Site
 from tests.integration.web import text
 from typing import Any
@@ -53,8 +53,9 @@ def texts(dsn: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("kind", "make"), [(files.PDF, files.pdf), (files.DOCX, files.docx), (files.ODT, files.odt)])
-def test_worker_adds_the_words_of_a_saved_file_and_writes_no_object(site: Any, kind: str, make: Any) -> None:
-    portal, worker = site
+def test_worker_adds_the_words_of_a_saved_file_and_writes_no_object(
+    portal: Any, worker: Any, kind: str, make: Any
+) -> None:
     page = upload(portal, "minutes", make("The quokka sleeps\nand nobody minds"), kind)
     transaction.commit()
     assert found(portal, "minutes") == ["minutes"]
@@ -67,8 +68,7 @@ def test_worker_adds_the_words_of_a_saved_file_and_writes_no_object(site: Any, k
     assert work(worker) == 0
 
 
-def test_a_changed_title_a_copy_and_a_rebuild_extract_and_read_nothing(site: Any) -> None:
-    portal, worker = site
+def test_a_changed_title_a_copy_and_a_rebuild_extract_and_read_nothing(portal: Any, worker: Any) -> None:
     page = upload(portal, "minutes", files.pdf("quokka"))
     transaction.commit()
     work(worker)
@@ -100,8 +100,7 @@ def test_a_changed_title_a_copy_and_a_rebuild_extract_and_read_nothing(site: Any
     assert list(cache.rglob("*.blob")) == []
 
 
-def test_broken_file_is_one_failure_with_its_reason(site: Any) -> None:
-    portal, worker = site
+def test_broken_file_is_one_failure_with_its_reason(portal: Any, worker: Any) -> None:
     page = upload(portal, "broken", files.pdf("quokka")[:100])
     transaction.commit()
     assert work(worker) == 1
@@ -116,8 +115,7 @@ def test_broken_file_is_one_failure_with_its_reason(site: Any) -> None:
     assert found(portal, "broken") == ["broken"]
 
 
-def test_existing_files_are_found_after_a_backfill(site: Any) -> None:
-    portal, worker = site
+def test_existing_files_are_found_after_a_backfill(portal: Any, worker: Any) -> None:
     portal.portal_catalog._settings = {"text_of_files": False}
     upload(portal, "old", files.docx("quokka"), files.DOCX)
     transaction.commit()
@@ -130,8 +128,7 @@ def test_existing_files_are_found_after_a_backfill(site: Any) -> None:
     assert found(portal, "quokka") == ["old"]
 
 
-def test_words_of_a_private_file_are_private(site: Any) -> None:
-    portal, worker = site
+def test_words_of_a_private_file_are_private(portal: Any, worker: Any) -> None:
     add_users(portal)
     for name, word in (("open", "open"), ("other", "other"), ("closed", "numbatine")):
         folder = create(portal, "Folder", f"folder-{name}", title=name)
@@ -189,9 +186,8 @@ def delete_and_pack(folder: Any) -> None:
     ],
 )
 def test_changes_before_the_worker_runs_leave_no_wrong_word(
-    site: Any, change: Any, expected: Any, visible: Any
+    portal: Any, worker: Any, change: Any, expected: Any, visible: Any
 ) -> None:
-    portal, worker = site
     add_users(portal)
     folder = create(portal, "Folder", "folder")
     publish(folder)
@@ -207,8 +203,7 @@ def test_changes_before_the_worker_runs_leave_no_wrong_word(
         assert found(portal, "quokka") == visible
 
 
-def test_without_an_extractor_a_file_is_catalogued_as_plone_does(site: Any, extractor: Any) -> None:
-    portal, worker = site
+def test_without_an_extractor_a_file_is_catalogued_as_plone_does(portal: Any, worker: Any, extractor: Any) -> None:
     absent = Counted()
     absent.is_ready = False
     extractor(absent)
@@ -240,8 +235,7 @@ def test_without_an_extractor_a_file_is_catalogued_as_plone_does(site: Any, extr
         ),
     ],
 )
-def test_a_site_that_is_removed_or_copied_leaves_no_job(site: Any, change: Any) -> None:
-    portal, worker = site
+def test_a_site_that_is_removed_or_copied_leaves_no_job(portal: Any, worker: Any, change: Any) -> None:
     upload(portal, "minutes", files.pdf("quokka"))
     transaction.commit()
     change(portal.aq_parent)
@@ -261,8 +255,7 @@ def test_undone_upload_leaves_no_job(dsn: str) -> None:
         assert found(portal, "quokka") == []
 
 
-def test_texts_of_packed_files_are_deleted_by_a_vacuum(site: Any) -> None:
-    portal, worker = site
+def test_texts_of_packed_files_are_deleted_by_a_vacuum(portal: Any, worker: Any) -> None:
     for name in ("kept", "gone"):
         upload(portal, name, files.pdf(name))
     upload(portal, "broken", b"x")
@@ -282,8 +275,7 @@ def findings(dsn: str) -> list[str]:
     return [finding["text"] for finding in check(dsn) if "files" in finding["text"]]
 
 
-def test_check_names_files_without_a_worker(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    portal, worker = site
+def test_check_names_files_without_a_worker(portal: Any, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     upload(portal, "minutes", files.pdf("quokka"))
     transaction.commit()
     assert findings(worker.dsn) == []
@@ -297,8 +289,7 @@ def test_check_names_files_without_a_worker(site: Any, monkeypatch: pytest.Monke
     assert findings(worker.dsn) == []
 
 
-def test_zmi_lists_files_without_text_and_retries_them(site: Any) -> None:
-    portal, worker = site
+def test_zmi_lists_files_without_text_and_retries_them(portal: Any, worker: Any) -> None:
     web = Site(worker.database)
     upload(portal, "broken", b"no PDF")
     transaction.commit()
@@ -361,8 +352,7 @@ def test_an_exported_file_is_found_where_it_is_imported(two: Any, extractor: Any
     assert queued(worker.dsn) == []
 
 
-def test_dump_has_texts_words_and_waiting_jobs(site: Any, postgres: Any, tmp_path: Path) -> None:
-    portal, worker = site
+def test_dump_has_texts_words_and_waiting_jobs(portal: Any, worker: Any, postgres: Any, tmp_path: Path) -> None:
     for name, data in (("known", files.pdf("quokka")), ("broken", b"no PDF"), ("waiting", files.pdf("wombat"))):
         upload(portal, name, data)
         transaction.commit()

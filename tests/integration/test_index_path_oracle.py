@@ -127,9 +127,6 @@ def test_random_queries(connection: psycopg.Connection[Any], name: str, queries:
     assert hits > queries / 3
 
 
-# -- by hand
-
-
 @pytest.fixture
 def site(connection: psycopg.Connection[Any]) -> Pair:
     pair = pair_of(connection)
@@ -170,9 +167,6 @@ def test_unique_values(site: Pair) -> None:
     rows = site.execute(f"SELECT k, count(*) FROM (SELECT {key} AS k FROM things) s GROUP BY k")
     keys = {key for key in site.index.uniqueValues() if key is not None}
     assert dict(rows) == {key: len(site.index._search(key, -1)) for key in keys}
-
-
-# -- values that are no ordinary path
 
 
 def test_strange_values_find_each_other(connection: psycopg.Connection[Any]) -> None:

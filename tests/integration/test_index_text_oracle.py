@@ -177,9 +177,6 @@ def test_a_pipeline_that_ends_with_bytes(connection: psycopg.Connection[Any]) ->
     assert pair.found("größe") == pair.found("grö*") == {"Größe"}
 
 
-# -- limits of PostgreSQL
-
-
 def test_very_long_words(connection: psycopg.Connection[Any]) -> None:
     pair = pair_of(connection, PIPELINES["plaintext"])
     text = "start " + "ä" * 5000 + " end " + "日" * 3000

@@ -67,11 +67,12 @@ def with_indexer(portal: Any) -> Any:
 
 
 def pages(catalog: Any) -> dict[str, Any]:
-    rids = {b.getPath(): b.getRID() for b in catalog.unrestrictedSearchResults(portal_type=["Document", "Folder"])}
-    return {
-        path: [[catalog.getIndexDataForRID(rid)[name], catalog.getMetadataForRID(rid)[name]] for name in NAMES]
-        for path, rid in rids.items()
-    }
+    """Return path -> (entry, metadata) of each of NAMES."""
+    found = {}
+    for brain in catalog.unrestrictedSearchResults(portal_type=["Document", "Folder"]):
+        entries, metadata = catalog.getIndexDataForRID(brain.getRID()), catalog.getMetadataForRID(brain.getRID())
+        found[brain.getPath()] = [(entries[name], metadata[name]) for name in NAMES]
+    return found
 
 
 @pytest.mark.usefixtures("with_indexer")
@@ -80,7 +81,7 @@ def test_rebuild_has_the_values_of_zcatalog(portal: Any) -> None:
     transaction.begin()
     ours = pages(portal.portal_catalog)
     assert ours == pages(make_oracle(portal))
-    assert {entry for [entry, _], *_ in ours.values()} == {"own", ""}
+    assert {entry for (entry, _), *_ in ours.values()} == {"own", ""}
     found = ours["/plone/folder1/page2"]
     assert [entry for entry, _ in found][3:5] == ["", "page2 by the folder"]
     assert ours["/plone/folder0/page2"][3][0] == "page2 by the site"

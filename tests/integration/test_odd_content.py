@@ -138,9 +138,6 @@ def test_any_value_is_saved_and_found_as_a_whole_or_reported(site: Any, caplog: 
         assert "odd-text" not in reported or "needle" not in value or found(catalog, **{"odd-text": "needle"})
 
 
-# -- real content
-
-
 def test_far_dates_are_saved_and_found(portal: Any) -> None:
     page, now = create(portal, "Document", "page"), DateTime()
     for year in (1000, 1969, 4007, 4008, 9999):
@@ -196,9 +193,6 @@ def test_many_and_long_keywords(portal: Any) -> None:
     assert len(portal.portal_catalog.uniqueValuesFor("Subject")) == len(keywords)
 
 
-# -- indexers
-
-
 def raising(error: Exception) -> Callable[[Any], Any]:
     def value(obj: Any) -> Any:
         raise error
@@ -231,8 +225,6 @@ def test_attribute_error_of_an_indexer_is_no_value_and_another_one_reaches_the_c
     transaction.commit()
     assert found(catalog, Title="after") == ["/plone/page"]
 
-
-# -- names of indexes and columns
 
 NAMES = (
     *("odd-name", "with space", "Ümläut", "数据", 'quote"s', 'x"; DROP TABLE object_state; --', "it's", "%s", "{0}"),

@@ -14,8 +14,8 @@ from tests.integration.oracle import make_oracle
 from tests.integration.uploads import Counted
 from tests.integration.uploads import extractor as extractor
 from tests.integration.uploads import queued
-from tests.integration.uploads import site as site
 from tests.integration.uploads import work
+from tests.integration.uploads import worker as worker
 from typing import Any
 from ZODB.blob import Blob
 from zope.component import getGlobalSiteManager
@@ -96,8 +96,7 @@ def saved(portal: Any, obj: Any) -> None:
 
 
 @pytest.mark.parametrize("reads_all", [False, True])
-def test_an_odd_content_type_stops_no_save(site: Any, extractor: Any, reads_all: bool) -> None:
-    portal, worker = site
+def test_an_odd_content_type_stops_no_save(portal: Any, worker: Any, extractor: Any, reads_all: bool) -> None:
     if reads_all:
         extractor(Quokka())
     for number, kind in enumerate(KINDS):
@@ -113,8 +112,7 @@ def test_an_odd_content_type_stops_no_save(site: Any, extractor: Any, reads_all:
         assert words(portal.portal_catalog, f"/plone/file-{number}") == found, kind
 
 
-def test_any_result_of_an_indexer_has_the_words_of_zcatalog_and_of_the_file(site: Any) -> None:
-    portal, worker = site
+def test_any_result_of_an_indexer_has_the_words_of_zcatalog_and_of_the_file(portal: Any, worker: Any) -> None:
     for number, text in enumerate(TEXTS):
         saved(portal, odd(portal, f"file-{number}", text=text))
         before = words(portal.portal_catalog, f"/plone/file-{number}")
@@ -163,8 +161,7 @@ FILES: dict[str, Callable[[Any], None]] = {
 }
 
 
-def test_an_odd_file_stops_no_save_and_no_worker(site: Any) -> None:
-    portal, worker = site
+def test_an_odd_file_stops_no_save_and_no_worker(portal: Any, worker: Any) -> None:
     for number, (name, change) in enumerate(FILES.items()):
         obj = odd(portal, f"file-{number}", text="wombat")
         transaction.commit()
@@ -176,8 +173,7 @@ def test_an_odd_file_stops_no_save_and_no_worker(site: Any) -> None:
     assert [reason for (reason,) in queued(worker.dsn) if "PDF" not in reason] == []
 
 
-def test_a_primary_field_that_cannot_be_read_stops_no_save(site: Any) -> None:
-    portal, worker = site
+def test_a_primary_field_that_cannot_be_read_stops_no_save(portal: Any, worker: Any) -> None:
     manager = getGlobalSiteManager()
 
     def fail(obj: Any) -> None:
@@ -204,8 +200,7 @@ def outcome(catalog: Any, obj: Any) -> type[Exception] | None:
     return None
 
 
-def test_failing_indexer_acts_as_in_zcatalog(site: Any) -> None:
-    portal, _ = site
+def test_failing_indexer_acts_as_in_zcatalog(portal: Any) -> None:
     oracle, obj = make_oracle(portal), odd(portal, "file")
     for error in (AttributeError, ValueError, KeyError):
         obj.said = error("odd")
@@ -214,8 +209,9 @@ def test_failing_indexer_acts_as_in_zcatalog(site: Any) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_odd_text_of_an_extractor_is_stored_as_postgresql_accepts_it(site: Any, extractor: Any, fails: bool) -> None:
-    portal, worker = site
+def test_odd_text_of_an_extractor_is_stored_as_postgresql_accepts_it(
+    portal: Any, worker: Any, extractor: Any, fails: bool
+) -> None:
     texts = ("a\0b", "a\ud800b", "x" * 900_000)
 
     class Odd(Counted):

@@ -53,7 +53,7 @@ def site(shared_site: Site) -> Iterator[Any]:
             for page in pages:
                 page.description = " ".join(f"w{word * number % 2999}" for word in range(112))
                 page.reindexObject()
-                transaction.commit()
+            transaction.commit()
         transaction.begin()
         yield portal
         transaction.abort()

@@ -261,7 +261,7 @@ def test_few_visible_rows_are_found_by_the_index_of_the_roles(shared_filled: Any
     for role, index in (("Anonymous", "seen_by"), ("Manager", "searchable_text")):
         compiled = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).compiled
         plan = plans.plan_of(session, plans.count_statement(view, compiled))
-        assert set(re.findall(rf"(?:on|using) {relation}_(seen_by|searchable_text)", plan)) == {index}
+        assert f" {relation}_{index}" in plan
     with traced(shared_filled) as traffic:
         plans.count_statement(view, compiled)
     assert traffic[0].round_trips == 0
