@@ -138,11 +138,6 @@ def test_a_changed_attribute_stays_and_empties_the_index(catalog: Any, db: Any) 
     assert len(catalog(getId="Page one")) == 2
 
 
-def test_an_unknown_type_stops_the_import(catalog: Any) -> None:
-    with pytest.raises(ValueError, match="NobodysIndex"):
-        imported(catalog, '<object name="portal_catalog"><index name="x" meta_type="NobodysIndex"/></object>')
-
-
 def test_export_equals_that_of_zcatalog(stock_dsn: str) -> None:
     with sites.opened(stock_dsn) as db, sites.inside(db) as portal:
         before = exported(portal.portal_catalog)
