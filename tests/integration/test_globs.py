@@ -1,6 +1,5 @@
 """Words with wildcards inside have the hits of ZCatalog, whether words were counted now, long ago, or never."""
 
-from collections.abc import Iterator
 from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
@@ -12,10 +11,8 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.indexing import processQueue
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
@@ -210,20 +207,17 @@ PARTS = {
 HOUSES = {"tree", "house", "boat", "percent", "secret"}
 
 
-@pytest.fixture(scope="module")
-def parts(site_with: SiteWith) -> Iterator[Any]:
-    """(catalog, portal) of a site that finds parts of words; the tests leave no change."""
-    with sites.opened(site_with(fill_with_parts)) as db, sites.inside(db) as portal:
-        counted(db.storage._dsn, portal.portal_catalog)
-        yield portal.portal_catalog, portal
-
-
 def fill_with_parts(portal: Any) -> None:
     add_users(portal)
     for name, title in PARTS.items():
         publish(create(portal, "Document", name, title=title))
     create(portal, "Document", "secret", title="Geheimhaus")
     getUtility(IRegistry)[SETTING] = True
+    transaction.commit()
+    counted(portal._p_jar.db().storage._dsn, portal.portal_catalog)
+
+
+SHARED = fill_with_parts
 
 
 @pytest.mark.parametrize(
@@ -235,27 +229,26 @@ def fill_with_parts(portal: Any) -> None:
         ("nothing", set()),
     ],
 )
-def test_part_finds_words_that_contain_it(parts: Any, search: str, found: set[str]) -> None:
-    catalog, _ = parts
-    results = catalog(SearchableText=search)
+def test_part_finds_words_that_contain_it(shared_filled: Any, search: str, found: set[str]) -> None:
+    results = shared_filled.portal_catalog(SearchableText=search)
     assert ids(results) == found
     assert len(results) == results.actual_result_count
 
 
-def test_query_objects_facets_and_all_users_find_parts(parts: Any) -> None:
-    catalog, portal = parts
+def test_query_objects_facets_and_all_users_find_parts(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
     assert ids(catalog(where=And(Text("haus"), Eq("getId", "tree")))) == {"tree"}
     assert "tree" in ids(catalog(where=Not(Text("haus"))))
     results = catalog(SearchableText="haus", getId=["tree", "house"])
     assert results.facets(["portal_type"])["portal_type"] == {"Document": 2}
     assert "<mark>Baumhaus</mark>" in results.highlighter().mark("Das Baumhaus")
-    with acting_as(portal, None):
+    with acting_as(shared_filled, None):
         assert ids(catalog(SearchableText="haus")) == HOUSES - {"secret"}
         assert ids(catalog(SearchableText="geheim")) == set()
 
 
-def test_any_text_is_a_legal_search_for_parts_in_a_site_that_enables_it(parts: Any) -> None:
-    catalog, _ = parts
+def test_any_text_is_a_legal_search_for_parts_in_a_site_that_enables_it(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
     getUtility(IRegistry)[SETTING] = False
     assert ids(catalog(SearchableText="haus")) == {"house"}
     transaction.abort()
@@ -277,12 +270,12 @@ def test_parts_are_found_as_soon_as_words_are_counted(portal: Any, catalog: Any,
     assert ids(catalog(where=Text("haus"))) == {"tree"}
 
 
-def test_parts_take_one_statement_more_and_none_without_words(parts: Any) -> None:
-    catalog, portal = parts
+def test_parts_take_one_statement_more_and_none_without_words(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
     for search, statements in (({"SearchableText": "haus"}, 2), ({"portal_type": "Document"}, 1)):
         transaction.begin()
         result_cache().clear(HITS)
         len(catalog(getId="tree"))
-        with traced(portal) as traffic:
+        with traced(shared_filled) as traffic:
             assert ids(catalog(**search))
         assert traffic[0].round_trips == statements, traffic[0].statements
