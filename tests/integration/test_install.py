@@ -1,22 +1,30 @@
-"""Installing and uninstalling: the parts that the profile converts, leaves, refuses and restores."""
+"""Installing and uninstalling: the parts that the profile converts, leaves, refuses and restores; and catalog.xml."""
 
 from Acquisition import aq_base
 from collections.abc import Iterator
+from OFS.ObjectManager import REPLACEABLE
 from pathlib import Path
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.setuphandlers import UnsupportedStorage
+from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.GenericSetup.browser.manage import ImportStepsView
 from Products.GenericSetup.registry import _import_step_registry
 from tests.integration import site as sites
+from tests.integration.catalog_xml import exported
+from tests.integration.catalog_xml import importable
+from tests.integration.catalog_xml import imported
 from tests.integration.content import create
 from tests.integration.content import populate
-from tests.integration.fixtures import SiteWith
+from tests.integration.oracle import answer
+from tests.integration.oracle import make_oracle
+from tests.integration.pages import second_connection
 from tests.integration.rebuilding import tables
 from typing import Any
 from ZODB.DB import DB
 from ZODB.MappingStorage import MappingStorage
 
+import Products.CMFPlone
 import psycopg
 import pytest
 import re
@@ -35,9 +43,7 @@ def fill(portal: Any) -> None:
     catalog.uncatalog_object("/plone/my_folder/page2")
 
 
-@pytest.fixture
-def stock_dsn(site_with: SiteWith) -> str:
-    return site_with(fill, stock=True)
+CONTENT = fill
 
 
 @pytest.fixture
@@ -90,8 +96,6 @@ def test_install_converts_indexes_columns_lexicons_and_entries_and_leaves_no_btr
 
 
 def test_install_is_idempotent(portal: Any) -> None:
-    create(portal, "Document", "page")
-    transaction.commit()
     tool = aq_base(portal.portal_catalog)
     generation = portal.portal_catalog.getCounter()
     run(portal, DEFAULT)
@@ -145,8 +149,6 @@ def test_install_refuses_another_storage(zope: None) -> None:
 
 def test_uninstall_restores_a_working_zcatalog(portal: Any, dsn: str) -> None:
     tool = portal.portal_catalog
-    fill(portal)
-    transaction.commit()
     assert len(tables(dsn)) == 1
     before = settings(tool), set(tool.schema()), sorted(tool._catalog.uids)
     run(portal, UNINSTALL)
@@ -207,15 +209,13 @@ def test_a_restart_does_no_ddl(dsn: str) -> None:
 
     before = catalog_version()
     with sites.opened(dsn) as db, sites.inside(db) as portal:
-        create(portal, "Document", "page")
+        create(portal, "Document", "new")
         transaction.commit()
-        assert len(portal.portal_catalog(getId="page")) == 1
+        assert len(portal.portal_catalog(getId="new")) == 1
     assert catalog_version() == before
 
 
 def test_deletion_of_a_site_drops_its_relation_unless_it_is_aborted(app: Any, dsn: str) -> None:
-    create(app.plone, "Document", "page")
-    transaction.commit()
     app.plone._delObject("portal_catalog")
     transaction.abort()
     assert len(app.plone.portal_catalog(getId="page")) == 1
@@ -223,3 +223,150 @@ def test_deletion_of_a_site_drops_its_relation_unless_it_is_aborted(app: Any, ds
     app._delObject("plone")
     transaction.commit()
     assert tables(dsn) == set()
+
+
+# -- catalog.xml, from an add-on's profile, Plone's own, or our own export
+
+PLONES = Path(Products.CMFPlone.__file__).parent / "profiles" / "default" / "catalog.xml"
+ADD_ON = """\
+<object name="portal_catalog">
+  <object name="addon_lexicon" meta_type="ZCTextIndex Lexicon">
+    <element name="Whitespace splitter" group="Word Splitter"/>
+    <element name="Case Normalizer" group="Case Normalizer"/>
+  </object>
+  <index name="addon_text" meta_type="ZCTextIndex">
+    <indexed_attr value="Description"/>
+    <extra name="index_type" value="Okapi BM25 Rank"/>
+    <extra name="lexicon_id" value="addon_lexicon"/>
+  </index>
+  <index name="addon_field" meta_type="FieldIndex"><indexed_attr value="getId"/></index>
+  <index name="addon_keywords" meta_type="KeywordIndex"><indexed_attr value="Subject"/></index>
+  <index name="addon_range" meta_type="DateRangeIndex" since_field="created" until_field="expires"/>
+  <index name="addon_date" meta_type="DateIndex"><property name="index_naive_time_as_local">True</property></index>
+  <index name="addon_between" meta_type="DateRangeInRangeIndex">
+    <startindex value="created"/><endindex value="expires"/>
+  </index>
+  <index name="addon_topic" meta_type="TopicIndex">
+    <filtered_set name="pages" meta_type="PythonFilteredSet" expression="o.portal_type == 'Document'"/>
+  </index>
+  <index name="Subject" remove="True"/>
+  <index name="nobody" remove="True"/>
+  <column value="addon_column"/>
+  <column value="Creator" remove="True"/>
+  <column value="nobody" remove="True"/>
+</object>
+"""
+
+
+def reindexed(catalog: Any) -> None:
+    processQueue()
+    catalog.refreshCatalog(clear=0)
+    transaction.commit()
+
+
+def entries_of(catalog: Any) -> dict[str, int]:
+    return {name: catalog.Indexes[name].numObjects() for name in catalog.indexes()}
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_an_export_is_imported_again(catalog: Any, purge: bool) -> None:
+    text = exported(catalog)
+    assert 'name="portal_catalog" meta_type="PG Catalog Tool"' in text
+    rows, entries = len(catalog), entries_of(catalog)
+    imported(catalog, importable(text), purge)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert exported(catalog) == (importable(text) if purge else text)
+    assert len(catalog) == rows
+    # An equal index is not emptied, a new one is empty.
+    assert len(catalog.unrestrictedSearchResults(getId="page")) == (0 if purge else 1)
+    assert purge or entries_of(catalog) == entries
+    reindexed(catalog)
+    assert [b.Title for b in catalog(getId="page", SearchableText="quick")] == ["Page one"]
+    assert answer(catalog, {"path": "/plone", "sort_on": "getId"}) == answer(
+        make_oracle(catalog.aq_parent), {"path": "/plone", "sort_on": "getId"}
+    )
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_plones_own_profile_is_imported(catalog: Any, purge: bool) -> None:
+    before = set(catalog.indexes())
+    text = PLONES.read_text("utf-8")
+    imported(catalog, text if purge else importable(text), purge)
+    transaction.commit()
+    assert isinstance(catalog.aq_base, PlonePGCatalogTool)
+    assert set(catalog.indexes()) <= before
+    reindexed(catalog)
+    oracle = make_oracle(catalog.aq_parent)
+    for query in ({"SearchableText": "quick"}, {"path": "/plone", "sort_on": "modified"}, {"Subject": "Rot"}):
+        assert sorted(answer(catalog, query)[0]) == sorted(answer(oracle, query)[0])
+
+
+def test_an_add_ons_profile_is_imported(catalog: Any) -> None:
+    for _ in range(2):  # an upgrade imports it again
+        imported(catalog, ADD_ON)
+        transaction.commit()
+    assert "addon_lexicon" in catalog.objectIds()
+    assert "Subject" not in catalog.indexes()
+    assert "addon_column" in catalog.schema()
+    assert "Creator" not in catalog.schema()
+    reindexed(catalog)
+    oracle = make_oracle(catalog.aq_parent)
+    for query in (
+        {"addon_text": "quick"},
+        {"addon_field": "page", "sort_on": "addon_field"},
+        {"addon_keywords": ["Rot"]},
+        {"addon_topic": "pages"},
+        {"addon_between": {"start": "2020-01-01", "end": catalog.aq_parent.my_folder.page.created() + 1}},
+        {"addon_range": catalog.aq_parent.my_folder.page.created() + 1},
+    ):
+        assert answer(catalog, query) == answer(oracle, query)
+        assert answer(catalog, query)[1] > 0
+    text = importable(exported(catalog))
+    imported(catalog, text, purge=True)
+    assert exported(catalog) == text
+
+
+def test_a_changed_attribute_stays_and_empties_the_index(catalog: Any, db: Any) -> None:
+    text = importable(exported(catalog))
+    old = '<index name="getId" meta_type="FieldIndex">\n  <indexed_attr value="getId"/>'
+    assert old in text
+    imported(catalog, text.replace(old, old.replace('value="getId"', 'value="Title"')))
+    assert len(catalog(getId="page")) == 0
+    transaction.commit()
+    with second_connection(db) as (_, other):
+        assert other.portal_catalog.Indexes["getId"].getIndexSourceNames() == ["Title"]
+        assert len(other.portal_catalog.unrestrictedSearchResults(getId="page")) == 0
+    catalog.reindexIndex("getId", None)
+    assert [brain.getPath() for brain in catalog(getId="Page one")] == ["/plone/my_folder/page"]
+
+
+def test_export_equals_that_of_zcatalog(stock_dsn: str) -> None:
+    with sites.opened(stock_dsn) as db, sites.inside(db) as portal:
+        before = exported(portal.portal_catalog)
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+        after = exported(portal.portal_catalog)
+    assert after.replace("PG Catalog Tool", "Plone Catalog Tool") == before
+
+
+def test_pasted_tool_has_the_same_settings_and_its_own_rows(portal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PlonePGCatalogTool, "__replaceable__", REPLACEABLE, raising=False)
+    create(portal, "Folder", "folder")
+    create(portal, "Document", "page", title="Fox")
+    transaction.commit()
+    portal.folder.manage_pasteObjects(portal.manage_copyObjects(["portal_catalog"]))
+    original, pasted = portal.portal_catalog, portal.folder.portal_catalog
+    assert aq_base(pasted) is aq_base(portal.folder).portal_catalog is not aq_base(original)
+    assert "SearchableText" in pasted.indexes()
+    for names in ("indexes", "schema", "objectIds"):
+        assert getattr(pasted, names)() == getattr(original, names)()
+    assert hasattr(aq_base(pasted), "plaintext_lexicon")
+    transaction.commit()
+    pasted.clearFindAndRebuild()
+    transaction.commit()
+    create(portal, "Document", "later", title="Later")
+    pasted.uncatalog_object("/plone/page")
+    transaction.commit()
+    for catalog, rows in ((original, 1), (pasted, 0)):
+        for title in ("Fox", "Later"):
+            assert len(catalog.unrestrictedSearchResults(Title=title)) == rows

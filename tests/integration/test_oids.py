@@ -1,12 +1,14 @@
-"""Rows by the oids of their objects: brains of relations, and only visible ones."""
+"""Rows by the oids of their objects, and in their order: a moved object comes after the others, as in ZCatalog."""
 
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from plone import api
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.oids import MAX_OIDS
 from plone.pgcatalog.query.oids import NoOid
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import make_all
@@ -124,3 +126,65 @@ def test_index_of_that_name_is_queried_instead(shared_filled: Any) -> None:
     assert paths(catalog(zoid="page")) == ["/plone/page"]
     assert paths(catalog(zoid=u64(page._p_oid))) == []
     assert paths(catalog(oid=page._p_oid)) == ["/plone/page"]
+
+
+def make_folders(portal: Any) -> None:
+    for name in ("a", "b"):
+        create(portal, "Folder", name)
+        for number in range(3):
+            create(portal[name], "Document", f"{name}{number}")
+
+
+@pytest.fixture(params=["dsn", "stock_dsn"], ids=["ours", "ZCatalog"])
+def moving(request: pytest.FixtureRequest) -> Any:
+    """A site with content; ZCatalog numbers the objects of each ZODB connection in sequence, from a random start."""
+    with sites.opened(request.getfixturevalue(request.param)) as db, sites.inside(db) as portal:
+        make_folders(portal)
+        transaction.commit()
+        yield portal
+
+
+def found(portal: Any, **options: Any) -> list[str]:
+    brains = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document", **options)
+    return [brain.getId for brain in brains]
+
+
+@pytest.mark.parametrize(
+    ("move", "expected"),
+    [
+        (lambda portal: api.content.move(portal.a.a0, portal.b), ["a1", "a2", "b0", "b1", "b2", "a0"]),
+        (lambda portal: api.content.rename(portal.a, "c"), ["b0", "b1", "b2", "a0", "a1", "a2"]),
+    ],
+    ids=["moved", "renamed"],
+)
+def test_moved_object_comes_after_the_others(moving: Any, move: Any, expected: list[str]) -> None:
+    assert found(moving) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    move(moving)
+    assert found(moving) == expected
+    # The order is the same for long results, whose record ids are read first, and for single rows.
+    results = moving.portal_catalog.unrestrictedSearchResults(portal_type="Document")
+    assert [results[i].getId for i in range(len(results))] == expected
+    assert sorted(found(moving, sort_on="getId")) == found(moving, sort_on="getId")
+
+
+def test_object_created_in_the_same_transaction_is_no_exception(moving: Any) -> None:
+    create(moving.a, "Document", "early")
+    create(moving.b, "Document", "late")
+    assert found(moving)[-2:] == ["early", "late"]
+    before = transaction.savepoint()
+    api.content.move(moving.a.early, moving.b)
+    assert found(moving)[-2:] == ["late", "early"]
+    before.rollback()
+    assert found(moving)[-2:] == ["early", "late"]
+
+
+def test_stream_and_abort_ignore_moves(db: Any) -> None:
+    with sites.inside(db) as portal:
+        make_folders(portal)
+        transaction.commit()
+        before = found(portal)
+        api.content.move(portal.a.a0, portal.b)
+        stream = portal.portal_catalog.iterate({"portal_type": "Document"}, batch=2)
+        assert sorted(brain.getId for brain in stream) == sorted(before)
+        transaction.abort()
+        assert found(portal) == before
