@@ -180,13 +180,6 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
 
 
 @pytest.fixture(scope="module")
-def shared_kreuzberg() -> Iterator[Kreuzberg]:
-    made = Kreuzberg()
-    yield made
-    made.end()
-
-
-@pytest.fixture
 def kreuzberg() -> Iterator[Kreuzberg]:
     made = Kreuzberg()
     yield made
@@ -203,19 +196,19 @@ def good(tmp_path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, cases in HOSTILE.items() for name in cases])
 def test_a_hostile_file_is_a_text_or_a_failure(
-    kind: str, name: str, shared_kreuzberg: Kreuzberg, tmp_path: Path, good: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, kreuzberg: Kreuzberg, tmp_path: Path, good: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TIMEOUT", 30.0)
     path = tmp_path / "hostile"
     path.write_bytes(HOSTILE[kind][name]())
     try:
-        said = shared_kreuzberg.extract(str(path), kind)
+        said = kreuzberg.extract(str(path), kind)
     except ExtractionError as error:
         said = str(error) or pytest.fail("no reason")
     assert len(said) <= module.LONGEST_TEXT
     assert "root:" not in said
     assert not Path("/tmp/pgcatalog-evil").exists()
-    assert shared_kreuzberg.extract(good, files.PDF) == "quokka"
+    assert kreuzberg.extract(good, files.PDF) == "quokka"
 
 
 def sockets(process: str) -> set[str]:
@@ -232,6 +225,7 @@ def test_extracting_process_has_no_dsn_and_no_connection_and_is_ended_first_when
     kreuzberg: Kreuzberg, good: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCATALOG_DSN", "password=secret")
+    kreuzberg.end()
     with socket.socket() as ours:
         ours.set_inheritable(True)
         kreuzberg.extract(good, files.PDF)
@@ -341,21 +335,6 @@ def test_large_file_is_never_in_memory_as_a_whole(portal: Any, worker: Any, extr
     assert (sizes, quokkas(portal)) == ([1, size], 2)
 
 
-def test_temporary_failure_is_retried(portal: Any, worker: Any, extractor: Any) -> None:
-    counted = Counted(ExtractionError("away", for_good=False))
-    extractor(counted)
-    upload(portal, "minutes", b"x")
-    transaction.commit()
-    work(worker)
-    assert queued(worker.dsn) == [("away",)]
-    counted.fails = None
-    assert work(worker) == 0
-    due(worker.dsn)
-    work(worker)
-    assert quokkas(portal) == 1
-    assert queued(worker.dsn) == []
-
-
 def test_file_whose_extracting_process_is_killed_is_retried(
     portal: Any, worker: Any, extractor: Any, kreuzberg: Any, good: str
 ) -> None:
@@ -373,6 +352,7 @@ def test_file_whose_extracting_process_is_killed_is_retried(
     until(lambda: not thread.is_alive())
     [(reason,)] = queued(worker.dsn)
     assert reason == "the extraction process was killed"
+    assert work(worker) == 0
     due(worker.dsn)
     assert work(worker) == 1
     assert quokkas(portal) == 1

@@ -70,16 +70,6 @@ def web(portal: Any) -> Web:
     return Web(portal._p_jar.db())
 
 
-def test_a_search_without_connection_is_a_retryable_error(portal: Any, dsn: str) -> None:
-    # The objects that a search loads are in the ZODB cache now: the next one only needs the catalog.
-    list(portal.portal_catalog.unrestrictedSearchResults(getId="first"))
-    terminate(dsn, backend(portal))
-    with pytest.raises(ServiceUnavailable) as caught:
-        list(portal.portal_catalog.unrestrictedSearchResults(getId="second"))
-    assert isinstance(caught.value, psycopg.OperationalError)
-    assert isinstance(caught.value, TransientError)
-
-
 def test_a_search_that_lost_its_connection_is_repeated_three_times(web: Web) -> None:
     for times, id, expected in ((1, "page", (200, 1)), (100, "other", (503, 4))):
         with cut(web, times) as pids:

@@ -182,17 +182,6 @@ def test_objects_with_odd_ids_are_saved_and_found(portal: Any) -> None:
         transaction.commit()
 
 
-def test_many_and_long_keywords(portal: Any) -> None:
-    keywords = ("k" * 10_000, "k" * 10_000 + "x", "ü" * 88_000, *(f"tag {n}" for n in range(2000)))
-    create(portal, "Document", "page", subject=keywords)
-    transaction.commit()
-    assert check_found(portal, "/plone/page").Subject == keywords
-    for keyword in (*keywords[:3], "tag 0", "tag 1999"):
-        assert found(portal.portal_catalog, Subject=keyword) == ["/plone/page"]
-    assert not found(portal.portal_catalog, Subject="k" * 9_999)
-    assert len(portal.portal_catalog.uniqueValuesFor("Subject")) == len(keywords)
-
-
 def raising(error: Exception) -> Callable[[Any], Any]:
     def value(obj: Any) -> Any:
         raise error
