@@ -39,27 +39,26 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def before(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: die()
-
-
-def after(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: (function(*args), die())
-
-
-def set_trap(moment: str) -> None:
-    """Let the next commit of this process end it at *moment*."""
+def trap(moment: str, action: Callable[[], object]) -> tuple[Any, str, Callable[..., Any]]:
+    """Return (class, name, method) with which a commit runs *action* at *moment*."""
     from plone.pgcatalog.indexing.processor import PGCatalogStateProcessor
     from zodb_pgjsonb.instance import PGJsonbStorageInstance
 
-    owner: Any
-    owner, name, when = {
-        "tpc_vote, before the writer": (PGCatalogStateProcessor, "finalize", before),
-        "tpc_vote, after the writer": (PGCatalogStateProcessor, "finalize", after),
-        "tpc_finish, before COMMIT": (PGJsonbStorageInstance, "tpc_finish", before),
-        "tpc_finish, after COMMIT": (PGJsonbStorageInstance, "tpc_finish", after),
-    }[moment]
-    setattr(owner, name, when(getattr(owner, name)))
+    votes = moment.startswith("tpc_vote")
+    owner, name = (PGCatalogStateProcessor, "finalize") if votes else (PGJsonbStorageInstance, "tpc_finish")
+    original = getattr(owner, name)
+
+    def method(self: Any, *args: Any) -> Any:
+        if "answer" in moment:
+            self._conn.execute("COMMIT")
+        if "before" in moment:
+            action()
+        result = original(self, *args)
+        if "after" in moment:
+            action()
+        return result
+
+    return owner, name, method
 
 
 def live_and_die(moment: str, dsn: str) -> None:
@@ -68,7 +67,7 @@ def live_and_die(moment: str, dsn: str) -> None:
         create(portal, "Document", "acknowledged")
         transaction.commit()
         change(portal)
-        set_trap(moment)
+        setattr(*trap(moment, die))
         transaction.commit()
 
 

@@ -6,6 +6,7 @@ A ``Process`` is a Zope as far as the database can see: a ZODB.DB with caches of
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import ExitStack
 from contextlib import suppress
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import dsn_of
@@ -116,15 +117,21 @@ class Cluster:
         self._remove(former)
 
 
-class Failover:
-    """A database on a cluster that will lose the commits between ``fork`` and ``lose``."""
+class Failover(ExitStack):
+    """A database on a cluster that will lose the commits between ``fork`` and ``lose``, and Zopes on it."""
 
-    def __init__(self, cluster: Cluster, template: str) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, template: str, keeps_history: bool) -> None:
+        super().__init__()
+        self.cluster, self.keeps_history = cluster, keeps_history
         cluster.renew()
         self.name = f"history_{next(_numbers)}"
         cluster.primary.createdb(self.name, template)
         self.dsn = cluster.dsn(self.name)
+        self.callback(self.end)
+
+    def process(self) -> Process:
+        """Return a new process."""
+        return self.enter_context(process(self.dsn, history_preserving=self.keeps_history))
 
     def fork(self) -> None:
         self.cluster.cut_off()

@@ -10,13 +10,7 @@ from datetime import UTC
 from DateTime.DateTime import DateTime
 from decimal import Decimal
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.indexes.date import DateIndexTranslator
-from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
-from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
-from plone.pgcatalog.indexes.simple import BooleanIndexTranslator
-from plone.pgcatalog.indexes.simple import FieldIndexTranslator
-from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
-from plone.pgcatalog.indexes.simple import UUIDIndexTranslator
+from plone.pgcatalog.indexes.registry import BUILT_IN
 from Products.DateRecurringIndex.index import DateRecurringIndex
 from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
 from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
@@ -42,7 +36,6 @@ class Case:
 
     name: str
     index: Callable[[], Any]
-    translator: type[IndexTranslator]
     values: list[Any]
     keys: list[Any]
     options: tuple[str, ...] = ("range", "not")
@@ -51,6 +44,10 @@ class Case:
 
     def __str__(self) -> str:
         return self.name
+
+    def translator(self) -> IndexTranslator:
+        index = self.index()
+        return BUILT_IN[index.meta_type](index, "x")
 
 
 class Attributes(dict[str, Any]):
@@ -191,7 +188,7 @@ def events() -> list[Any]:
     ]
 
 
-def both_attributes(index_class: Any) -> Any:
+def of_both(index_class: Any) -> Any:
     return lambda: index_class("x", extra={"indexed_attrs": "y, x"})
 
 
@@ -201,104 +198,51 @@ def date_index(**settings: Any) -> Any:
     return index
 
 
-def recurring_index() -> Any:
-    return DateRecurringIndex("x", extra=SimpleNamespace(recurdef="recurrence", until="until"))
-
-
-def date_range_index(**settings: Any) -> Any:
-    return DateRangeIndex("x", "since", "until", **settings)
-
-
 def field_case(name: str) -> Case:
-    pool = POOLS[name]
-    return Case(f"field {name}", lambda: FieldIndex("x"), FieldIndexTranslator, field_values(pool), pool)
+    return Case(f"field {name}", lambda: FieldIndex("x"), field_values(POOLS[name]), POOLS[name])
 
 
 def keyword_case(name: str) -> Case:
     pool = POOLS[name]
-    return Case(
-        f"keyword {name}",
-        lambda: KeywordIndex("x"),
-        KeywordIndexTranslator,
-        keyword_values(pool),
-        pool,
-        KEYWORD_OPTIONS,
-    )
+    return Case(f"keyword {name}", lambda: KeywordIndex("x"), keyword_values(pool), pool, KEYWORD_OPTIONS)
 
 
 def date_case(name: str, **settings: Any) -> Case:
-    return Case(
-        name,
-        lambda: date_index(**settings),
-        DateIndexTranslator,
-        field_values([*DATES, ""]),
-        DATES,
-        not_with_query=False,
-    )
+    return Case(name, lambda: date_index(**settings), field_values([*DATES, ""]), DATES, not_with_query=False)
 
 
 def date_range_case(name: str, **settings: Any) -> Case:
-    return Case(name, lambda: date_range_index(**settings), DateRangeIndexTranslator, ranges(), [*MOMENTS, None, 7], ())
+    return Case(name, lambda: DateRangeIndex("x", "since", "until", **settings), ranges(), [*MOMENTS, None, 7], ())
 
 
+BOOLEANS = [True, False, 0, 1, "", "False", None, (), 5, object()]
+UUIDS = [f"{number:032x}" for number in range(90)]
+RECURRENCE = SimpleNamespace(recurdef="recurrence", until="until")
+OCCURRENCES = [
+    *(BERLIN.localize(datetime(2020, 1, 7, 20) + timedelta(days=day)) for day in range(0, 400, 9)),
+    *(datetime(2020, 3, day, 1, 30, tzinfo=UTC) for day in range(1, 31)),
+]
+LIMITS = {"floor_value": -1000, "ceiling_value": int(DateTime("2020/03/01").millis() / 60000), "precision_value": 5}
 CASES = [
     *(field_case(name) for name in POOLS),
     *(keyword_case(name) for name in ("numbers", "texts", "long texts", "tuples", "instants")),
-    Case("field of two attributes", both_attributes(FieldIndex), FieldIndexTranslator, pairs(TEXTS), TEXTS),
-    Case("field of two numbers", both_attributes(FieldIndex), FieldIndexTranslator, pairs(NUMBERS), NUMBERS),
-    Case(
-        "keyword of two attributes",
-        both_attributes(KeywordIndex),
-        KeywordIndexTranslator,
-        pairs(TEXTS),
-        TEXTS,
-        KEYWORD_OPTIONS,
-    ),
-    Case(
-        "boolean",
-        lambda: BooleanIndex("x"),
-        BooleanIndexTranslator,
-        field_values([True, False, 0, 1, "", "x", 2.5]),
-        [True, False, 0, 1, "", "False", None, (), 5, object()],
-        (),
-    ),
-    Case(
-        "boolean of two attributes",
-        both_attributes(BooleanIndex),
-        BooleanIndexTranslator,
-        pairs([True, False]),
-        [True, False],
-        (),
-    ),
-    Case(
-        "uuid",
-        lambda: UUIDIndex("x"),
-        UUIDIndexTranslator,
-        [*(f"{number:032x}" for number in range(60)), None, ABSENT],
-        [f"{number:032x}" for number in range(0, 90, 7)],
-    ),
+    Case("field of two attributes", of_both(FieldIndex), pairs(TEXTS), TEXTS),
+    Case("field of two numbers", of_both(FieldIndex), pairs(NUMBERS), NUMBERS),
+    Case("keyword of two attributes", of_both(KeywordIndex), pairs(TEXTS), TEXTS, KEYWORD_OPTIONS),
+    Case("boolean", lambda: BooleanIndex("x"), field_values([True, False, 0, 1, "", "x", 2.5]), BOOLEANS, ()),
+    Case("boolean of two attributes", of_both(BooleanIndex), pairs([True, False]), [True, False], ()),
+    Case("uuid", lambda: UUIDIndex("x"), [*UUIDS[:60], None, ABSENT], UUIDS[::7]),
     date_case("date"),
     date_case("date as UTC", index_naive_time_as_local=False),
     date_case("date by the hour", precision=60),
     date_case("date by seven minutes", precision=7),
     date_range_case("date range"),
-    date_range_case(
-        "date range with limits",
-        floor_value=-1000,
-        ceiling_value=int(DateTime("2020/03/01").millis() / 60000),
-        precision_value=5,
-    ),
+    date_range_case("date range with limits", **LIMITS),
     Case(
         "recurring",
-        recurring_index,
-        DateRecurringIndexTranslator,
+        lambda: DateRecurringIndex("x", extra=RECURRENCE),
         events(),
-        [
-            *STARTS,
-            *(BERLIN.localize(datetime(2020, 1, 7, 20) + timedelta(days=day)) for day in range(0, 400, 9)),
-            *(datetime(2020, 3, day, 1, 30, tzinfo=UTC) for day in range(1, 31)),
-            None,
-        ],
+        [*STARTS, *OCCURRENCES, None],
         not_with_query=False,
     ),
 ]

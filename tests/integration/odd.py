@@ -6,25 +6,22 @@ from contextlib import contextmanager
 from plone.dexterity.interfaces import IDexterityContent
 from plone.indexer import indexer
 from tests.integration.content import create
+from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
 
 
-class Extra:
-    """Options of a new index."""
-
-    def __init__(self, **options: Any) -> None:
-        self.__dict__.update(options)
-
-
 #: Index id -> type and options; each indexes the attribute ``odd`` of objects.
 INDEXES: dict[str, Any] = {
-    "odd-field": ("FieldIndex", Extra(indexed_attrs="odd")),
-    "odd-keyword": ("KeywordIndex", Extra(indexed_attrs="odd")),
-    "odd-bool": ("BooleanIndex", Extra(indexed_attrs="odd")),
-    "odd-uuid": ("UUIDIndex", Extra(indexed_attrs="odd")),
-    "odd-text": ("ZCTextIndex", Extra(doc_attr="odd", lexicon_id="plone_lexicon", index_type="Okapi BM25 Rank")),
-    "odd-range": ("DateRangeIndex", Extra(since_field="odd", until_field="odd_until")),
+    "odd-field": ("FieldIndex", SimpleNamespace(indexed_attrs="odd")),
+    "odd-keyword": ("KeywordIndex", SimpleNamespace(indexed_attrs="odd")),
+    "odd-bool": ("BooleanIndex", SimpleNamespace(indexed_attrs="odd")),
+    "odd-uuid": ("UUIDIndex", SimpleNamespace(indexed_attrs="odd")),
+    "odd-text": (
+        "ZCTextIndex",
+        SimpleNamespace(doc_attr="odd", lexicon_id="plone_lexicon", index_type="Okapi BM25 Rank"),
+    ),
+    "odd-range": ("DateRangeIndex", SimpleNamespace(since_field="odd", until_field="odd_until")),
     "odd-path": ("PathIndex", None),
 }
 
@@ -56,7 +53,7 @@ def fill(portal: Any) -> None:
         catalog.addIndex(id, kind, extra)
     # These types have no option for the attribute: it is their id.
     catalog.addIndex("odd", "DateIndex")
-    catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
+    catalog.addIndex("odd_start", "DateRecurringIndex", SimpleNamespace(recurdef="odd_rule", until=""))
     catalog.addColumn("odd")
     for id in ("before", "page", "zafter"):
         create(portal, "Document", id, title=f"Needle {id}", subject=("tag",))

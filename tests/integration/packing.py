@@ -1,16 +1,13 @@
 """Runs an action in the middle of a pack of zodb-pgjsonb, at the moments that it logs.
 
-Run by test_pack in a process of its own, in a folder of its own.  Arguments: the DSN, whether the storage stores history,
-and either
-- "crossed" and the package that the configuration of the console script ``zodbpack`` imports: packs by it during saves, and
-  prints the number of dangling references; or
-- one of WAYS and a number: packs so often in that way.
+Run by test_pack in a process of its own, in a folder of its own: packs during a save, and prints the number of dangling
+references.  Arguments: the DSN, whether the storage stores history, one of WAYS, and the package imported by zope.conf or
+the configuration of the console script ``zodbpack``.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from tests.integration import site as sites
 from tests.integration.upstream_check import LOST
@@ -77,27 +74,27 @@ def steps_of_packs() -> Iterator[list[str]]:
         yield steps
 
 
-def zodbpack(dsn: str, keeps_history: str, package: str = "plone.pgcatalog") -> None:
+def zodbpack(conf: str) -> None:
     """Pack by the console script, in a process that has loaded only the imports of its configuration."""
     from relstorage.zodbpack import main
 
-    Path("pack.conf").write_text(CONF.format(dsn=dsn, package=package, keeps_history=keeps_history))
+    Path("pack.conf").write_text(conf)
     main(["zodbpack", "--days", "-0.001", "pack.conf"])
 
 
-def script(dsn: str, keeps_history: str) -> None:
+def script(conf: str) -> None:
     """Pack as a script that opens zope.conf; no site is used in this process."""
     import Zope2
 
-    start_zope(dsn, keeps_history)
+    sites.load_zope(Path("zope").resolve(), conf)
     Zope2.DB.pack()
 
 
-def zmi(dsn: str, keeps_history: str) -> None:
+def zmi(conf: str) -> None:
     """Pack by the button of the ZMI."""
     import Zope2
 
-    start_zope(dsn, keeps_history)
+    sites.load_zope(Path("zope").resolve(), conf)
     answer = Web(Zope2.DB).post("/Control_Panel/Database/main/manage_pack", MANAGER, days="0")
     assert answer.status == 302, answer.text
 
@@ -105,28 +102,14 @@ def zmi(dsn: str, keeps_history: str) -> None:
 WAYS = {"zodbpack": zodbpack, "script": script, "zmi": zmi}
 
 
-@cache
-def start_zope(dsn: str, keeps_history: str) -> None:
-    storage = CONF.format(dsn=dsn, package="zodb_pgjsonb", keeps_history=keeps_history)
-    sites.load_zope(Path("zope").resolve(), storage)
-
-
-def crossed(dsn: str, keeps_history: str, package: str) -> None:
+def main(dsn: str, keeps_history: str, way: str, package: str) -> None:
     saver = Process(dsn, history_preserving=keeps_history == "True")
     saver.make("page")
     with at(MOMENTS[0], lambda: saver.make("new")):
-        zodbpack(dsn, keeps_history, package)
+        WAYS[way](CONF.format(dsn=dsn, package=package, keeps_history=keeps_history))
     saver.close()
     with psycopg.connect(dsn) as connection:
         print("lost", *connection.execute(LOST).fetchone() or ())
-
-
-def main(dsn: str, keeps_history: str, way: str, more: str) -> None:
-    if way == "crossed":
-        crossed(dsn, keeps_history, more)
-        return
-    for _ in range(int(more)):
-        WAYS[way](dsn, keeps_history)
 
 
 if __name__ == "__main__":

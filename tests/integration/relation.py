@@ -1,6 +1,9 @@
 """Direct changes of the catalog's relation, and many rows without objects, for the costs of searches."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from plone.pgcatalog.database.direct import connect_directly
+from tests.integration import site as sites
 from typing import Any
 
 import psycopg
@@ -72,3 +75,12 @@ def fill_relation(connection: Any, count: int) -> str:
     connection.execute(ROWS.replace("% ", "%% ").replace("{relation}", relation), (count,))
     connection.execute(f'ANALYZE "{relation}"')
     return str(relation)
+
+
+@contextmanager
+def catalog_with_rows(dsn: str, count: int) -> Iterator[Any]:
+    """Insert *count* rows into the empty site in the database *dsn*; yield its catalog, as admin."""
+    with connect_directly(dsn, "test", 0) as connection:
+        fill_relation(connection, count)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        yield portal.portal_catalog

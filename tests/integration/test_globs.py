@@ -1,7 +1,5 @@
 """Words with wildcards inside have the hits of ZCatalog, whether words were counted now, long ago, or never."""
 
-from collections.abc import Callable
-from collections.abc import Iterator
 from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
@@ -13,16 +11,15 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.indexing import processQueue
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import sql
 from tests.integration.traffic import traced
 from typing import Any
 from zope.component import getUtility
@@ -34,16 +31,9 @@ import transaction
 
 TITLES = ("Water", "Waiter and winter", "Wafer", "100%water", "wasser\\er", "Überwasser", "数据库目录", "w" * 1500)
 TEXTS = (
-    *(
-        *("w*ter", "wa?er", "wa??er", "w*t*r", "w**r*", "*w?ter", "w*r?", "xyz*y", "über*er", "ü?er*ser", "数*库"),
-        *("wa_e?", "w%t*r"),
-    ),
-    *(
-        *("w*ter OR wafer", "w*ter AND winter", "w*ter -wa?ter", "w*ter AND NOT w?ter", "wa?er wi*r"),
-        '"waiter and" w?nter',
-    ),
-    f"{'w' * 1490}*w",
-    f"{'w' * 600}*{'w' * 500}",
+    *("w*ter", "wa?er", "wa??er", "w*t*r", "w**r*", "*w?ter", "w*r?", "xyz*y", "über*er", "ü?er*ser", "数*库", "wa_e?"),
+    *("w%t*r", "w*ter OR wafer", "w*ter AND winter", "w*ter -wa?ter", "w*ter AND NOT w?ter", "wa?er wi*r"),
+    *('"waiter and" w?nter', f"{'w' * 1490}*w", f"{'w' * 600}*{'w' * 500}"),
 )
 QUERIES = [{name: text} for text in TEXTS for name in ("SearchableText", "Title")]
 
@@ -65,8 +55,8 @@ def check(portal: Any) -> None:
         assert answer(portal.portal_catalog, query) == answer(oracle, query), query
 
 
-def paths(found: Any) -> set[str]:
-    return {brain.getId for brain in found}
+def ids(results: Any) -> set[str]:
+    return {brain.getId for brain in results}
 
 
 def words_like(portal: Any, text: str) -> dict[str, tuple[str, ...] | None]:
@@ -76,10 +66,6 @@ def words_like(portal: Any, text: str) -> dict[str, tuple[str, ...] | None]:
     """
     catalog = portal.portal_catalog._core
     return dict(word_lookup.find_globs(catalog, [("SearchableText", text)]).get("SearchableText", {}))
-
-
-def nothing(portal: Any, dsn: str, db: Any) -> None:
-    """Leave the counted words as they are."""
 
 
 def change(portal: Any, dsn: str, db: Any) -> None:
@@ -118,20 +104,14 @@ def copy(portal: Any, dsn: str, db: Any) -> None:
     transaction.begin()
 
 
-def sql(dsn: str, statement: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(dsn) as connection:
-        cursor = connection.execute(statement)
-        return cursor.fetchall() if cursor.description else []
-
-
-@pytest.mark.parametrize("since", [nothing, change, change_and_commit, change_and_rebuild, clear, copy])
-def test_answers_are_zcatalogs(portal: Any, dsn: str, db: Any, since: Callable[[Any, str, Any], None]) -> None:
-    counted(dsn, portal.portal_catalog)
-    since(portal, dsn, db)
-    check(portal)
-
-
-def test_answers_are_zcatalogs_before_words_are_counted(portal: Any) -> None:
+@pytest.mark.parametrize(
+    "since", [None, lambda *args: None, change, change_and_commit, change_and_rebuild, clear, copy]
+)
+def test_answers_are_zcatalogs(portal: Any, dsn: str, db: Any, since: Any) -> None:
+    """... after a change *since* the words were counted; None: they were not."""
+    if since is not None:
+        counted(dsn, portal.portal_catalog)
+        since(portal, dsn, db)
     check(portal)
 
 
@@ -150,33 +130,23 @@ def test_page_saved_during_a_count_is_found(portal: Any, dsn: str, monkeypatch: 
     check(portal)
 
 
-def test_pattern_with_many_matching_words_is_compared_with_texts(portal: Any, dsn: str, monkeypatch: Any) -> None:
-    counted(dsn, portal.portal_catalog)
-    monkeypatch.setattr(word_lookup, "MAX_FOUND", 2)
-    assert words_like(portal, "w*er") == {"w*er": None}
-    check(portal)
-
-
-def test_all_patterns_of_a_text_are_looked_up_in_one_statement(portal: Any, dsn: str) -> None:
+def test_patterns_and_no_other_words_are_looked_up_in_one_statement(portal: Any, dsn: str, monkeypatch: Any) -> None:
     text = " OR ".join(f"w{'?' * n}*er" for n in range(MAX_PATTERNS))
     counted(dsn, portal.portal_catalog)
     words_like(portal, "w?ter")
     with traced(portal) as traffic:
         assert None not in words_like(portal, text).values()
     assert traffic[0].round_trips == 1
-    # The same without a count: no words are stored, and each pattern is compared.
+    with traced(portal) as traffic:
+        assert [words_like(portal, text) for text in ("water", "wat*", "wat* OR w*", "*water", "wat**")] == [{}] * 5
+    assert traffic[0].messages == []
+    # With many matching words, or without a count, patterns are compared with texts.
+    monkeypatch.setattr(word_lookup, "MAX_FOUND", 2)
+    assert words_like(portal, "w*er") == {"w*er": None}
+    check(portal)
     sql(dsn, "DELETE FROM pgcatalog_texts")
     transaction.begin()
     assert list(words_like(portal, text).values()) == [None] * MAX_PATTERNS
-
-
-@pytest.mark.parametrize("text", ["water", "wat*", "wat* OR w*", "*water", "wat**"])
-def test_words_without_wildcards_are_not_looked_up(portal: Any, dsn: str, text: str) -> None:
-    counted(dsn, portal.portal_catalog)
-    words_like(portal, "w?ter")
-    with traced(portal) as traffic:
-        assert words_like(portal, text) == {}
-    assert traffic[0].messages == []
 
 
 def test_only_rows_written_since_the_count_are_read(portal: Any, dsn: str) -> None:
@@ -204,29 +174,25 @@ def test_earlier_search_is_not_answered_from_the_cache_after_a_count(portal: Any
     assert words_like(portal, "w*ter") == {"w*ter": ("waiter", "water", "winter")}
     create(portal, "Document", "new", title="wuter")
     transaction.commit()
-    assert "new" in paths(portal.portal_catalog.unrestrictedSearchResults(SearchableText="w*ter"))
+    assert "new" in ids(portal.portal_catalog.unrestrictedSearchResults(SearchableText="w*ter"))
 
 
-def test_query_objects_and_snippets_use_the_matching_words(portal: Any, dsn: str) -> None:
-    counted(dsn, portal.portal_catalog)
-    catalog = portal.portal_catalog
-    assert paths(catalog.unrestrictedSearchResults(where=Text("w?ter"))) == {"p0", "p3"}
-    left = paths(catalog.unrestrictedSearchResults(where=Not(Text("w?ter"))))
-    assert {"p0", "p3"}.isdisjoint(left)
-    assert {"p1", "p2"} <= left
-    found = catalog.unrestrictedSearchResults(SearchableText="w*i*er")
-    assert found.highlighter().mark("Waiter water") == "<mark>Waiter</mark> water"
-
-
-def test_hits_by_wildcards_are_visible_to_the_user(portal: Any, dsn: str) -> None:
+def test_query_objects_snippets_and_all_users_have_the_matching_words(portal: Any, dsn: str) -> None:
     portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
     create(portal, "Document", "secret", title="waxter")
     publish(create(portal, "Document", "open", title="wazter"))
     transaction.commit()
     counted(dsn, portal.portal_catalog)
+    catalog = portal.portal_catalog
+    assert ids(catalog.unrestrictedSearchResults(where=Text("w?ter"))) == {"p0", "p3"}
+    left = ids(catalog.unrestrictedSearchResults(where=Not(Text("w?ter"))))
+    assert {"p0", "p3"}.isdisjoint(left)
+    assert {"p1", "p2"} <= left
+    found = catalog.unrestrictedSearchResults(SearchableText="w*i*er")
+    assert found.highlighter().mark("Waiter water") == "<mark>Waiter</mark> water"
     with acting_as(portal, None):
-        assert paths(portal.portal_catalog(SearchableText="wa*ter", getId=["secret", "open"])) == {"open"}
-        assert len(portal.portal_catalog(SearchableText="wax*er")) == 0
+        assert ids(catalog(SearchableText="wa*ter", getId=["secret", "open"])) == {"open"}
+        assert len(catalog(SearchableText="wax*er")) == 0
 
 
 SETTING = "plone.pgcatalog.parts_of_words"
@@ -241,24 +207,17 @@ PARTS = {
 HOUSES = {"tree", "house", "boat", "percent", "secret"}
 
 
-@pytest.fixture(scope="module")
-def parts(site_with: SiteWith) -> Iterator[Any]:
-    """(catalog, portal) of a site that finds parts of words; the tests leave no change."""
-    with sites.opened(site_with(fill_with_parts)) as db, sites.inside(db) as portal:
-        counted(db.storage._dsn, portal.portal_catalog)
-        yield portal.portal_catalog, portal
-
-
 def fill_with_parts(portal: Any) -> None:
     add_users(portal)
     for name, title in PARTS.items():
         publish(create(portal, "Document", name, title=title))
     create(portal, "Document", "secret", title="Geheimhaus")
     getUtility(IRegistry)[SETTING] = True
+    transaction.commit()
+    counted(portal._p_jar.db().storage._dsn, portal.portal_catalog)
 
 
-def ids(results: Any) -> set[str]:
-    return {brain.getId for brain in results}
+SHARED = fill_with_parts
 
 
 @pytest.mark.parametrize(
@@ -266,51 +225,36 @@ def ids(results: Any) -> set[str]:
     [
         *(("haus", HOUSES), ("HAUS", HOUSES), ("haus*", HOUSES), ("haus AND see", {"house", "boat"})),
         *(("haus OR katze", HOUSES | {"cat"}), ("baum", {"tree"}), ('"haus"', {"house"}), ('"haus am"', {"house"})),
-        ("see AND NOT haus", {"boat"}),
-        ("au", set()),
-        ("%", set()),
-        ("s_x", {"percent"}),
-        ("数据", {"chinese"}),
+        *(("see AND NOT haus", {"boat"}), ("au", set()), ("%", set()), ("s_x", {"percent"}), ("数据", {"chinese"})),
         ("nothing", set()),
     ],
 )
-def test_part_finds_words_that_contain_it(parts: Any, search: str, found: set[str]) -> None:
-    catalog, _ = parts
-    results = catalog(SearchableText=search)
+def test_part_finds_words_that_contain_it(shared_filled: Any, search: str, found: set[str]) -> None:
+    results = shared_filled.portal_catalog(SearchableText=search)
     assert ids(results) == found
     assert len(results) == results.actual_result_count
 
 
-def test_parts_are_found_only_if_a_site_enables_it(parts: Any) -> None:
-    catalog, _ = parts
-    getUtility(IRegistry)[SETTING] = False
-    try:
-        assert ids(catalog(SearchableText="haus")) == {"house"}
-    finally:
-        transaction.abort()
-    assert "tree" in ids(catalog(SearchableText="haus"))
-
-
-def test_query_objects_and_facets_agree(parts: Any) -> None:
-    catalog, _ = parts
+def test_query_objects_facets_and_all_users_find_parts(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
     assert ids(catalog(where=And(Text("haus"), Eq("getId", "tree")))) == {"tree"}
     assert "tree" in ids(catalog(where=Not(Text("haus"))))
     results = catalog(SearchableText="haus", getId=["tree", "house"])
     assert results.facets(["portal_type"])["portal_type"] == {"Document": 2}
     assert "<mark>Baumhaus</mark>" in results.highlighter().mark("Das Baumhaus")
-
-
-def test_hits_by_parts_are_visible_to_the_user(parts: Any) -> None:
-    catalog, portal = parts
-    with acting_as(portal, None):
-        assert ids(catalog(SearchableText="haus")) == {"tree", "house", "boat", "percent"}
+    with acting_as(shared_filled, None):
+        assert ids(catalog(SearchableText="haus")) == HOUSES - {"secret"}
         assert ids(catalog(SearchableText="geheim")) == set()
 
 
-@pytest.mark.parametrize("text", ["\x00haus", "\ud800", "x" * 10_000, "haus " * 1000, "((", "'", "\\\\", "a\\%b"])
-def test_any_text_is_a_legal_search_for_parts(parts: Any, text: str) -> None:
-    catalog, _ = parts
-    assert len(catalog(SearchableText=text)) >= 0
+def test_any_text_is_a_legal_search_for_parts_in_a_site_that_enables_it(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
+    getUtility(IRegistry)[SETTING] = False
+    assert ids(catalog(SearchableText="haus")) == {"house"}
+    transaction.abort()
+    assert "tree" in ids(catalog(SearchableText="haus"))
+    for text in ("\x00haus", "\ud800", "x" * 10_000, "haus " * 1000, "((", "'", "\\\\", "a\\%b"):
+        assert ids(catalog(SearchableText=text)) <= {*PARTS, "secret"}, text
 
 
 def test_parts_are_found_as_soon_as_words_are_counted(portal: Any, catalog: Any, dsn: str) -> None:
@@ -326,12 +270,12 @@ def test_parts_are_found_as_soon_as_words_are_counted(portal: Any, catalog: Any,
     assert ids(catalog(where=Text("haus"))) == {"tree"}
 
 
-def test_parts_take_one_statement_more_and_none_without_words(parts: Any) -> None:
-    catalog, portal = parts
+def test_parts_take_one_statement_more_and_none_without_words(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
     for search, statements in (({"SearchableText": "haus"}, 2), ({"portal_type": "Document"}, 1)):
         transaction.begin()
         result_cache().clear(HITS)
         len(catalog(getId="tree"))
-        with traced(portal) as traffic:
+        with traced(shared_filled) as traffic:
             assert ids(catalog(**search))
         assert traffic[0].round_trips == statements, traffic[0].statements

@@ -5,10 +5,7 @@ of objects.  Data that a process has cached under such a number may have been lo
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import ExitStack
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.integration import histories
@@ -17,7 +14,6 @@ from tests.integration.clocks import set_clock
 from tests.integration.editors import abort
 from tests.integration.editors import editor
 from tests.integration.histories import answers
-from tests.integration.histories import Cluster
 from tests.integration.histories import counter
 from tests.integration.histories import Failover
 from tests.integration.histories import Process
@@ -38,7 +34,7 @@ Action = tuple[Any, ...]
 #: More than the number of transaction ids used by a process that opens the database.
 LOST_COMMITS = 12
 
-#: Variant -> (lost actions, actions done instead).
+#: Variant -> (lost actions, actions done instead); "by an older clock" gives these older tids.
 VARIANTS: dict[str, tuple[list[Action], list[Action]]] = {
     "nothing instead": ([(histories.change, 0, "lost")], []),
     "the same page": ([(histories.change, 0, "lost")], [(histories.change, 0, "new")]),
@@ -46,17 +42,19 @@ VARIANTS: dict[str, tuple[list[Action], list[Action]]] = {
     "more commits": ([(histories.change, 0, "lost")], [(histories.change, n, "new") for n in (1, 2, 1)]),
     "a deleted page": ([(histories.delete, 0)], [(histories.change, 1, "new")]),
     "an object with the same oid": ([(histories.make, "Document", "lost")], [(histories.make, "Folder", "new")]),
+    "by an older clock": ([(histories.change, 0, "lost")], [(histories.change, 1, "new")]),
     "no change of the catalog": ([(histories.change_object, 0, "lost")], [(histories.change_object, 1, "new")]),
 }
-#: The others also take long.
+#: The variants for requests that read no row of the catalog.
+OF_OBJECTS = ("nothing instead", "the same page", "another page", "no change of the catalog")
 
 
 @pytest.fixture(scope="module")
-def cluster(zope: None) -> Iterator[Cluster]:
+def cluster(zope: None) -> Iterator[histories.Cluster]:
     """A primary and a standby, with a site as template."""
     with tempfile.TemporaryDirectory(prefix="pgcatalog-history-") as folder:
         Path(folder).chmod(0o755)
-        cluster = Cluster(Path(folder))
+        cluster = histories.Cluster(Path(folder))
         try:
             dsn = cluster.primary.createdb("template")
             sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
@@ -67,65 +65,27 @@ def cluster(zope: None) -> Iterator[Cluster]:
             cluster.stop()
 
 
-@dataclass
-class Story:
-    """A database that will lose commits, and Zopes on it."""
-
-    database: Failover
-    stack: ExitStack
-    keeps_history: bool
-
-    @property
-    def dsn(self) -> str:
-        return self.database.dsn
-
-    def process(self) -> Process:
-        """Return a new process."""
-        return self.stack.enter_context(process(self.dsn, history_preserving=self.keeps_history))
-
-    def fork(self) -> None:
-        self.database.fork()
-
-    def lose(self) -> None:
-        self.database.lose()
-
-
-@contextmanager
-def told(cluster: Cluster, kind: type[Failover], keeps_history: bool = False) -> Iterator[Story]:
-    database = kind(cluster, "template")
-    with ExitStack() as stack:
-        stack.callback(database.end)
-        yield Story(database, stack, keeps_history)
-
-
-KINDS = {
-    "failover": (Failover, False),
-    "failover of a storage with history": (Failover, True),
-    "restore": (Restore, False),
-}
+KINDS = {"failover": (Failover, False), "failover with undo": (Failover, True), "restore": (Restore, False)}
+EACH_FAILOVER = pytest.mark.parametrize("story", ["failover", "failover with undo"], indirect=True)
 
 
 @pytest.fixture(params=KINDS)
-def story(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story]:
-    with told(cluster, *KINDS[request.param]) as story:
+def story(cluster: histories.Cluster, request: pytest.FixtureRequest) -> Iterator[Failover]:
+    """A database that will lose commits, with or without the history of its objects."""
+    kind, keeps_history = KINDS[request.param]
+    with kind(cluster, "template", keeps_history) as story:
         yield story
 
 
-@pytest.fixture(params=["failover", "failover of a storage with history"])
-def failover(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story]:
-    with told(cluster, *KINDS[request.param]) as story:
-        yield story
-
-
-def assert_right(story: Story, *processes: Process) -> None:
+def assert_right(story: Failover, *processes: Process, observe: Any = answers) -> None:
     """Check that every process answers as a new one, twice."""
-    expected = story.process().do(answers)
+    expected = story.process().do(observe)
     for each in processes:
-        assert each.do(answers) == expected
-        assert each.do(answers) == expected
+        assert each.do(observe) == expected
+        assert each.do(observe) == expected
 
 
-def assert_saves(story: Story, *processes: Process) -> None:
+def assert_saves(story: Failover, *processes: Process) -> None:
     """Every process can save every page, and all of them see it."""
     for number, each in enumerate(processes):
         each.save(save_all, f"saved{number}")
@@ -138,22 +98,31 @@ def save_all(site: Any, word: str) -> None:
             histories.change(site, number, word)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_nobody_answers_from_a_lost_history(story: Story, variant: str) -> None:
+def objects(site: Any) -> list[tuple[str, str]]:
+    """Return the observation of a request without a search, such as a download."""
+    return [(site[f"page{n}"].title, site[f"page{n}"].description) for n in range(histories.PAGES)]
+
+
+@pytest.mark.parametrize(
+    ("variant", "observe"), [*((name, answers) for name in VARIANTS), *((name, objects) for name in OF_OBJECTS)]
+)
+def test_nobody_answers_from_a_lost_history(story: Failover, variant: str, observe: Any) -> None:
     """Neither the writer of the lost commits, nor a process that has read them, nor one that has not."""
     lost, new = VARIANTS[variant]
     writer, reader, idle = story.process(), story.process(), story.process()
-    before = [each.do(answers) for each in (writer, reader, idle)]
+    before = [each.do(observe) for each in (writer, reader, idle)]
     story.fork()
     for action, *args in lost:
         writer.save(action, *args)
-    assert writer.do(answers) == reader.do(answers) != before[0]
+    assert writer.do(observe) == reader.do(observe) != before[0]
     given = [each.do(counter) for each in (writer, reader)]
     story.lose()
     another = story.process()
+    if variant == "by an older clock":
+        set_clock(another.db.storage, -3600)
     for action, *args in new:
         another.save(action, *args)
-    assert_right(story, writer, reader, idle, another)
+    assert_right(story, writer, reader, idle, another, observe=observe)
     if "catalog" not in variant:
         for number in [n for each in (writer, reader, idle, another) for n in each.do(counter)]:
             assert number not in [n for numbers in given for n in numbers]
@@ -161,7 +130,7 @@ def test_nobody_answers_from_a_lost_history(story: Story, variant: str) -> None:
 
 
 @pytest.mark.parametrize("first", ["writer", "reader"])
-def test_process_continuing_in_the_new_history_answers_right(story: Story, first: str) -> None:
+def test_process_continuing_in_the_new_history_answers_right(story: Failover, first: str) -> None:
     """The first commit there is from a process that has seen the lost one, and has not polled since."""
     processes = {name: story.process() for name in ("writer", "reader")}
     for each in processes.values():
@@ -178,62 +147,46 @@ def test_process_continuing_in_the_new_history_answers_right(story: Story, first
     assert_saves(story, *processes.values())
 
 
-def test_rows_of_a_lost_transaction_with_the_same_xid(failover: Story) -> None:
+@EACH_FAILOVER
+def test_rows_of_a_lost_transaction_with_the_same_xid(story: Failover) -> None:
     """No answer is cached at the repeated generation: only rows are, by their version."""
-    writer = failover.process()
+    writer = story.process()
     page = writer.do(lambda site: int.from_bytes(site.page0._p_oid))
     writer.do(answers)
-    failover.fork()
+    story.fork()
     for number in range(LOST_COMMITS):
         writer.save(histories.change, 0, f"lost{number}")
-    xid = histories.xmin(failover.dsn, page)
+    xid = histories.xmin(story.dsn, page)
     writer.do(answers)
-    failover.lose()
-    another = failover.process()
-    another.do(answers)
-    histories.use_up_xids(failover.dsn, xid)
-    another.save(histories.change, 0, "new")
-    assert histories.xmin(failover.dsn, page) == xid
-    assert_right(failover, writer)
-    assert_saves(failover, writer)
-
-
-def test_a_new_history_by_a_clock_that_is_behind(story: Story) -> None:
-    """The new transactions have older tids than the lost ones."""
-    writer, reader = story.process(), story.process()
-    writer.do(answers)
-    story.fork()
-    writer.save(histories.change, 0, "lost")
-    writer.do(answers)
-    reader.do(answers)
-    given = writer.do(counter)
     story.lose()
     another = story.process()
-    set_clock(another.db.storage, -3600)
-    another.save(histories.change, 1, "new")
-    assert_right(story, writer, reader)
-    assert not set(given) & set(reader.do(counter))
-    assert_saves(story, writer, reader)
+    another.do(answers)
+    histories.use_up_xids(story.dsn, xid)
+    another.save(histories.change, 0, "new")
+    assert histories.xmin(story.dsn, page) == xid
+    assert_right(story, writer)
+    assert_saves(story, writer)
 
 
-def test_processes_survive_several_lost_histories(cluster: Cluster) -> None:
+@pytest.mark.parametrize("story", ["restore"], indirect=True)
+def test_processes_survive_several_lost_histories(story: Failover) -> None:
     """One after the other, under the same Zope; each has its own counters."""
-    with told(cluster, Restore) as story:
-        witness = story.process()
-        given: list[int] = []
-        story.fork()
-        for number in range(4):
-            witness.save(histories.change, number % histories.PAGES, f"lost{number}")
-            given.append(witness.do(counter)[0])
-            story.lose()
-            assert_right(story, witness)
-        assert len(set(given)) == 4
+    witness = story.process()
+    given: list[int] = []
+    story.fork()
+    for number in range(4):
+        witness.save(histories.change, number % histories.PAGES, f"lost{number}")
+        given.append(witness.do(counter)[0])
+        story.lose()
+        assert_right(story, witness)
+    assert len(set(given)) == 4
 
 
-def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
+@EACH_FAILOVER
+def test_a_transaction_across_the_change_saves_nothing(story: Failover) -> None:
     """It has read from the lost history; repeated, it reads the new one."""
-    writer = failover.process()
-    failover.fork()
+    writer = story.process()
+    story.fork()
     writer.save(histories.change, 0, "lost")
 
     def combine(site: Any) -> None:
@@ -242,50 +195,27 @@ def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
 
     with editor(writer.db) as early:
         early.do(combine)
-        failover.lose()
+        story.lose()
         with pytest.raises(psycopg.OperationalError):
             early.commit()
         with suppress(psycopg.OperationalError):
             early.do(abort)
-    assert_right(failover, writer)
+    assert_right(story, writer)
     writer.save(combine)
     assert writer.do(lambda site: site.page1.title) == "old 0 and old 1"
-    assert_right(failover, writer)
+    assert_right(story, writer)
 
 
-@pytest.mark.parametrize("variant", ["nothing instead", "the same page", "another page", "no change of the catalog"])
-def test_objects_alone_are_right_too(story: Story, variant: str) -> None:
-    """Requests without a search, such as a download."""
-    lost, new = VARIANTS[variant]
-    writer, reader = story.process(), story.process()
-    story.fork()
-    for action, *args in lost:
-        writer.save(action, *args)
-    assert writer.do(objects) == reader.do(objects)
-    story.lose()
-    another = story.process()
-    for action, *args in new:
-        another.save(action, *args)
-    expected = story.process().do(objects)
-    for each in (writer, reader, another):
-        assert each.do(objects) == expected
-
-
-def objects(site: Any) -> list[tuple[str, str]]:
-    return [(site[f"page{n}"].title, site[f"page{n}"].description) for n in range(histories.PAGES)]
-
-
-def test_relations_retired_in_another_cluster_are_dropped(cluster: Cluster, postgres: EmbeddedPostgres) -> None:
+@pytest.mark.parametrize("story", ["restore"], indirect=True)
+def test_relations_retired_in_another_cluster_are_dropped(story: Restore, postgres: EmbeddedPostgres) -> None:
     """A younger cluster's transaction ids will not get that far for years."""
-    with told(cluster, Restore) as story:
-        with psycopg.connect(story.dsn) as reader:
-            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT")  # may read a retired relation
-            newest = max(histories.next_xid(dsn) for dsn in (story.dsn, postgres.dsn()))
-            histories.use_up_xids(story.dsn, newest + 1000)  # more than the restore uses up
-            story.process().save(lambda site: site.portal_catalog.clearFindAndRebuild())
-            story.fork()
-        assert isinstance(story.database, Restore)
-        younger = story.database.restore_into(postgres)
+    with psycopg.connect(story.dsn) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT")  # may read a retired relation
+        newest = max(histories.next_xid(dsn) for dsn in (story.dsn, postgres.dsn()))
+        histories.use_up_xids(story.dsn, newest + 1000)  # more than the restore uses up
+        story.process().save(lambda site: site.portal_catalog.clearFindAndRebuild())
+        story.fork()
+    younger = story.restore_into(postgres)
     assert retired(younger)
     assert all(xid > histories.next_xid(younger) for xid in retired(younger).values())
     with process(younger) as moved:

@@ -2,15 +2,9 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
-from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
-from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
-from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
+from Products.CMFPlone import UnicodeSplitter
+from Products.ZCTextIndex import Lexicon
 from Products.ZCTextIndex.HTMLSplitter import HTMLWordSplitter
-from Products.ZCTextIndex.Lexicon import CaseNormalizer
-from Products.ZCTextIndex.Lexicon import Splitter
-from Products.ZCTextIndex.Lexicon import StopWordAndSingleCharRemover
-from Products.ZCTextIndex.Lexicon import StopWordRemover
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
 from Products.ZCTextIndex.ParseTree import ParseError
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
@@ -25,10 +19,10 @@ import random
 
 
 PIPELINES: dict[str, tuple[Any, ...]] = {
-    "plone": (UnicodeSplitter(), I18NNormalizer()),
-    "plaintext": (Splitter(), CaseNormalizer(), StopWordRemover()),
-    "html": (HTMLWordSplitter(), CaseNormalizer(), StopWordRemover()),
-    "single characters": (Splitter(), CaseNormalizer(), StopWordAndSingleCharRemover()),
+    "plone": (UnicodeSplitter.Splitter(), UnicodeSplitter.I18NNormalizer()),
+    "plaintext": (Lexicon.Splitter(), Lexicon.CaseNormalizer(), Lexicon.StopWordRemover()),
+    "html": (HTMLWordSplitter(), Lexicon.CaseNormalizer(), Lexicon.StopWordRemover()),
+    "single characters": (Lexicon.Splitter(), Lexicon.CaseNormalizer(), Lexicon.StopWordAndSingleCharRemover()),
 }
 
 TEXTS = [
@@ -48,21 +42,11 @@ TEXTS = [
     "Version 1.2.3 of foo_bar and foobar, fooXbar and foo-bar",
     "World wide web: https://www.plone.org/news?id=42&lang=en#top",
     *('She said "hello world" and left \\ backslash / slash', "worldwide wildlife world wild web wormholes"),
-    *(
-        "日本語のテキストを検索する",
-        "日本人は金曜日に東京へ行きます。",
-        "中文全文搜索 测试 Plone 内容管理系统",
-        "北京大学 和 清华大学",
-        "한국어 텍스트 검색",
-        "ข้อความภาษาไทย",
-    ),
-    *("Plone日本ユーザ会 meets Plone", "Русский текст о поиске, Ёлка и ещё слова", "Ελληνικό κείμενο"),
-    *(
-        "ＦＵＬＬ　ＷＩＤＴＨ text and ﬁne ligatures ½ cup",
-        "a b c d e f g a b a",
-        "to be or not to be, that is the question",
-    ),
-    *("and or not AND OR NOT", "x" * 300 + " long word " + "y" * 500),
+    *("日本語のテキストを検索する", "日本人は金曜日に東京へ行きます。", "中文全文搜索 测试 Plone 内容管理系统"),
+    *("北京大学 和 清华大学", "한국어 텍스트 검색", "ข้อความภาษาไทย", "Plone日本ユーザ会 meets Plone"),
+    *("Русский текст о поиске, Ёлка и ещё слова", "Ελληνικό κείμενο", "a b c d e f g a b a", "and or not AND OR NOT"),
+    *("ＦＵＬＬ　ＷＩＤＴＨ text and ﬁne ligatures ½ cup", "to be or not to be, that is the question"),
+    "x" * 300 + " long word " + "y" * 500,
     "<p>HTML &amp; <b>bold</b> text<!-- hidden comment --></p>",
     "100% of 50 people; a_b a%b a\\b 'quoted' ''twice''",
     *("tab\tand\nnewline\r\nand\u00a0nbsp\u3000ideographic space", "Ünïcödé ÄÖÜ äöü ß İstanbul ıspanak"),
@@ -101,78 +85,28 @@ def pair(request: pytest.FixtureRequest, connection: psycopg.Connection[Any]) ->
     assert len(pair.translator.index.getLexicon().words()) == 0
 
 
-@pytest.fixture
-def plone(connection: psycopg.Connection[Any]) -> Pair:
-    return pair_of(connection, PIPELINES["plone"], *all_texts())
-
-
-class Generator:
-    """Generates valid queries, most of which have hits."""
-
-    def __init__(self, seed: int, texts: list[str]) -> None:
-        self.rand = random.Random(seed)
-        self.texts = texts
-        self.words = [word.strip('()"') for text in texts for word in text.split() if word.strip('()"')]
-
-    def word(self) -> str:
-        word = self.rand.choice(self.words)
-        kind = self.rand.random()
-        if kind < 0.25:
-            start = self.rand.randint(0, 2)
-            word = word[start : start + self.rand.randint(1, 6)] or word
-        if kind < 0.05:
-            word = word.upper()
-        if 0.2 < kind < 0.45:
-            word = self.wild(word)
-        return word
-
-    def wild(self, word: str) -> str:
-        cut = self.rand.randint(1, max(1, len(word)))
-        form = self.rand.randint(0, 4)
-        if form < 2:
-            return word[:cut] + "*"
-        if form == 2:
-            return word[:cut] + "?" + word[cut + 1 :]
-        return word[:cut] + "*" + word[cut + self.rand.randint(0, 2) :] + self.rand.choice(["", "*", "?"])
-
-    def phrase(self) -> str:
-        words = self.rand.choice(self.texts).replace('"', " ").split()
-        start = self.rand.randint(0, max(0, len(words) - 2))
-        part = words[start : start + self.rand.randint(1, 4)]
-        if self.rand.random() < 0.2:
-            self.rand.shuffle(part)
-        return '"' + " ".join(part) + '"'
-
-    def term(self, depth: int) -> str:
-        kind = self.rand.random()
-        if kind < 0.15 and depth < 3:
-            return f"({self.either(depth + 1)})"
-        if kind < 0.3:
-            return self.phrase()
-        atoms = [self.word()]
-        while self.rand.random() < 0.25:
-            atoms.append(self.rand.choice(["-", "", "", ""]) + self.rand.choice([self.word(), self.phrase()]))
-        return " ".join(atoms)
-
-    def both(self, depth: int) -> str:
-        parts = [self.term(depth)]
-        while self.rand.random() < 0.3:
-            parts.append(self.rand.choice(["AND ", "and ", "AND NOT "]) + self.term(depth))
-        return " ".join(parts)
-
-    def either(self, depth: int = 0) -> str:
-        parts = [self.both(depth)]
-        while self.rand.random() < 0.25:
-            parts.append(self.both(depth))
-        return self.rand.choice([" OR ", " or "]).join(parts)
+def some_query(rand: random.Random, texts: list[str], levels: int = 0) -> str:
+    """Return a query that usually has hits: words, words with wildcards and phrases of *texts*, joined by operators."""
+    if levels < 3 and rand.random() < 0.5:
+        parts = [some_query(rand, texts, levels + 1) for _ in range(rand.randint(2, 3))]
+        joined = rand.choice((" ", " AND ", " and ", " OR ", " or ", " AND NOT ", " -")).join(parts)
+        return f"({joined})" if rand.random() < 0.3 else joined
+    words = rand.choice(texts).replace('"', " ").split()
+    start = rand.randrange(len(words))
+    if rand.random() < 0.25:
+        return f'"{" ".join(words[start : start + rand.randint(1, 4)])}"'
+    word = words[start].strip("()")
+    cut = rand.randint(1, max(1, len(word)))
+    wild = (f"{word[:cut]}*", f"{word[:cut]}?{word[cut + 1 :]}", f"{word[:cut]}*{word[cut + rand.randint(0, 2) :]}?")
+    return rand.choice((word, word, word.upper(), word[:cut], *wild))
 
 
 @pytest.mark.slow
 def test_random_queries(pair: Pair) -> None:
-    generator = Generator(21, pair.texts)
+    rand = random.Random(21)
     checked = hits = 0
     while checked < 500:
-        query = generator.either()
+        query = some_query(rand, pair.texts)
         try:
             expected = pair.expected(query)
         except (ParseError, IndexError):
@@ -197,7 +131,7 @@ def test_words_and_entries(pair: Pair) -> None:
 def test_stop_words(connection: psycopg.Connection[Any]) -> None:
     pair = pair_of(connection, PIPELINES["plaintext"], *TEXTS)
     for query in ("the quick", "quick OR the", "quick AND NOT the"):
-        assert pair.check(query) == pair.check("quick")
+        assert pair.check(query) == pair.check("quick"), query
     assert pair.check('"jumps over the lazy"') == {TEXTS[8]}
     for query in ("the", "the and", '"to be or not to be"'):
         with pytest.raises(ParseError):
@@ -208,93 +142,39 @@ def test_stop_words(connection: psycopg.Connection[Any]) -> None:
 SOMETHING = (
     *("uber", "Über", "strasse", "Straße", "strasse*", "strassenbau", "gross", "econometrie", "aujourd'hui", "cafe"),
     *("max.mustermann@example.org", "mustermann", "example", "www.plone.org", "well-known", "state-of-the-art"),
+    *("don't", "O'Reilly's", "日本", "日本語", "本語", "金", "金曜*", "東京", "大学", "清华大学", "검색", "plone日本"),
     *(
-        *(
-            "don't",
-            "O'Reilly's",
-            "日本",
-            "日本語",
-            "本語",
-            "金",
-            "金曜*",
-            "東京",
-            "大学",
-            "清华大学",
-            "검색",
-            "plone日本",
-            "ёлка",
-        ),
+        "ёлка",
+        "FULL",
+        "ﬁne",
+        "fox AND NOT jumps",
+        '"brown fox"',
+        '"dog does not jump"',
+        "wor?d",
+        "w*ld",
+        "foo?bar",
+        "a%b",
     ),
-    *("FULL", "ﬁne", "fox AND NOT jumps", '"brown fox"', '"dog does not jump"', "wor?d", "w*ld", "foo?bar", "a%b"),
     *("(fox AND cat) OR (hund AND (katze OR maus))", "'quoted'", "a\\b", "abc?", "ab*d", "x" * 300, "x" * 299 + "*"),
     *(["quick", "fox"], {"query": "quick fox"}, {"query": ["quick", "fox"]}),
 )
 NOTHING = ("known-well", "fox -lazy", '"fox brown"', "x" * 299, [])
 
 
-def test_chosen_queries_are_answered_as_by_zctextindex(plone: Pair) -> None:
+def test_chosen_queries_are_answered_as_by_zctextindex(connection: psycopg.Connection[Any]) -> None:
+    plone = pair_of(connection, PIPELINES["plone"], *all_texts())
     assert [query for query in SOMETHING if not plone.check(query) & set(TEXTS)] == []
     assert [query for query in NOTHING if plone.check(query) & set(TEXTS)] == []
     for query in ("", "   ", {"query": ""}, {}):
         assert plone.found(query) == set()
 
 
-@pytest.mark.parametrize(
-    ("query", "same"),
-    [
-        *((query, "quick") for query in ("quick AND", "OR quick", "NOT quick", "-quick", "(" * 5000 + "quick")),
-        *((query, "quick brown") for query in ("quick AND OR brown", "(quick brown", "quick) brown(")),
-        *((query, "") for query in ("((", "-", "***")),
-        *(("quick AND (NOT brown)", "quick brown"), ("and", '"and"'), ("NOT", '"not"'), ("and or", '"and" "or"')),
-        *(("qui* AND", "qui*"), ("(" * 5000 + "quick" + ")" * 5000, "quick")),
-    ],
-)
-def test_unparsable_queries_are_words(plone: Pair, query: str, same: str) -> None:
-    with pytest.raises((ParseError, RecursionError)):
-        plone.expected(query)
-    assert plone.found(query) == (plone.check(same) if same else set())
-
-
-def test_leading_wildcards_are_ignored(plone: Pair) -> None:
-    """The splitter drops them here; a pattern with one raises QueryError in ZCTextIndex."""
-    assert plone.check("*quick") == plone.check("quick")
-    assert plone.check("?uick") == plone.check("uick") == set()
-
-
-def test_wrong_values(plone: Pair) -> None:
-    for query in (7, None, [None]):
-        plone.check_error(query, TypeError)
-    for options in ({"operator": "and"}, {"not": "quick"}):
-        plone.check_error({"query": "quick", **options}, ValueError)
-
-
 def test_a_pipeline_that_ends_with_bytes(connection: psycopg.Connection[Any]) -> None:
     """ZCTextIndex stores such words, but a search for them raises TypeError."""
-    pair = pair_of(connection, (UnicodeSplitter(), UnicodeCaseNormalizer()), "Größe")
+    pair = pair_of(connection, (UnicodeSplitter.Splitter(), UnicodeSplitter.CaseNormalizer()), "Größe")
     with pytest.raises(TypeError):
         pair.expected("größe")
     assert pair.found("größe") == pair.found("grö*") == {"Größe"}
-
-
-def test_ranking(connection: psycopg.Connection[Any]) -> None:
-    texts = ("fox " + "and many other words " * 20, "fox fox fox", "fox and something", "dog")
-    pair = pair_of(connection, PIPELINES["plone"], *texts)
-    query = {"text": "fox AND NOT cat"}
-    where = pair.translator.where(query)
-    assert where is not None
-    assert pair.rids(where, pair.translator.score(query)) == [2, 3, 1]
-    assert pair.translator.score({"text": ""}) is None
-
-
-# -- limits of PostgreSQL
-
-
-def test_nul_and_lone_surrogates(connection: psycopg.Connection[Any]) -> None:
-    pair = pair_of(connection, PIPELINES["plone"])
-    text = "before\0after \ud800 lone\udc80ly"
-    assert pair.add_text(text) == []
-    for query in ("before", "after", "lone", "ly", "before\0after", "\ud800 lone\udc80ly"):
-        assert pair.found(query) == {text}
 
 
 def test_very_long_words(connection: psycopg.Connection[Any]) -> None:
@@ -315,19 +195,3 @@ def test_text_with_few_words(connection: psycopg.Connection[Any]) -> None:
     assert pair.found("alpha hund") == {text}
     assert pair.found('"der hund der"') == {text}
     assert pair.found('"omega alpha"') == set()
-
-
-def test_a_query_of_very_many_words(plone: Pair) -> None:
-    words = " ".join(f"word{i}" for i in range(MAX_WORDS - 1))
-    assert plone.found(words) == set()
-    assert plone.found(f'"{words}"') == set()
-    assert plone.found(words.replace(" ", " OR ") + " OR quick") == plone.found("quick")
-    assert plone.found(words.replace(" ", "* OR ") + " OR qu?ck") == plone.found("quick")
-    assert plone.found("quick -" + words.replace(" ", " -")) == plone.found("quick")
-
-
-def test_a_deeply_nested_query(plone: Pair) -> None:
-    query = "quick"
-    for i in range(250):
-        query = f"(word{i} {'OR' if i % 2 else 'OR quick AND'} {query})"
-    assert plone.check(query) == plone.found("quick")

@@ -12,12 +12,9 @@ from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from Products.ZCatalog.Catalog import Catalog
 from random import Random
-from tests.integration.index_cases import ABSENT
-from tests.integration.index_cases import Attributes
-from tests.integration.index_cases import Case
-from tests.integration.index_cases import CASES
-from tests.integration.index_cases import pick
+from tests.integration import index_cases as cases
 from tests.integration.translated import Table
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -28,36 +25,32 @@ Query = dict[str, Any]
 QUERIES = 300
 #: Errors that a query with a wrong option or value may raise.
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
-WITH_INDEXES = [case for case in CASES if case.translator(case.index(), "x").sql_indexes()]
-WITH_NOT = [case for case in CASES if "not" in case.options]
+WITH_INDEXES = [case for case in cases.CASES if case.translator().sql_indexes()]
+WITH_NOT = [case for case in cases.CASES if "not" in case.options]
 MIN, MAX = {"range": "min"}, {"range": "max"}
 RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
 
 
-class Thing:
-    """An object to catalogue."""
-
-    def __init__(self, value: Any) -> None:
-        if isinstance(value, Attributes):
-            self.__dict__.update(value)
-        elif value is not ABSENT:
-            self.x = value
+def thing(value: Any) -> Any:
+    """Return an object to catalogue."""
+    absent = {} if value is cases.ABSENT else {"x": value}
+    return SimpleNamespace(**value if isinstance(value, cases.Attributes) else absent)
 
 
 class Twins(Table):
     """The same objects in a ZCatalog and in a table."""
 
-    def __init__(self, case: Case, connection: psycopg.Connection[Any]) -> None:
-        super().__init__(connection, case.translator(case.index(), "x"))
+    def __init__(self, case: cases.Case, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(connection, case.translator())
         self.case = case
         catalog = Catalog()
         catalog.addIndex("x", case.index())
         self.index = catalog.getIndex("x")
         self.reports: set[str] = set()
         for number, value in enumerate(case.values):
-            thing = Thing(value)
-            catalog.catalogObject(thing, f"/{number}")
-            self.reports.update(self.add(catalog.uids[f"/{number}"], thing))
+            obj = thing(value)
+            catalog.catalogObject(obj, f"/{number}")
+            self.reports.update(self.add(catalog.uids[f"/{number}"], obj))
 
     def ask_zcatalog(self, query: Query) -> Any:
         """Return the sorted rids, None if the query has no criterion of the index, or the error raised."""
@@ -81,7 +74,7 @@ def things(postgres: EmbeddedPostgres) -> str:
     return postgres.createdb("index_values")
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(scope="module", params=cases.CASES, ids=str)
 def twins(request: pytest.FixtureRequest, things: str) -> Iterator[Twins]:
     """The twins of a case, for all its tests: these only read."""
     with psycopg.connect(things, autocommit=True) as connection:
@@ -91,7 +84,7 @@ def twins(request: pytest.FixtureRequest, things: str) -> Iterator[Twins]:
         connection.execute("DROP TABLE things")
 
 
-def random_query(case: Case, random: Random) -> Query:
+def random_query(case: cases.Case, random: Random) -> Query:
     """Return a query in the new style or in the old one."""
     keys = random_keys(case, random)
     options = random_options(case, random)
@@ -102,8 +95,8 @@ def random_query(case: Case, random: Random) -> Query:
     return {"x": {"query": keys, **options}, "other": 1}
 
 
-def random_keys(case: Case, random: Random) -> Any:
-    keys = pick(random, case.keys)
+def random_keys(case: cases.Case, random: Random) -> Any:
+    keys = cases.pick(random, case.keys)
     shape = random.random()
     if shape < 0.4 and not isinstance(keys[0], tuple | list):
         return keys[0]
@@ -114,12 +107,12 @@ def random_keys(case: Case, random: Random) -> Any:
     return tuple(keys) if shape < 0.6 else keys
 
 
-def random_options(case: Case, random: Random) -> Query:
+def random_options(case: cases.Case, random: Random) -> Query:
     options: Query = {}
     if "range" in case.options and random.random() < 0.5:
         options["range"] = random.choice(RANGES)
     if "not" in case.options and random.random() < 0.3:
-        excluded = pick(random, case.keys)
+        excluded = cases.pick(random, case.keys)
         single = len(excluded) == 1 and not isinstance(excluded[0], tuple | list)
         options["not"] = excluded[0] if single else excluded
     if "operator" in case.options and random.random() < 0.4:
@@ -158,7 +151,7 @@ def test_same_answers_to_not_alone(twins: Twins) -> None:
     random = Random(twins.case.name)
     asked = 0
     while asked < QUERIES // 10:
-        excluded = pick(random, twins.case.keys)
+        excluded = cases.pick(random, twins.case.keys)
         if not twins.ask_zcatalog({"x": excluded}):
             continue
         asked += 1
@@ -166,7 +159,9 @@ def test_same_answers_to_not_alone(twins: Twins) -> None:
         assert twins.ask_postgres(query) == twins.ask_zcatalog(query), query
 
 
-def test_same_entries(twins: Twins) -> None:
+def test_same_entries_values_and_order_and_only_long_values_are_reported(twins: Twins) -> None:
+    report = {"a long value is sorted by its beginning only"}
+    assert twins.reports == (report if "long" in twins.case.name else set())
     columns = ", ".join(column.quoted for column in twins.translator.columns())
     for rid, *values in twins.execute(f"SELECT rid, {columns} FROM things"):
         expected = twins.index.getEntryForObject(rid)
@@ -176,6 +171,8 @@ def test_same_entries(twins: Twins) -> None:
         if isinstance(twins.index, KeywordIndex):
             expected.sort()  # ZCatalog stores them in the order of a set
         assert same(twins.translator.entry(tuple(values)), expected)
+    check_unique_values(twins)
+    check_order(twins)
 
 
 def same(entry: Any, expected: Any) -> bool:
@@ -187,7 +184,7 @@ def same(entry: Any, expected: Any) -> bool:
     return bool(entry == expected)
 
 
-def test_same_unique_values(twins: Twins) -> None:
+def check_unique_values(twins: Twins) -> None:
     expected = list(twins.index.uniqueValues(withLengths=True))
     expression = twins.translator.key_expression()
     if expression is None:
@@ -205,7 +202,7 @@ def test_same_unique_values(twins: Twins) -> None:
         assert count == expected_count
 
 
-def test_same_order(twins: Twins) -> None:
+def check_order(twins: Twins) -> None:
     """Sorted by SQL, the objects are those that ZCatalog sorts, in its order."""
     expressions = twins.translator.order_by()
     assert expressions
@@ -219,11 +216,6 @@ def test_same_order(twins: Twins) -> None:
         order = [sorted(keywords) for keywords in order]
     if "long" not in twins.case.name:
         assert order == sorted(order)
-
-
-def test_only_long_values_are_reported(twins: Twins) -> None:
-    expected = {"a long value is sorted by its beginning only"}
-    assert twins.reports == (expected if "long" in twins.case.name else set())
 
 
 @pytest.mark.parametrize("twins", WITH_INDEXES, ids=str, indirect=True)

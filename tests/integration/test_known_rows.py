@@ -1,6 +1,5 @@
 """Rows cached by the process are shown without reading them again, and only in the version of the snapshot."""
 
-from plone.batching import Batch
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.results import loader
 from plone.pgcatalog.results import reader
@@ -11,10 +10,7 @@ from plone.pgcatalog.results.loader import RowLoader
 from plone.restapi.interfaces import IPloneRestapiLayer
 from plone.restapi.interfaces import ISerializeToJson
 from Testing.makerequest import makerequest
-from tests.integration.pages import analyzed
-from tests.integration.pages import make_pages
-from tests.integration.pages import second_connection
-from tests.integration.pages import shown
+from tests.integration import pages
 from tests.integration.traffic import traced
 from tests.integration.traffic import Traffic
 from typing import Any
@@ -25,12 +21,12 @@ import pytest
 import transaction
 
 
-CONTENT = make_pages
+CONTENT = pages.make_pages
 
 
 @pytest.fixture
 def filled(portal: Any, dsn: str) -> Any:
-    analyzed(portal, dsn).page00.reindexObject()
+    pages.analyzed(portal, dsn).page00.reindexObject()
     transaction.commit()
     transaction.begin()
     return portal
@@ -48,7 +44,7 @@ def familiar(portal: Any) -> list[Any]:
 
 def listing(portal: Any) -> list[Any]:
     result_cache().clear(HITS)
-    return shown(portal, portal_type="Document", sort_on="getId")
+    return pages.shown(portal, portal_type="Document", sort_on="getId")
 
 
 def sent_for_a_listing(portal: Any) -> tuple[Any, int, int]:
@@ -126,6 +122,10 @@ def test_cached_rows_send_their_versions_only(filled: Any, size: str) -> None:
         rows, round_trips, bytes_of_rows = sent_for_a_listing(filled)
         assert (rows, round_trips) == (before, 1)
         assert bytes_of_rows < 100 * len(rows)
+    with filled.portal_catalog._core.session.batch():
+        rows, _, bytes_of_rows = sent_for_a_listing(filled)
+    assert rows == before
+    assert bytes_of_rows < 100 * len(rows)
 
 
 def test_page_of_a_small_catalog_fetches_missing_metadata(filled: Any, size: str) -> None:
@@ -133,38 +133,10 @@ def test_page_of_a_small_catalog_fetches_missing_metadata(filled: Any, size: str
     result_cache().clear(ROWS)
     _, _, everything = sent_for_a_listing(filled)
     result_cache().clear(ROWS)
-    shown(filled, portal_type="Document", getId=["page01", "page02"])
+    pages.shown(filled, portal_type="Document", getId=["page01", "page02"])
     rows, round_trips, bytes_of_rows = sent_for_a_listing(filled)
     assert (rows, round_trips) == (before, 1)
     assert (bytes_of_rows < everything) == (size == "small")
-
-
-def test_count_of_a_small_catalog_fetches_a_page_of_cached_rows(filled: Any, size: str) -> None:
-    """Their versions are only requested after a commit."""
-
-    def round_trips() -> int:
-        result_cache().clear(HITS)
-        with traced(filled) as traffic:
-            batch = Batch(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId"), 20)
-            rows, length = [(brain.getPath(), brain.Title) for brain in batch], batch.sequence_length
-        everything = listing(filled)
-        assert (rows, length) == ([row[:2] for row in everything[:20]], len(everything))
-        return traffic[0].round_trips
-
-    familiar(filled)
-    assert round_trips() == (1 if size == "small" else 2)
-    retitle(filled)
-    transaction.commit()
-    transaction.begin()
-    assert round_trips() == (2 if size == "small" else 3)
-
-
-def test_cached_rows_in_a_batch_send_their_versions(filled: Any, size: str) -> None:
-    before = familiar(filled)
-    with filled.portal_catalog._core.session.batch():
-        rows, _, bytes_of_rows = sent_for_a_listing(filled)
-    assert rows == before
-    assert bytes_of_rows < 100 * len(rows)
 
 
 def test_page_of_rest_is_one_message_with_its_metadata(filled: Any, size: str) -> None:
@@ -183,41 +155,19 @@ def test_page_of_rest_is_one_message_with_its_metadata(filled: Any, size: str) -
     assert 1.8 < sent[10].row_bytes / sent[5].row_bytes < 2.2
 
 
-def test_older_snapshot_has_its_own_rows(filled: Any, db: Any) -> None:
+def test_rows_of_older_snapshots_and_of_pending_changes_are_not_shared(filled: Any, db: Any) -> None:
     before = familiar(filled)
-    with second_connection(db) as (_, other):
+    retitle(filled)
+    after = listing(filled)
+    assert after != before
+    with pages.second_connection(db) as (_, other):
         assert listing(other) == before
+        transaction.abort()
+        transaction.begin()
+        assert listing(filled) == before
         retitle(filled)
         transaction.commit()
         transaction.begin()
-        after = listing(filled)
-        assert after != before
         for _ in range(2):
             assert listing(other) == before
             assert listing(filled) == after
-
-
-def test_pending_and_aborted_rows_are_not_shared(filled: Any, db: Any) -> None:
-    before = familiar(filled)
-    retitle(filled)
-    assert listing(filled) != before
-    with second_connection(db) as (_, other):
-        assert listing(other) == before
-    transaction.abort()
-    transaction.begin()
-    assert listing(filled) == before
-
-
-def test_moved_row_has_its_new_path(filled: Any) -> None:
-    familiar(filled)
-    filled.manage_renameObject("page07", "moved")
-    found = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")
-    paths = [brain.getPath() for brain in found]
-    assert "/plone/moved" in paths
-    assert [brain.Title for brain in found]
-    assert [brain.getPath() for brain in found] == paths
-    filled.portal_catalog.catalog_object(filled.page03, "/plone/page03", idxs=["getId"], update_metadata=0)
-    found = filled.portal_catalog.unrestrictedSearchResults(
-        path={"query": ["/plone/moved", "/plone/page03"], "depth": 0}
-    )
-    assert sorted(brain.Title and brain.getPath() for brain in found) == ["/plone/moved", "/plone/page03"]

@@ -1,10 +1,8 @@
 """Attributes that objects lack, and may acquire: a rebuild that looks once per container has the values of ZCatalog."""
 
-from Acquisition import aq_base
 from plone.indexer import indexer
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.indexing.extract import MissingAttributeCache
-from plone.pgcatalog.indexing.objects import fresh_entry
 from plone.pgcatalog.indexing.queue import missing_attributes
 from Products.CMFCore.indexing import processQueue
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
@@ -69,11 +67,12 @@ def with_indexer(portal: Any) -> Any:
 
 
 def pages(catalog: Any) -> dict[str, Any]:
-    rids = {b.getPath(): b.getRID() for b in catalog.unrestrictedSearchResults(portal_type=["Document", "Folder"])}
-    return {
-        path: [[catalog.getIndexDataForRID(rid)[name], catalog.getMetadataForRID(rid)[name]] for name in NAMES]
-        for path, rid in rids.items()
-    }
+    """Return path -> (entry, metadata) of each of NAMES."""
+    found = {}
+    for brain in catalog.unrestrictedSearchResults(portal_type=["Document", "Folder"]):
+        entries, metadata = catalog.getIndexDataForRID(brain.getRID()), catalog.getMetadataForRID(brain.getRID())
+        found[brain.getPath()] = [(entries[name], metadata[name]) for name in NAMES]
+    return found
 
 
 @pytest.mark.usefixtures("with_indexer")
@@ -82,7 +81,7 @@ def test_rebuild_has_the_values_of_zcatalog(portal: Any) -> None:
     transaction.begin()
     ours = pages(portal.portal_catalog)
     assert ours == pages(make_oracle(portal))
-    assert {entry for [entry, _], *_ in ours.values()} == {"own", ""}
+    assert {entry for (entry, _), *_ in ours.values()} == {"own", ""}
     found = ours["/plone/folder1/page2"]
     assert [entry for entry, _ in found][3:5] == ["", "page2 by the folder"]
     assert ours["/plone/folder0/page2"][3][0] == "page2 by the site"
@@ -91,55 +90,34 @@ def test_rebuild_has_the_values_of_zcatalog(portal: Any) -> None:
 
 
 @pytest.mark.usefixtures("with_indexer")
-def test_entries_do_not_depend_on_earlier_objects(portal: Any) -> None:
-    catalog = portal.portal_catalog
-    paths = [*pages(catalog), *reversed([*pages(catalog)])]
-    lacking = MissingAttributeCache()
-    for path in paths:
-        obj = portal.unrestrictedTraverse(path)
-        one, other = fresh_entry(catalog, path, obj, lacking), fresh_entry(catalog, path, obj)
-        assert (one.columns, one.idx, one.vanished) == (other.columns, other.idx, other.vanished)
-        assert aq_base(obj) is not None
+def test_queue_caches_missing_attributes_while_it_is_processed_and_has_the_values_of_zcatalog(portal: Any) -> None:
+    catalog, seen, add = portal.portal_catalog, [], MissingAttributeCache.add
 
+    def noted(self: MissingAttributeCache, name: str) -> None:
+        seen.append(missing_attributes() is self)
+        add(self, name)
 
-@pytest.mark.usefixtures("with_indexer")
-def test_objects_of_one_queue_are_catalogued_as_zcatalog_does(portal: Any) -> None:
-    catalog = portal.portal_catalog
     for path in pages(catalog):
         portal.unrestrictedTraverse(path).reindexObject()
-    assert pages(catalog) == pages(make_oracle(portal))
-
-
-def test_queue_caches_missing_attributes_while_it_is_processed(portal: Any) -> None:
-    for number in range(2):
-        portal[f"folder{number}"].reindexObject()
-    seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MissingAttributeCache, "add", lambda self, name: seen.append(missing_attributes() is self))
+        patch.setattr(MissingAttributeCache, "add", noted)
         processQueue()
     assert set(seen) == {True}
     assert missing_attributes() is None
-    portal.folder0.reindexObject()
-    assert missing_attributes() is None
-
-
-class Counted:
-    """An object that counts its attribute lookups."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "asked":
-            self.asked.append(name)
-        raise AttributeError(name)
+    assert pages(catalog) == pages(make_oracle(portal))
 
 
 def test_missing_attribute_is_looked_up_once() -> None:
-    counted = Counted()
-    source = CachedAttributes(counted)
+    asked: list[str] = []
+
+    class Counted:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    source = CachedAttributes(Counted())
     for _ in range(3):
         assert getattr(source, "start", None) is None
         with pytest.raises(AttributeError):
             source.end  # noqa: B018
-    assert counted.asked == ["start", "end"]
+    assert asked == ["start", "end"]

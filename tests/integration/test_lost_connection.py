@@ -2,34 +2,34 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from plone.dexterity.content import Item
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.storage import connection
-from plone.pgcatalog.unavailable import make_filter
 from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import unavailable_filter
 from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
-from tests.integration.site import opened
+from tests.integration.publishing import handlers
 from tests.integration.storage import backend
 from tests.integration.storage import forget_loaded
 from tests.integration.storage import terminate
 from tests.integration.web import application
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
 from tests.integration.web import Web
 from transaction.interfaces import TransientError
 from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
+from zope.event import notify
 from zope.interface import Interface
-from ZPublisher.interfaces import IPubAfterTraversal
+from ZPublisher.pubevents import PubSuccess
 
 import logging
 import psycopg
-import psycopg_pool
 import pytest
 import subprocess
 import sys
@@ -37,88 +37,55 @@ import threading
 import transaction
 
 
-@pytest.fixture
-def cut(dsn: str) -> Iterator[Callable[[Any, int], list[int]]]:
-    """Yield a function of an event and a number n: the next n requests lose their connection at that event."""
-    handlers: list[tuple[Any, Any]] = []
-
-    def cut(interface: Any, times: int) -> list[int]:
-        pids: list[int] = []
-
-        def handler(event: Any) -> None:
-            if len(pids) < times:
-                root = event.request["PARENTS"][-1]
-                pids.append(backend(root))
-                terminate(dsn, pids[-1])
-
-        handlers.append((handler, interface))
-        getGlobalSiteManager().registerHandler(handler, [interface])
-        return pids
-
-    yield cut
-    for handler, interface in handlers:
-        getGlobalSiteManager().unregisterHandler(handler, [interface])
+def lose(connection: psycopg.Connection[Any]) -> None:
+    terminate(connection.info.dsn, connection.info.backend_pid)
 
 
-@pytest.fixture
-def web(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Web:
-    """A browser on the site with a page; Zope repeats at once."""
+@contextmanager
+def cut(web: Web, times: int) -> Iterator[list[int]]:
+    """Let the next *times* requests lose their connections; yield a list of the server's processes that were ended."""
+    pids: list[int] = []
+
+    def handler(event: Any) -> None:
+        if len(pids) < times:
+            pids.append(backend(event.request["PARENTS"][-1]))
+            terminate(web.db.storage._dsn, pids[-1])
+
+    with handlers(IPubAfterTraversal=handler):
+        yield pids
+
+
+@pytest.fixture(autouse=True)
+def immediate_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Zope repeat a request at once, three times."""
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.retry_max_count", 3)
+
+
+@pytest.fixture
+def web(portal: Any) -> Web:
+    """A browser on the site with a page."""
     create(portal, "Document", "page")
     transaction.commit()
     return Web(portal._p_jar.db())
 
 
-def test_a_search_without_connection_is_a_retryable_error(portal: Any, dsn: str) -> None:
-    # The objects that a search loads are in the ZODB cache now: the next one only needs the catalog.
-    list(portal.portal_catalog.unrestrictedSearchResults(getId="first"))
-    terminate(dsn, backend(portal))
-    with pytest.raises(ServiceUnavailable) as caught:
-        list(portal.portal_catalog.unrestrictedSearchResults(getId="second"))
-    assert isinstance(caught.value, psycopg.OperationalError)
-    assert isinstance(caught.value, TransientError)
+def test_a_search_that_lost_its_connection_is_repeated_three_times(web: Web) -> None:
+    for times, id, expected in ((1, "page", (200, 1)), (100, "other", (503, 4))):
+        with cut(web, times) as pids:
+            response = web.get("/plone/@search", MANAGER, accept="application/json", getId=id)
+        assert (response.status, len(pids)) == expected
+        if times == 1:
+            assert [item["@id"].rpartition("/")[2] for item in response.json["items"]] == ["page"]
 
 
-def test_other_database_error_is_not_retryable(portal: Any) -> None:
-    view = portal.portal_catalog._core.view()
-    with pytest.raises(psycopg.errors.QueryCanceled) as caught:
-        view.session.messages.run("SET LOCAL statement_timeout = '20ms'; SELECT pg_sleep(5)")
-    assert not isinstance(caught.value, TransientError)
-
-
-def test_a_search_that_lost_its_connection_is_repeated(web: Web, cut: Any) -> None:
-    pids = cut(IPubAfterTraversal, 1)
-    response = web.get("/plone/@search", "admin:secret", accept="application/json", getId="page")
-    assert (response.status, len(pids)) == (200, 1)
-    assert [item["@id"].rpartition("/")[2] for item in response.json["items"]] == ["page"]
-
-
-def test_a_site_without_database_answers_503(web: Web, cut: Any) -> None:
-    pids = cut(IPubAfterTraversal, 100)
-    response = web.get("/plone/@search", "admin:secret", accept="application/json", getId="page")
-    assert (response.status, len(pids)) == (503, 4)
-
-
-def test_an_object_that_cannot_be_loaded_answers_503(web: Web, cut: Any) -> None:
-    cut(IPubAfterTraversal, 100)
+def test_an_object_that_cannot_be_loaded_answers_503(web: Web) -> None:
     for accept in ("text/html", "application/json"):
         web.db.cacheMinimize()
-        response = web.get("/plone/page", "admin:secret", accept=accept)
+        with cut(web, 100):
+            response = web.get("/plone/page", MANAGER, accept=accept)
         assert (response.status, response.text) == (503, f"{TEXT}\n")
         assert response.headers["Retry-After"] == "10"
-
-
-def test_a_request_that_cannot_begin_answers_503() -> None:
-    def application(environ: Any, start_response: Any) -> Any:
-        raise psycopg_pool.PoolTimeout("no connection")
-
-    answers: list[Any] = []
-    body = make_filter({})(application)({"REQUEST_METHOD": "GET"}, lambda *answer: answers.append(answer))
-    assert b"".join(body).decode() == f"{TEXT}\n"
-    ((status, headers),) = answers
-    assert status == "503 Service Unavailable"
-    assert dict(headers)["Retry-After"] == "10"
 
 
 @pytest.fixture(autouse=True)
@@ -128,13 +95,13 @@ def closed_pools() -> Any:
     pool.close_pools()
 
 
-def test_zodb_connection_delegates_to_its_snapshot(portal: Any) -> None:
+def test_connection_of_a_site_is_its_snapshot(portal: Any) -> None:
     connection = pool.get_request_connection(portal._p_jar)
     assert connection is portal._p_jar._normal_storage.pg_connection
     assert pool.get_request_connection() is connection  # the current site's
 
 
-def test_thread_without_a_site_has_one_connection_until_release(database: str) -> None:
+def test_thread_without_a_site_has_one_connection_until_the_end_of_a_request(zope: None, database: str) -> None:
     first = pool.get_request_connection(dsn=database)
     assert pool.get_request_connection(dsn=database) is first
     others: list[Any] = []
@@ -142,8 +109,9 @@ def test_thread_without_a_site_has_one_connection_until_release(database: str) -
     thread.start()
     thread.join()
     assert others[0] is not first
-    pool.release_request_connection()
-    assert pool.pool_for(database).get_stats()["pool_available"] >= 1
+    before = pool.pool_for(database).get_stats()["pool_available"]
+    notify(PubSuccess(SimpleNamespace(environ={}, other={})))
+    assert pool.pool_for(database).get_stats()["pool_available"] == before + 1
 
 
 UNCLOSED = """
@@ -161,6 +129,7 @@ register_processors(DatabaseOpenedWithRoot(database))
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_closes_nothing_ends_without_a_traceback(database: str) -> None:
     """Python 3.14 lets no pool wait for its threads at the very end."""
     command = [sys.executable, "-c", UNCLOSED, database]
@@ -170,41 +139,21 @@ def test_a_process_that_closes_nothing_ends_without_a_traceback(database: str) -
     assert "Exception ignored" not in done.stderr
 
 
-def test_the_environment_names_the_database(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_database_and_nothing_is_written(database: str, monkeypatch: Any) -> None:
+    with pytest.raises(LookupError, match="PGCATALOG_DSN"):
+        pool.get_request_connection()
     monkeypatch.setenv("PGCATALOG_DSN", database)
-    assert pool.get_request_connection().execute("SELECT 1 AS one").fetchone() == {"one": 1}
-
-
-def test_request_connection_cannot_write(database: str) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        pool.get_request_connection(dsn=database).execute("CREATE TABLE t ()")
+        pool.get_request_connection().execute("CREATE TABLE t ()")
 
 
 @pytest.mark.direct("a pooler leaves a client connected if its session ends between two transactions")
 def test_connection_ended_by_the_server_is_replaced(database: str) -> None:
     first = pool.get_request_connection(dsn=database)
-    pid = first.info.backend_pid
-    with psycopg.connect(database, autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(%s)", [pid])
+    lose(first)
     with pytest.raises(psycopg.OperationalError):
         first.execute("SELECT 1")
     assert pool.get_request_connection(dsn=database).execute("SELECT 1 AS one").fetchone() == {"one": 1}
-
-
-def test_missing_database_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PGCATALOG_DSN", raising=False)
-    with pytest.raises(LookupError, match="PGCATALOG_DSN"):
-        pool.get_request_connection()
-
-
-def test_end_of_a_request_releases_the_connection(zope: None, database: str) -> None:
-    from zope.event import notify
-    from ZPublisher.pubevents import PubSuccess
-
-    pool.get_request_connection(dsn=database)
-    notify(PubSuccess(SimpleNamespace(environ={}, other={})))
-    stats = pool.pool_for(database).get_stats()
-    assert stats["pool_available"] == stats["pool_size"] == 1
 
 
 def test_when_all_are_taken_it_waits_then_says_so(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,10 +211,6 @@ def log() -> Iterator[Log]:
     root.handlers = former
 
 
-def lose(connection: psycopg.Connection[Any]) -> None:
-    terminate(connection.info.dsn, connection.info.backend_pid)
-
-
 def spoil(connection: psycopg.Connection[Any]) -> None:
     """Run a failing statement without a rollback."""
     with pytest.raises(psycopg.errors.DivisionByZero):
@@ -297,10 +242,10 @@ def fill(portal: Any) -> None:
         folder._setOb(f"item{number:03}", Item(f"item{number:03}", title=f"Item {number}"))
 
 
-@pytest.fixture
-def listing(tmp_path: Path) -> Iterator[type[Listing]]:
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Listing]]:
     """The page ``@@listing``."""
-    file = tmp_path / "listing.pt"
+    file = tmp_path_factory.mktemp("listing") / "listing.pt"
     file.write_text(TEMPLATE.format(ghosts="; ".join(f"v{n} python:view.ghosts[{n}]" for n in range(GHOSTS))))
     page = type("Page", (Listing,), {"breaks": [], "index": ViewPageTemplateFile(str(file))})
     getGlobalSiteManager().registerAdapter(page, (Interface, Interface), Interface, name="listing")
@@ -308,17 +253,17 @@ def listing(tmp_path: Path) -> Iterator[type[Listing]]:
     getGlobalSiteManager().unregisterAdapter(page, (Interface, Interface), Interface, name="listing")
 
 
-@pytest.fixture
-def listing_web(site_with: SiteWith, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
-    """A browser on the site; Zope repeats at once, three times."""
-    monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
-    monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.retry_max_count", 3)
-    with opened(site_with(fill)) as db:
-        yield Web(db, unavailable_filter(application(db)))
+SHARED = fill
+
+
+@pytest.fixture(scope="module")
+def listing_web(shared_site: Site) -> Web:
+    """A browser on the site."""
+    return Web(shared_site.db, unavailable_filter(application(shared_site.db)))
 
 
 @pytest.mark.parametrize("times", [1, 4])
-@pytest.mark.parametrize("way", [lose, spoil])
+@pytest.mark.parametrize("way", [lose, pytest.param(spoil, marks=pytest.mark.slow)])
 def test_a_page_whose_connection_breaks_in_its_template(
     listing_web: Web, listing: type[Listing], log: Log, way: Any, times: int
 ) -> None:

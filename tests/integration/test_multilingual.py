@@ -54,12 +54,9 @@ def test_a_search_is_of_one_language_by_its_index_or_by_its_folder(filled: Any, 
     assert catalog.facets({"portal_type": "Document"}, ["Language"])["Language"] == {"de": 2, "en": 1}
 
 
-def test_translations_of_many_pages_are_one_search(filled: Any, catalog: Any, german: str) -> None:
+def test_translations_are_one_search_and_words_have_the_forms_of_their_language(catalog: Any, german: str) -> None:
     groups = [brain.TranslationGroup for brain in catalog(Language="en", portal_type="Document")]
     assert paths(catalog(TranslationGroup=groups, Language="de")) == [german]
-
-
-def test_words_have_the_forms_of_the_language_of_their_page(filled: Any, catalog: Any, german: str) -> None:
     # The id of a translation, which is a word of its text, is that of the English page.
     assert paths(catalog(SearchableText="house", Language="en")) == ["/plone/en/houses"]
     assert paths(catalog(SearchableText="bild")) == [german]

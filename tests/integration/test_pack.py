@@ -1,27 +1,16 @@
 """Packs during saves: no reachable object is removed, whatever other processes commit, and whenever."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.database.direct import pack_directly
-from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.storage import PACK_ATTEMPTS
 from plone.pgcatalog.storage import PackConflict
-from tests.integration import site as sites
-from tests.integration.content import create
-from tests.integration.packing import at
-from tests.integration.packing import MOMENTS
-from tests.integration.packing import steps_of_packs
-from tests.integration.packing import WAYS
+from tests.integration import packing
 from tests.integration.upstream_check import LOST
 from tests.integration.upstream_check import Process
-from tests.integration.web import application
-from tests.integration.web import MANAGER
-from tests.integration.web import Web
 from ZODB.blob import Blob
 
-import itertools
 import os
 import psycopg
 import pytest
@@ -29,7 +18,6 @@ import subprocess
 import sys
 import threading
 import time
-import transaction
 
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +25,6 @@ ROOT = Path(__file__).parents[2]
 LATER = 60
 #: Seconds after which an unfinished thread counts as hung.
 HANGS = 60.0
-#: Sizes of the slow test: six ways, sixty packs in all.
-WRITERS, PACKS = 4, 10
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +46,13 @@ def pack(process: Process) -> None:
     process.db.pack(time.time() + LATER)
 
 
+def leave_garbage(process: Process) -> None:
+    """Create a page, and an object without a reference."""
+    process.make("page", "garbage")
+    with process.manager:
+        del process.root["garbage"]
+
+
 def lost(process: Process) -> int:
     """Return the number of dangling references of all objects."""
     with psycopg.connect(process.db.storage._dsn) as connection:
@@ -72,12 +65,10 @@ def oids_of(process: Process) -> set[int]:
         return {zoid for (zoid,) in connection.execute("SELECT zoid FROM object_state")}
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", packing.MOMENTS)
 def test_objects_saved_during_a_pack_stay(processes: tuple[Process, Process], moment: str) -> None:
     one, other = processes
-    one.make("page", "garbage")
-    with one.manager:
-        del one.root["garbage"]
+    leave_garbage(one)
 
     def save() -> None:
         other.make("new")
@@ -86,7 +77,7 @@ def test_objects_saved_during_a_pack_stay(processes: tuple[Process, Process], mo
             other.root["page"]["value"] = "saved"
 
     before = oids_of(one)
-    with at(moment, save):
+    with packing.at(moment, save):
         pack(one)
     assert lost(one) == 0
     assert len(before - oids_of(one)) == 1
@@ -97,7 +88,7 @@ def test_objects_saved_during_a_pack_stay(processes: tuple[Process, Process], mo
             assert process.root["page"]["file"].open().read() == b"a file"
 
 
-@pytest.mark.parametrize("moment", MOMENTS[:-1])
+@pytest.mark.parametrize("moment", packing.MOMENTS[:-1])
 @pytest.mark.parametrize("does_change", [False, True], ids=["not changed", "changed"])
 def test_objects_restored_by_a_slow_transaction_stay(
     processes: tuple[Process, Process], moment: str, does_change: bool
@@ -126,13 +117,13 @@ def test_objects_restored_by_a_slow_transaction_stay(
             while saver.is_alive() and not is_anybody_waiting(one):
                 saver.join(0.01)
 
-    with steps_of_packs() as steps, at(moment, put_back):
+    with packing.steps_of_packs() as steps, packing.at(moment, put_back):
         pack(one)
     saver.join(HANGS)
     assert not saver.is_alive()
     assert lost(one) == 0
     # Whether the second attempt meets the waiting commit again depends on timing.
-    assert 2 <= steps.count(MOMENTS[0]) <= PACK_ATTEMPTS
+    assert 2 <= steps.count(packing.MOMENTS[0]) <= PACK_ATTEMPTS
     for process in processes:
         with process.manager:
             assert process.root["other"]["page"]["value"] == ("changed" if does_change else "kept")
@@ -155,53 +146,42 @@ def test_pack_that_always_conflicts_stops_and_removes_nothing(processes: tuple[P
         with psycopg.connect(one.db.storage._dsn) as connection:
             connection.execute("UPDATE object_state SET state_size = state_size + 1 WHERE zoid = %s", [oid])
 
-    with steps_of_packs() as steps, at(MOMENTS[0], touch), pytest.raises(PackConflict, match="pack again") as refused:
+    with (
+        packing.steps_of_packs() as steps,
+        packing.at(packing.MOMENTS[0], touch),
+        pytest.raises(PackConflict, match="pack again") as refused,
+    ):
         pack(one)
     # An administrator reads one sentence, not PostgreSQL's message of each attempt.
     assert refused.value.__context__ is None
-    assert steps.count(MOMENTS[0]) == PACK_ATTEMPTS
+    assert steps.count(packing.MOMENTS[0]) == PACK_ATTEMPTS
     assert oids_of(one) == before
     pack(one)
     assert before - oids_of(one) == {oid}
 
 
-def test_other_threads_can_use_the_connection_of_the_storage(processes: tuple[Process, Process]) -> None:
-    """New oids are fetched by it, which a statement of the pack would block; a second pack may run, too."""
-    one, _ = processes
-    one.make("page", "garbage")
-    with one.manager:
-        del one.root["garbage"]
+def test_other_threads_can_use_the_connection_of_the_storage_and_pack(processes: tuple[Process, Process]) -> None:
+    """New oids are fetched by it, which a statement of the pack would block."""
+    one, other = processes
+    leave_garbage(one)
     storage = one.db.storage
     own = storage._ensure_admin_conn()
     met = []
 
-    def use() -> None:
-        met.append(storage._ensure_admin_conn())
-        met.append(storage._ensure_admin_conn() is own and storage.new_oid())
-
-    with at(MOMENTS[0], use):
-        pack(one)
-    assert met[0] is own
-    assert met[1]
-    assert storage._ensure_admin_conn() is own
-    assert "_ensure_admin_conn" not in vars(storage)
-
-
-def test_packs_of_two_threads_both_finish(processes: tuple[Process, Process]) -> None:
-    one, other = processes
-    one.make("page", "garbage")
-    with one.manager:
-        del one.root["garbage"]
-
     def meanwhile() -> None:
+        met.append(storage._ensure_admin_conn() is own and storage.new_oid())
         if threading.current_thread() is threading.main_thread():
             thread = threading.Thread(target=pack, args=[one])
             thread.start()
             thread.join(HANGS)
             assert not thread.is_alive()
 
-    with at(MOMENTS[0], meanwhile):
+    with packing.at(packing.MOMENTS[0], meanwhile):
         pack(one)
+    assert len(met) > 1
+    assert all(met)
+    assert storage._ensure_admin_conn() is own
+    assert "_ensure_admin_conn" not in vars(storage)
     assert lost(one) == 0
     assert other.read("page") == "kept"
 
@@ -243,7 +223,7 @@ def test_keys_of_files_elsewhere_are_removed_once_and_only_after_the_commit(data
             other.manager.commit()
             other.manager.begin()
 
-    with at(MOMENTS[0], put_back):
+    with packing.at(packing.MOMENTS[0], put_back):
         pack(one)
     other.manager.abort()
     assert sorted(bucket.files.values()) == [b"new", b"put back"]
@@ -252,67 +232,22 @@ def test_keys_of_files_elsewhere_are_removed_once_and_only_after_the_commit(data
 
 
 @pytest.mark.parametrize(
-    ("package", "keeps_history"),
+    ("way", "package"),
     [
-        ("plone.pgcatalog", False),
-        pytest.param("plone.pgcatalog", True, marks=pytest.mark.slow),
-        pytest.param("zodb_pgjsonb", False, marks=pytest.mark.slow),
-        pytest.param("zodb_pgjsonb", True, marks=pytest.mark.slow),
+        ("zodbpack", "plone.pgcatalog"),
+        *(pytest.param(way, "plone.pgcatalog", marks=pytest.mark.slow) for way in ("script", "zmi")),
+        pytest.param("zodbpack", "zodb_pgjsonb", marks=pytest.mark.slow),
     ],
 )
-def test_zodbpack_is_safe_if_its_configuration_imports_us(
-    database: str, tmp_path: Path, keeps_history: bool, package: str
+@pytest.mark.parametrize("keeps_history", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_each_way_to_pack_is_safe_if_its_configuration_imports_us(
+    dsn: str, tmp_path: Path, way: str, keeps_history: bool, package: str
 ) -> None:
-    """Without our package it is not safe, as documented."""
+    """Without our package the console script is not safe, as documented."""
     pytest.importorskip("relstorage.zodbpack")
-    Process(database, history_preserving=keeps_history).close()
+    Process(dsn, history_preserving=keeps_history).close()
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.integration.packing", database, str(keeps_history), "crossed", package]
+    command = [sys.executable, "-m", "tests.integration.packing", dsn, str(keeps_history), way, package]
     done = subprocess.run(command, env=environ, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["lost", "0" if package == "plone.pgcatalog" else "1"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("keeps_history", [False, True], ids=["without history", "with history"])
-@pytest.mark.parametrize("way", WAYS)
-def test_no_page_is_lost_that_is_saved_beside_packs(dsn: str, tmp_path: Path, way: str, keeps_history: bool) -> None:
-    """Another process packs repeatedly while four users save over HTTP."""
-    ended = threading.Event()
-    with sites.opened(dsn, history_preserving=keeps_history, pool_max_size=WRITERS + 4) as db:
-        with sites.inside(db) as portal:
-            for number in range(WRITERS):
-                create(portal, "Folder", f"folder{number}")
-            transaction.commit()
-        web = Web(db, application(db))
-
-        def write(number: int) -> list[str]:
-            """Save pages, and delete every third, until the packs have ended; return the paths of the others."""
-            folder, kept = f"/plone/folder{number}", []
-            for count in itertools.count():
-                page = f"page{count}"
-                data = {"@type": "Document", "id": page, "title": page}
-                saved = web.send_json("POST", folder, MANAGER, data).status == 201
-                if saved and (count % 3 or web.send_json("DELETE", f"{folder}/{page}", MANAGER, {}).status != 204):
-                    kept.append(f"{folder}/{page}")
-                if ended.is_set() and kept:
-                    return kept
-            raise AssertionError
-
-        with ThreadPoolExecutor(WRITERS) as writers:
-            written = writers.map(write, range(WRITERS))
-            command = ["-m", "tests.integration.packing", dsn, str(keeps_history), way, str(PACKS)]
-            environ = os.environ | {"PYTHONPATH": str(ROOT)}
-            try:
-                done = subprocess.run(
-                    [sys.executable, *command], env=environ, cwd=tmp_path, check=False, capture_output=True, timeout=600
-                )
-            finally:
-                ended.set()
-            assert done.returncode == 0, done.stderr.decode()
-            pages = [page for found in written for page in found]
-    with psycopg.connect(dsn) as connection:
-        assert connection.execute(LOST).fetchall() == [(0,)]
-    with sites.opened(dsn, history_preserving=keeps_history) as db, sites.inside(db) as portal:
-        assert [page for page in pages if portal.unrestrictedTraverse(page).title != page.rpartition("/")[2]] == []
-        assert [str(difference) for difference in Verifier(portal.portal_catalog).differences()] == []
+    assert done.stdout.split()[-2:] == ["lost", "0" if package == "plone.pgcatalog" else "1"]

@@ -25,7 +25,6 @@ import json
 import psycopg
 import pytest
 import threading
-import transaction
 
 
 #: Limit of the catalog's own messages for a page.
@@ -104,25 +103,17 @@ def rest_search(portal: Any) -> None:
     assert len(answer["facet_fields"]) == 2
 
 
+FILTERS = {"Subject": ["Winter"], "facet.Date": ["2025"], "path": ["/plone/news"]}
 PAGES: tuple[tuple[Callable[[Any], None], dict[str, Any]], ...] = (
-    (search_page, {"SearchableText": "hedgehog"}),
-    (
-        search_page,
-        {"SearchableText": "hedgehog", "Subject": ["Winter"], "facet.Date": ["2025"], "path": ["/plone/news"]},
-    ),
-    (search_page, {}),
-    (search_page, {"SearchableText": "hegdehog"}),
+    *((search_page, {"SearchableText": word}) for word in ("hedgehog", "hegdehog", "xyzzyxyzzy")),
+    *((search_page, {"SearchableText": "hedgehog", **FILTERS}), (search_page, {}), (search_page, {"similar": "UID"})),
     (search_page, {"SearchableText": "hegdehog", "as_typed": "hegdehog"}),
-    (search_page, {"SearchableText": "xyzzyxyzzy"}),
-    (search_page, {"similar": "UID"}),
-    (live_search, {"SearchableText": "hedg", "perPage": "7", "page": "1"}),
-    (live_search, {"SearchableText": "hedgehog", "perPage": "7", "page": "1"}),
-    (live_search, {"SearchableText": "hegdehog", "perPage": "7", "page": "1"}),
-    (live_search, {"SearchableText": "xyzzyxyzzy", "perPage": "7", "page": "1"}),
+    *(
+        (live_search, {"SearchableText": word, "perPage": "7", "page": "1"})
+        for word in ("hedg", "hedgehog", "hegdehog", "xyzzyxyzzy")
+    ),
     (tuning, {"try_text": "hedgehog"}),
-    (tab, {"tab": "manage_catalogOverview"}),
-    (tab, {"tab": "manage_catalogAdvanced"}),
-    (tab, {"tab": "manage_slow_queries"}),
+    *((tab, {"tab": f"manage_{name}"}) for name in ("catalogOverview", "catalogAdvanced", "slow_queries")),
     (tab, {"tab": "manage_slow_queries", "shape": "x", "page": "y"}),
 )
 
@@ -141,21 +132,17 @@ def shown(site: Site, page: Callable[[Any], None], query: dict[str, Any], patch:
 
 
 @pytest.mark.parametrize(("page", "query"), PAGES, ids=lambda part: getattr(part, "__name__", str(part)))
-@pytest.mark.parametrize("cold", ["the cache is empty", "somebody has written", "the process is new"])
-def test_a_page_sends_few_messages(
-    site: Site, page: Callable[[Any], None], query: dict[str, Any], cold: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if cold == "the process is new":
+@pytest.mark.parametrize("is_new", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_page_sends_few_messages(site: Site, page: Any, query: Any, is_new: bool, monkeypatch: Any) -> None:
+    """... after a save, or in a process that *is_new*."""
+    if is_new:
         with sites.opened(site.dsn) as db:
             warm_up(db)
             sent = shown(Site(db), page, query, monkeypatch)
     else:
         shown(site, *PAGES[0], monkeypatch)
         with site.inside() as portal:
-            number = portal.portal_catalog.getCounter()
-            if cold == "somebody has written":
-                create(portal, "Document", f"page{number}")
-                transaction.commit()
+            create(portal, "Document", f"page{portal.portal_catalog.getCounter()}")
         sent = shown(site, page, query, monkeypatch)
     assert 0 < len(sent) <= MOST, "\n\n".join(f"{n}: {text}" for n, text in enumerate(sent, 1))
 
@@ -177,9 +164,7 @@ FACETS = {"facets": "Subject,portal_type", "snippets": "0"}
     ],
     ids=str,
 )
-def test_rest_reads_page_count_and_facets_in_one_message(
-    site: Site, query: dict[str, Any], number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rest_reads_page_count_and_facets_in_one_message(site: Site, query: Any, number: int, monkeypatch: Any) -> None:
     shown(site, *PAGES[0], monkeypatch)
     sent = shown(site, rest_search, query, monkeypatch)
     assert len(sent) == number, "\n\n".join(sent)

@@ -9,6 +9,7 @@ from tests.integration.people import share
 from tests.integration.storage import forget_loaded
 from tests.integration.storage import reads
 from tests.integration.traffic import traced
+from types import SimpleNamespace
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -28,24 +29,15 @@ def fill(portal: Any) -> None:
 CONTENT = fill
 
 
-class Loads:
-    """Counts of a storage's reads of objects during a block."""
-
-    def __init__(self) -> None:
-        self.statements = 0
-        self.objects = 0
-
-
 @contextmanager
-def watched(portal: Any) -> Iterator[Loads]:
-    """Yield the Loads of a block that begins without pages in memory."""
+def watched(portal: Any) -> Iterator[Any]:
+    """Yield the number of ``statements`` and loaded ``objects`` of a block that begins without pages in memory."""
     jar = portal._p_jar
     for page in portal.folder.objectValues():
         page._p_deactivate()
     transaction.begin()
     forget_loaded(jar)
-    before = reads(jar)
-    loads = Loads()
+    before, loads = reads(jar), SimpleNamespace()
     yield loads
     after = reads(jar)
     loads.statements = after.statements - before.statements
@@ -63,17 +55,14 @@ def cold(portal: Any) -> Any:
     return portal
 
 
-@pytest.mark.parametrize("method", ["getObject", "_unrestrictedGetObject"])
-def test_fifty_objects_take_one_statement(cold: Any, method: str) -> None:
-    with watched(cold) as loads:
-        titles = [getattr(brain, method)().title for brain in pages(cold)]
-    assert titles == [f"Page {number}" for number in range(COUNT)]
-    assert loads.objects >= COUNT
-    # One for the pages; the others are for the site's own objects, and do not grow with the number of pages.
-    assert loads.statements < 10, loads.statements
-
-
-def test_only_the_slice_that_is_listed_is_loaded(cold: Any) -> None:
+def test_objects_of_a_listing_take_one_statement(cold: Any) -> None:
+    for method in ("getObject", "_unrestrictedGetObject"):
+        with watched(cold) as loads:
+            titles = [getattr(brain, method)().title for brain in pages(cold)]
+        assert titles == [f"Page {number}" for number in range(COUNT)]
+        assert loads.objects >= COUNT
+        # One for the pages; the others are for the site's own objects, and do not grow with the number of pages.
+        assert loads.statements < 10, method
     with watched(cold) as loads:
         assert [brain.getObject().title for brain in pages(cold)[:10]][9] == "Page 9"
     assert loads.statements < 10
@@ -89,19 +78,13 @@ def test_prefetch_batch_is_a_setting(cold: Any, monkeypatch: pytest.MonkeyPatch)
 
     one, five, none = statements("100"), statements("10"), statements("0")
     assert one < five < none
+    # Invalid values have no effect.
+    assert max(statements(text) for text in ("", "many", "-1", "0.5")) < 10
     assert five - one == 4
     assert none - one >= COUNT - 1
 
 
-@pytest.mark.parametrize("text", ["", "many", "-1", "0.5"])
-def test_invalid_batch_size_fails_no_object(cold: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", text)
-    with watched(cold) as loads:
-        assert len([brain.getObject().title for brain in pages(cold)]) == COUNT
-    assert loads.statements < 10
-
-
-def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
+def test_objects_in_memory_are_not_loaded_again_and_new_ones_without_a_record_are_no_error(cold: Any) -> None:
     with watched(cold) as loads:
         for page in cold.folder.objectValues():
             page.title  # noqa: B018
@@ -110,9 +93,6 @@ def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
         assert len([brain.getObject() for brain in pages(cold)]) == COUNT
         assert reads(jar) == before
     assert loads.objects >= COUNT
-
-
-def test_new_objects_without_a_record_are_no_error(cold: Any) -> None:
     create(cold.folder, "Document", "page99", title="New")
     assert [brain.getObject().title for brain in pages(cold)][-2:] == ["Page 49", "New"]
 
@@ -129,23 +109,17 @@ def test_subobjects_are_loaded_together(portal: Any) -> None:
     assert len(found) == COUNT + 1
 
 
-HTML = "<p>Some <b>text</b></p>"
-
-
-def transformed(app: Any) -> str:
-    """Return a text as rendered on a page."""
-    setSite(app.plone)
-    return str(app.plone.portal_transforms.convertTo("text/x-html-safe", HTML, mimetype="text/html").getData())
-
-
 def statements_for_a_text(db: Any) -> int:
+    """Return the number of statements for a text that is rendered as on a page."""
+    html = "<p>Some <b>text</b></p>"
     with sites.application(db) as app:
-        jar = app._p_jar
         # Objects that any first page loads.
         app.plone.portal_catalog  # noqa: B018
-        before = reads(jar).statements
-        assert "<b>text</b>" in transformed(app)
-        return int(reads(jar).statements - before)
+        before = reads(app._p_jar).statements
+        setSite(app.plone)
+        rendered = app.plone.portal_transforms.convertTo("text/x-html-safe", html, mimetype="text/html").getData()
+        assert "<b>text</b>" in rendered
+        return int(reads(app._p_jar).statements - before)
 
 
 def test_first_text_takes_a_few_loads_instead_of_a_thousand(dsn: str) -> None:
@@ -169,28 +143,18 @@ def test_prefetch_at_start_reads_no_content(dsn: str) -> None:
             assert reads(app._p_jar).statements == before + 1
 
 
-def test_a_site_without_the_tool_starts(dsn: str) -> None:
-    with sites.opened(dsn) as db:
-        with sites.application(db) as app:
-            app.plone._delOb("portal_transforms")
-            transaction.commit()
+def test_no_missing_part_and_no_error_stops_the_start(dsn: str, database: str, monkeypatch: Any, caplog: Any) -> None:
+    with sites.opened(database) as db:
         warm_up(db)
-
-
-def test_a_database_without_zope_starts(postgres: Any) -> None:
-    with sites.opened(postgres.createdb("warm_up_empty")) as db:
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        with monkeypatch.context() as patched:
+            patched.setattr("plone.pgcatalog.database.prefetch.PARTS", "SELECT no_such_column, %s, %s, %s")
+            warm_up(db)
+        assert app.plone.Title()
+        assert "could not be read ahead" in caplog.text
+        app.plone._delOb("portal_transforms")
+        transaction.commit()
         warm_up(db)
-
-
-def test_an_error_of_the_database_does_not_stop_the_start(
-    dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("plone.pgcatalog.database.prefetch.OBJECT_PARTS", "SELECT no_such_column, %s, %s, %s")
-    with sites.opened(dsn) as db:
-        warm_up(db)
-        with sites.application(db) as app:
-            assert app.plone.Title()
-    assert "could not be read ahead" in caplog.text
 
 
 def test_index_objects_are_loaded_together(portal: Any) -> None:

@@ -1,6 +1,7 @@
-"""Prepared statements in one message: the same answers as psycopg's cursors, and an error stays local."""
+"""Prepared statements in one message: the same answers as psycopg's cursors, an error stays local, and the plans."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
@@ -11,13 +12,11 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity
 from plone.pgcatalog.query.bind import share
 from plone.pgcatalog.sql.expression import Statement
+from tests.integration import plans
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.plans import count_statement
-from tests.integration.plans import page_statement
-from tests.integration.plans import plan_of
-from tests.integration.plans import rids_statement
-from tests.integration.plans import select_statement
+from tests.integration.fixtures import no_content
+from tests.integration.fixtures import SiteWith
 from tests.integration.relation import filled
 from tests.integration.traffic import traced
 from tests.integration.waiting import PATIENCE
@@ -29,6 +28,25 @@ import psycopg
 import pytest
 import re
 import transaction
+
+
+#: Every 100th row is visible to anonymous users, every 150th is an event.
+ROWS = """
+INSERT INTO "{0}" (rid, zoid, path, portal_type, allowed_roles, searchable_text, searchable_text_words)
+SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
+    CASE WHEN n % 150 = 0 THEN 'Event' ELSE 'Document' END,
+    pg_temp.number_of('allowed_roles', CASE WHEN n % 100 = 0 THEN '{{Anonymous,Manager}}'::text[] ELSE '{{Manager}}' END),
+    'every:1 other:2', 2
+FROM generate_series(1000001, 1003000) AS n
+"""
+
+
+def fill(portal: Any) -> None:
+    filled(portal.portal_catalog, ROWS)
+    create(portal, "Document", "page")
+
+
+SHARED = fill
 
 
 @pytest.fixture
@@ -67,15 +85,11 @@ def test_values_arrive_as_by_a_cursor(connection: Any, kind: str, value: Any) ->
 
 
 @on_the_server
-def test_repeated_statement_is_prepared(connection: Any) -> None:
+def test_repeated_statement_is_prepared_and_the_oldest_are_dropped(connection: Any, monkeypatch: Any) -> None:
     query = "SELECT %s::int + 4711"
     assert [run(connection, query, 1), names(connection)] == [[(4712,)], []]
     assert [run(connection, query, n) for n in range(3)] == [[(4711,)], [(4712,)], [(4713,)]]
     assert len(names(connection)) == 1
-
-
-@on_the_server
-def test_oldest_statements_are_dropped(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "MOST_PREPARED", 3)
     for _ in range(3):
         for number in range(5):
@@ -100,58 +114,51 @@ REMOVING: dict[str, Callable[[Any], Any]] = {
 
 
 @on_the_server
-@pytest.mark.parametrize("way", REMOVING)
-def test_statements_that_psycopg_removes_are_not_sent_again(connection: Any, way: str) -> None:
+def test_statements_that_psycopg_removes_are_not_sent_again(connection: Any) -> None:
     """``run`` itself repeats nothing: PostgreSQL would have refused, and logged, the statement."""
-    for _ in range(3):
-        for _ in range(2):
-            assert run(connection, "SELECT %s::text || 'again'", "") == [("again",)]
-        connection.execute("SELECT 1", prepare=True)
-        assert len(names(connection)) == 1
-        REMOVING[way](connection)
-        assert names(connection) == []
+    for name, remove in REMOVING.items():
+        for _ in range(3):
+            for _ in range(2):
+                assert run(connection, "SELECT %s::text || 'again'", "") == [("again",)]
+            connection.execute("SELECT 1", prepare=True)
+            assert len(names(connection)) == 1, name
+            remove(connection)
+            assert names(connection) == [], name
 
 
 @pytest.mark.direct("a pooler passes DEALLOCATE ALL on, and closes who uses what it has removed")
-def test_statements_removed_by_other_code_are_prepared_again(portal: Any) -> None:
-    session = Session.of(portal._p_jar)
-    for _ in range(3):
-        assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
-    session.connection.execute("DEALLOCATE ALL")
-    for _ in range(3):
-        assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
+def test_statements_removed_by_other_code_are_prepared_again(shared_filled: Any) -> None:
+    session = Session.of(shared_filled._p_jar)
+    for _ in range(2):
+        for _ in range(3):
+            assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
+        session.connection.execute("DEALLOCATE ALL")
 
 
 @pytest.mark.parametrize(
-    ("query", "params"), [("SELECT 1 / %s::int", (0,)), ("SELECT nothing FROM pgcatalog_state", ())]
+    ("query", "params"),
+    [
+        ("SELECT 1 / %s::int", (0,)),
+        ("SELECT nothing FROM pgcatalog_state", ()),
+        # A search for words has settings of its own.
+        ("SELECT 'a'::tsvector @@ %s::tsquery", ("&",)),
+    ],
 )
-def test_an_error_leaves_the_transaction_usable(portal: Any, query: str, params: tuple[Any, ...]) -> None:
-    session = Session.of(portal._p_jar)
+def test_an_error_leaves_the_transaction_usable_and_no_setting(shared_filled: Any, query: str, params: Any) -> None:
+    session = Session.of(shared_filled._p_jar)
     for number in range(3):
         with pytest.raises(psycopg.Error):
             session.execute(query, params)
         assert session.execute("SELECT %s::int - 1", (number,)) == [(number - 1,)]
-    if params:
+        assert session.execute("SHOW enable_seqscan") == [("on",)]
+    if params == (0,):
         assert session.execute(query, (1,)) == [(1,)]
 
 
-def test_pending_rows_survive_removed_statements(portal: Any) -> None:
-    create(portal, "Document", "page")
-    transaction.commit()
-    create(portal, "Document", "other")
-    for number in range(4):
-        portal.page.title = f"Title {number}"
-        portal.page.reindexObject()
-        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL", prepare=False)
-        assert [b.Title for b in portal.portal_catalog.unrestrictedSearchResults(getId="page")] == [f"Title {number}"]
-        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL", prepare=False)
-        assert [b.getId for b in portal.portal_catalog.unrestrictedSearchResults(getId="other")] == ["other"]
-
-
-def test_other_threads_run_while_one_waits(portal: Any, dsn: str) -> None:
+def test_other_threads_run_while_one_waits(shared_filled: Any, connection: Any) -> None:
     """One of them releases the lock for which the statement waits."""
-    session = Session.of(portal._p_jar)
-    with psycopg.connect(dsn, autocommit=True) as holder, ThreadPoolExecutor(1) as others:
+    session, holder = Session.of(shared_filled._p_jar), connection
+    with ThreadPoolExecutor(1) as others:
         holder.execute("SELECT pg_advisory_lock(1, 1)")
 
         def give() -> None:
@@ -226,18 +233,17 @@ def test_search_is_one_message_with_its_preliminaries(portal: Any) -> None:
     assert [kind for kind, _ in traffic.messages].count("Execute") == 5
 
 
-@pytest.mark.parametrize(("rows", "mode"), [(FEW_ROWS - 1, "generic"), (FEW_ROWS, "custom"), (-1, "custom")])
-def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode: str) -> None:
-    zoid = portal.portal_catalog._core.zoid
-    with psycopg.connect(portal._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
-        other.execute("UPDATE pg_class SET reltuples = %s WHERE relname = %s", (rows, f"pgcatalog_{zoid:x}"))
-    create(portal, "Document", "page")
-    transaction.commit()
-    transaction.begin()
-    session = Session.of(portal._p_jar)
-    assert session.read_states()[zoid].rows == rows
-    transaction.begin()
-    assert session.execute("SHOW plan_cache_mode") == [(f"force_{mode}_plan",)]
+def test_large_catalogs_are_planned_for_each_value(portal: Any, dsn: str) -> None:
+    session, zoid = Session.of(portal._p_jar), portal.portal_catalog._core.zoid
+    for rows, mode in ((FEW_ROWS - 1, "generic"), (FEW_ROWS, "custom"), (-1, "custom")):
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute("UPDATE pg_class SET reltuples = %s WHERE relname = %s", (rows, f"pgcatalog_{zoid:x}"))
+        create(portal, "Document", f"page{rows}")
+        transaction.commit()
+        transaction.begin()
+        assert session.read_states()[zoid].rows == rows
+        transaction.begin()
+        assert session.execute("SHOW plan_cache_mode") == [(f"force_{mode}_plan",)], rows
 
 
 def test_the_first_searches_of_a_process_are_planned_for_each_value(dsn: str) -> None:
@@ -249,64 +255,18 @@ def test_the_first_searches_of_a_process_are_planned_for_each_value(dsn: str) ->
         assert session.execute("SHOW plan_cache_mode") == [("force_custom_plan",)]
 
 
-TEXTS = """
-INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text, searchable_text_words)
-SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n, pg_temp.number_of('allowed_roles', '{{Anonymous}}'), (
-    SELECT string_agg(concat('w', word * n % 997, ':', word), ' ') FROM generate_series(1, 800) AS word
-)::tsvector, 800
-FROM generate_series(1000001, 1000400) AS n
-"""
-
-
-def test_texts_are_compared_by_their_index(portal: Any) -> None:
-    """Comparing long texts is expensive: the GIN is used even for a word that is in most of them."""
-    catalog = portal.portal_catalog
-    filled(catalog, TEXTS)
-    transaction.begin()
-    session = Session.of(portal._p_jar)
-    view = catalog._core.view()
-    condition = view_condition(catalog, "w1*")
-    for expressions in ("count(*)", "rid, path"):
-        plan = plan_of(session, select_statement(view, expressions, condition))
-        assert "Bitmap Index Scan" in plan
-        assert "Seq Scan" not in plan
-    assert session.execute("SHOW enable_seqscan") == [("on",)]
-
-
-@pytest.mark.parametrize(("asked", "index"), [({"SearchableText": "w1*"}, "searchable_text")])
-def test_expensive_comparisons_use_their_own_index(portal: Any, asked: dict[str, Any], index: str) -> None:
-    """Both indexes find all rows; by the roles, each value of the other column would be detoasted."""
-    catalog = portal.portal_catalog
-    relation = filled(catalog, TEXTS)
-    transaction.begin()
-    results = catalog.searchResults(**asked)
-    view, compiled = catalog._core.view(), results.compiled
-    statements = [count_statement(view, compiled)]
-    if compiled.score is None:  # for a rank all texts with the words are read, whatever the plan
-        statements.append(rids_statement(view, compiled))
-    for statement in statements:
-        plan = plan_of(view.session, statement)
-        assert f"Bitmap Index Scan on {relation}_{index}" in plan
-        assert "_allowed_roles" not in plan
-    assert len(results) == len(list(results)) >= 400
-
-
-def test_few_visible_rows_are_found_by_the_index_of_the_roles(portal: Any) -> None:
+def test_few_visible_rows_are_found_by_the_index_of_the_roles(shared_filled: Any) -> None:
     """If nearly everything is hidden, a word of all texts is compared in the visible rows, not looked up."""
-    catalog = portal.portal_catalog
-    relation = filled(catalog, HIDDEN)
-    create(portal, "Document", "page")
-    transaction.commit()
-    transaction.begin()
+    catalog = shared_filled.portal_catalog
     view = catalog._core.view()
-    session = view.session
+    session, relation = view.session, view.read_state().relation
     assert session.read_states()[catalog._core.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "seen_by"), ("Manager", "searchable_text")):
         compiled = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).compiled
-        plan = plan_of(session, count_statement(view, compiled))
-        assert f"Bitmap Index Scan on {relation}_{index}" in plan
-    with traced(portal) as traffic:
-        count_statement(view, compiled)
+        plan = plans.plan_of(session, plans.count_statement(view, compiled))
+        assert f" {relation}_{index}" in plan
+    with traced(shared_filled) as traffic:
+        plans.count_statement(view, compiled)
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
     roles = catalog._core.translator("allowedRolesAndUsers").column
@@ -319,56 +279,119 @@ def test_few_visible_rows_are_found_by_the_index_of_the_roles(portal: Any) -> No
     ("types", "index"),
     [(["Document", "Folder"], "searchable_text"), ("Document", "searchable_text"), ("Event", "portal_type")],
 )
-def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: Any, index: str) -> None:
+def test_types_that_most_pages_have_are_compared_row_by_row(shared_filled: Any, types: Any, index: str) -> None:
     """Plone's search page always has a criterion of types: by their index all texts would be read and compared."""
-    catalog = portal.portal_catalog
-    relation = filled(catalog, TYPED)
-    create(portal, "Document", "page")
-    transaction.commit()
-    transaction.begin()
-    results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
+    catalog = shared_filled.portal_catalog
     view = catalog._core.view()
-    for statement in (count_statement(view, results.compiled), page_statement(view, results.compiled, 0, 10)):
-        plan = plan_of(view.session, statement)
+    relation = view.read_state().relation
+    results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
+    for statement in (
+        plans.count_statement(view, results.compiled),
+        plans.page_statement(view, results.compiled, 0, 10),
+    ):
+        plan = plans.plan_of(view.session, statement)
         used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
         # By the other indexes, candidates for a rank are looked up, and fetched.
         assert used - {"title", "description", "pkey"} == {index}, plan
     assert len(results) == (20 if types == "Event" else 2980)
 
 
-HIDDEN = """
-INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text, searchable_text_words)
-SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
-    pg_temp.number_of('allowed_roles', CASE WHEN n % 100 = 0 THEN '{{Anonymous,Manager}}'::text[] ELSE '{{Manager}}' END),
-    'every:1 other:2', 2
-FROM generate_series(1000001, 1003000) AS n
-"""
-
-
-TYPED = """
-INSERT INTO "{0}" (rid, zoid, path, portal_type, allowed_roles, searchable_text, searchable_text_words)
-SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
-    CASE WHEN n % 150 = 0 THEN 'Event' ELSE 'Document' END,
-    pg_temp.number_of('allowed_roles', '{{Anonymous}}'), 'every:1 other:2', 2
-FROM generate_series(1000001, 1003000) AS n
-"""
-
-
-def test_a_failing_text_search_leaves_no_setting(portal: Any) -> None:
-    session = Session.of(portal._p_jar)
-    with pytest.raises(psycopg.errors.SyntaxError):
-        session.execute("SELECT 'a'::tsvector @@ %s::tsquery", ("&",))
-    assert session.execute("SHOW enable_seqscan") == [("on",)]
-
-
-def test_waiting_for_the_server_does_not_count_as_decoding(portal: Any) -> None:
-    session = Session.of(portal._p_jar)
+def test_waiting_for_the_server_does_not_count_as_decoding(shared_filled: Any) -> None:
+    session = Session.of(shared_filled._p_jar)
     session.execute("SELECT 1")
     before = session.messages.fetching
-    session.execute("SELECT pg_sleep(0.5)")
-    assert before < session.messages.fetching < before + 0.5
+    session.execute("SELECT pg_sleep(0.2)")
+    assert before < session.messages.fetching < before + 0.2
 
 
-def view_condition(catalog: Any, words: str) -> Any:
-    """Return the condition of a search for *words*."""
-    return catalog._core.translator("SearchableText").where({"SearchableText": words})
+#: Inserted directly: texts of 112 words, frequent and rare ones.
+LONG_TEXTS = """
+INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, review_state, get_id, uid, created, modified,
+        effective, allowed_roles, object_provides, sortable_title, searchable_text, searchable_text_words,
+        effective_range_since, effective_range_until)
+    SELECT i + 1000000, p, p, '/plone/f' || i % 200, 3, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
+        (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text), at, at, at,
+        pg_temp.number_of('allowed_roles', ARRAY['Anonymous', 'Manager']), pg_temp.number_of('object_provides',
+        (SELECT array_agg('some.long.name.of.an.interface.I' || n) FROM generate_series(1, 20) AS n)), 'title ' || i,
+        (SELECT string_agg('w' || (power((i::bigint * n * 7919) % 4001 / 4001.0, 3) * 3000)::int || ':' || n, ' ')
+            FROM generate_series(1, 112) AS n)::tsvector
+            || CASE WHEN i % 3 = 0 THEN 'third:113' ELSE '' END::tsvector
+            || CASE WHEN i % 20 = 0 THEN 'twentieth:114' ELSE '' END::tsvector,
+        112, -1440, 2147483647
+    FROM generate_series(1, 6000) i, LATERAL (
+        SELECT '/plone/f' || i % 200 || '/d' || i, timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, at)
+"""
+SAVED = 16
+SAVES = 10
+#: The parameter with which the plan reads the candidates has a name in PostgreSQL 15 and 16.
+CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid = ANY \((?:\(InitPlan|\$\d)")
+#: Pages of the pending list with which PostgreSQL was observed to use other indexes.
+PAGES = 40
+
+
+@pytest.fixture(scope="module")
+def saved(site_with: SiteWith) -> Iterator[Any]:
+    """A site in which many saves have filled the pending list of the text index since the last vacuum.
+
+    PostgreSQL then overestimates the cost of the index and prefers any other index that seems to answer the query.  An
+    index that finds every row makes it detoast and compare every text.
+    """
+    dsn = site_with(no_content)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        pages = [create(portal, "Document", f"page{number:02}", title=f"Page {number}") for number in range(SAVED)]
+        transaction.commit()
+        relation = filled(portal.portal_catalog, LONG_TEXTS)
+        for number in range(SAVES):
+            for page in pages:
+                page.description = " ".join(f"w{word * number % 2999}" for word in range(112))
+                page.reindexObject()
+            transaction.commit()
+        transaction.begin()
+        yield portal
+        transaction.abort()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        query = "SELECT gin_clean_pending_list(%s::regclass)"
+        [[cleaned]] = connection.execute(query, [f"{relation}_searchable_text"]).fetchall()
+        assert cleaned >= PAGES
+
+
+def plans_of(saved: Any, query: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (name, PostgreSQL's plan) of the statements for all rows of *query*: their number, and the best or all."""
+    catalog = saved.portal_catalog
+    compiled, view, session = catalog.searchResults(**query).compiled, catalog._core.view(), catalog._core.session
+    found = {"count": plans.count_statement(view, compiled)}
+    if compiled.score is None:
+        found["rids"] = plans.rids_statement(view, compiled)
+    else:
+        found["page"] = plans.page_statement(view, compiled, 0, 25)
+    for name, statement in found.items():
+        yield name, plans.plan_of(session, statement)
+        if statement.plans_once:
+            yield f"{name}, any values", plans.plan_for_any_values(session, statement)
+
+
+ALL_ROWS = [
+    *({"path": "/plone"}, {"path": {"query": "/plone"}}, {"path": {"query": ["/plone", "/plone/f1"]}}),
+    *({"sort_on": "modified", "sort_order": "descending"}, {"sort_on": "sortable_title"}, {"sort_on": "path"}),
+    *({"sort_on": ["sortable_title", "modified"]}, {"path": {"query": "/plone"}, "sort_on": "created"}),
+    {"effective": {"query": "2021-01-01", "range": "whatever"}},
+    {"portal_type": ["Document", "News Item", "Event", "File"], "path": "/plone"},
+]
+
+
+OTHERS = ("path_value", "modified", "created", "sortable_title", "portal_type", "allowed_roles", "pkey on")
+
+
+@pytest.mark.parametrize("word", ["third", "twentieth", "w1", "w1*"])
+@pytest.mark.parametrize("more", ALL_ROWS, ids=str)
+def test_words_are_looked_for_by_the_text_index_alone(saved: Any, word: str, more: dict[str, Any]) -> None:
+    relation = saved.portal_catalog._core.view().read_state().relation
+    for operation, plan in plans_of(saved, {"SearchableText": word, **more}):
+        assert "_searchable_text" in plan, (operation, plan)
+        # Candidates for a rank are fetched by their ids, which is no way to find words.
+        others = CANDIDATES.sub("", plan)
+        assert [index for index in OTHERS if f"{relation}_{index}" in others] == [], (operation, plan)
+
+
+def test_selective_other_index_is_still_used(saved: Any) -> None:
+    assert "_path_value" in dict(plans_of(saved, {"SearchableText": "third", "path": "/plone/f1"}))["count"]

@@ -24,6 +24,12 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
         yield portal, Worker(db, database_dsn(db))
 
 
+@pytest.fixture
+def worker(db: Any) -> Worker:
+    """A worker for the site of the fixture ``portal``."""
+    return Worker(db, database_dsn(db))
+
+
 def upload(portal: Any, name: str, data: bytes, kind: str = files.PDF) -> Any:
     return create(portal, "File", name, title=name, file=files.blob(data, kind))
 
