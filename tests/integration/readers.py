@@ -22,6 +22,7 @@ import transaction
 
 
 PAGES = 12
+PAGE = "/plone/folder/page1"
 #: The token in a link, different each time.
 _TOKEN = r"[?&]_authenticator=\w+"
 #: The parts that differ between two answers to the same request: tokens, and ids created per answer.
@@ -99,6 +100,13 @@ def reading_until_killed(dsn: str, **options: Any) -> Iterator[Any]:
         yield context.__enter__()
         with suppress(KeyError):
             context.__exit__(None, None, None)
+
+
+def titles(db: Any) -> tuple[str, str]:
+    """Return the title of the page at PAGE, of the object and of its row."""
+    with sites.inside(db) as portal:
+        [brain] = portal.portal_catalog.unrestrictedSearchResults(path=PAGE)
+        return portal.folder.page1.title, brain.Title
 
 
 def body(response: Response) -> bytes:
