@@ -301,14 +301,6 @@ def test_size_is_limited_before_the_statement_is_sent(compared: Any) -> None:
         Or(many, Eq("Subject", "one more"))
 
 
-def test_anything_else_under_the_name_is_ignored(compared: Any) -> None:
-    """A request parameter cannot be a query object."""
-    ours, _, _ = compared
-    events = paths(ours.searchResults(portal_type="Event"))
-    for value in ("x", {"portal_type": "Document"}, ["x"], None, 5):
-        assert paths(ours.searchResults(portal_type="Event", where=value)) == events, value
-
-
 def test_expressions_are_values() -> None:
     one = Or(Eq("a", 1), Not(In("b", ["x"])), Path("/a", depth=1))
     assert one == Or(Eq("a", 1), Not(In("b", ("x",))), Path(["/a"], depth=1))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from contextlib import ExitStack
 from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
@@ -12,8 +11,10 @@ from tests.integration.histories import counter
 from tests.integration.readers import body
 from tests.integration.readers import PAGE
 from tests.integration.readers import Servers
+from tests.integration.readers import servers as servers
 from tests.integration.readers import target
 from tests.integration.readers import titles
+from tests.integration.readers import writer as writer
 from tests.integration.statements import log_of
 from tests.integration.statements import statements
 from tests.integration.web import MANAGER
@@ -28,18 +29,6 @@ import transaction
 pytestmark = pytest.mark.slow
 
 WRITER_URL = "https://edit.example.org"
-
-
-@pytest.fixture(scope="module")
-def servers(zope: None) -> Iterator[Servers]:
-    with ExitStack() as stack:
-        yield readers.start(stack)
-
-
-@pytest.fixture(scope="module")
-def writer(servers: Servers) -> Iterator[Site]:
-    with readers.sites.opened(servers.dsn) as db:
-        yield Site(db)
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextlib import ExitStack
 from plone.pgcatalog.metrics.observability import CatalogReadiness
 from plone.pgcatalog.metrics.prometheus import text
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.storage import max_replay_lag
 from plone.pgcatalog.unavailable import unavailable_filter
 from tests.integration import readers
+from tests.integration.publishing import handlers
 from tests.integration.readers import PAGE
 from tests.integration.readers import Servers
+from tests.integration.readers import servers as servers
 from tests.integration.readers import titles
+from tests.integration.readers import writer as writer
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.storage import forget_loaded
@@ -22,8 +24,6 @@ from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
-from zope.component import getGlobalSiteManager
-from ZPublisher.interfaces import IPubAfterTraversal
 
 import psycopg
 import psycopg.rows
@@ -32,8 +32,8 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-#: Time for which a read may block the standby's replay.
-DELAY = "100ms"
+#: A read may block the standby's replay for a moment only.
+STANDBY = {"max_standby_streaming_delay": "100ms"}
 #: Occasional actions of a primary whose replay conflicts with reads on a standby.
 CONFLICTS = {
     "VACUUM": (
@@ -49,18 +49,6 @@ CONFLICTS = {
         "ALTER TABLE {relation} DROP COLUMN of_a_test",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def servers(zope: None) -> Iterator[Servers]:
-    with ExitStack() as stack:
-        yield readers.start(stack, max_standby_streaming_delay=DELAY)
-
-
-@pytest.fixture
-def writer(servers: Servers) -> Iterator[Site]:
-    with readers.sites.opened(servers.dsn) as db:
-        yield Site(db)
 
 
 @pytest.fixture
@@ -100,12 +88,8 @@ def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int
             page._p_deactivate()
             folder._p_deactivate()
 
-    manager = getGlobalSiteManager()
-    manager.registerHandler(subscriber, (IPubAfterTraversal,))
-    try:
+    with handlers(IPubAfterTraversal=subscriber):
         yield done
-    finally:
-        manager.unregisterHandler(subscriber, (IPubAfterTraversal,))
 
 
 @pytest.mark.parametrize("kind", CONFLICTS)

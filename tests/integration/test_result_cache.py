@@ -1,7 +1,6 @@
 """Repeated searches are answered from memory, and only with the data of their snapshot."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from DateTime import DateTime
 from plone.app.uuid.utils import uuidToPhysicalPath
 from plone.pgcatalog.database.generations import Generations
@@ -225,17 +224,6 @@ def test_scores_are_those_of_the_first_answer(filled: Any) -> None:
     assert len(first) == 30
     assert first[0][2] == 100
     assert scores() == first
-
-
-def test_concurrent_threads_find_the_same(filled: Any, db: Any) -> None:
-    expected = shown(filled)
-
-    def search(number: int) -> bool:
-        with second_connection(db) as (_, portal):
-            return all(shown(portal) == expected for _ in range(5))
-
-    with ThreadPoolExecutor(4) as threads:
-        assert all(threads.map(search, range(8)))
 
 
 # -- the cache itself

@@ -67,24 +67,6 @@ def test_navigation_reads_changed_rows_and_ids(filled: Any, sort_on: str) -> Non
     assert traffic[0].round_trips <= 5
 
 
-def test_changed_rows_are_read_again(filled: Any) -> None:
-    begin(filled)
-    assert titles(filled) == IN_ORDER
-    for number in (70, 110):
-        page = filled[f"page{number:03}"]
-        page.title = f"Changed {number}"
-        page.reindexObject()
-    filled.manage_delObjects(["page090"])
-    filled.manage_renameObject("page100", "page100a")
-    transaction.commit()
-    expected = [t for t in IN_ORDER if t != "Page 90"]
-    expected = [{"Page 70": "Changed 70", "Page 110": "Changed 110"}.get(t, t) for t in expected]
-    begin(filled)
-    assert titles(filled) == expected
-    begin(filled)
-    assert titles(filled) == expected
-
-
 def test_rows_deleted_meanwhile_are_read_as_of_the_snapshot(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache has dropped them after reporting them as cached: a row without metadata would be a wrong answer."""
     begin(filled)

@@ -86,22 +86,6 @@ def test_a_chosen_place_offers_its_folders(web: Web) -> None:
     assert places(chosen(web, "station")) == places(top)
 
 
-@pytest.mark.parametrize("login", [None, "mara:secret", "boss:secret"])
-@pytest.mark.parametrize("query", [{}, {"SearchableText": "hedgehog"}], ids=str)
-def test_each_count_is_the_number_of_hits_when_it_is_chosen(web: Web, login: str | None, query: dict[str, str]) -> None:
-    def check(*way: str) -> None:
-        page = chosen(web, *way, login=login, **query) if way else search(web, login, **query)
-        for place, count in places(page).items():
-            parent, _, _ = place.rpartition("/")
-            if parent == (way[-1] if way else ""):
-                found = chosen(web, *way, place, login=login, **query)
-                assert found.total == count, place
-                assert found.checked == {f"/plone/{path}" for path in (*way, place)}
-                check(*way, place)
-
-    check()
-
-
 def test_a_chip_for_each_level_leads_back_to_the_one_above(web: Web) -> None:
     page = chosen(web, "news", "news/2025", "news/2025/autumn")
     assert list(page.chips) == [titled("news"), titled("news/2025"), titled("news/2025/autumn")]

@@ -121,15 +121,6 @@ def test_tab_and_facet_of_the_same_index_are_both_applied(site: Site) -> None:
     assert ids(answer) == ["page00", "page06"]
 
 
-def test_place_narrows_the_hits(site: Site) -> None:
-    assert "news" in ids(solr(site, rows=100, path_prefix="/news"))
-    assert "news" not in ids(solr(site, rows=100, path_prefix="/news/"))
-    assert "fair" not in ids(solr(site, rows=100, path_prefix="/news"))
-    assert ids(solr(site, path="/plone/news/@solr", rows=100)) == ids(solr(site, rows=100, path_prefix="/news"))
-    assert ids(solr(site, rows=100, path_prefix="/")) == ids(solr(site, rows=100))
-    assert ids(solr(site, rows=100, path_prefix="/nowhere")) == []
-
-
 def test_types_have_name_and_title(site: Site) -> None:
     assert ids(solr(site, portal_type="Event")) == ["fair"]
     names = solr(site, rows=100, sort="getId asc", **{"portal_type:list": ["Document", "Event"]})
@@ -172,14 +163,6 @@ def test_answer_has_the_keys_of_a_solr_server(site: Site) -> None:
     doc = answer["response"]["docs"][0]
     assert answer["highlighting"][doc["UID"]]["content"] == doc["highlighting"]
     assert not {"facet_counts", "highlighting"} & solr(site, q="needle").keys()
-
-
-def test_suggestions_are_pages_by_their_titles(site: Site) -> None:
-    answer = solr(site, path="/plone/@solr-suggest", query="pin f")
-    assert [(page["@id"], page["@type"], page["title"]) for page in answer["suggestions"]] == [
-        ("http://nohost/plone/fair", "Event", "Pin fair")
-    ]
-    assert solr(site, path="/plone/@solr-suggest", query="pin f", path_prefix="/news")["suggestions"] == []
 
 
 @pytest.mark.parametrize(
@@ -239,7 +222,8 @@ def test_no_parameter_shows_hidden_pages(site: Site, trick: dict[str, Any]) -> N
         assert response.status == 400
 
 
-def test_private_folder_is_no_place_to_search(site: Site) -> None:
+def test_place_narrows_the_hits_and_shows_nothing_hidden(site: Site) -> None:
+    assert ids(solr(site, path="/plone/news/@solr", rows=100)) == ids(solr(site, rows=100, path_prefix="/news"))
     assert ids(solr(site, path_prefix="/news/secret")) == []
     assert ids(solr(site, "mara:secret", path_prefix="/news/secret")) == ["secret"]
 

@@ -115,25 +115,6 @@ def test_promoted_standby_lacks_later_commits_whose_xids_it_uses_again(
     assert numbers(standby.dsn()) == [1, 3, 4]
 
 
-def test_one_dsn_leads_to_the_server_that_accepts_writes(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
-    dsns = [dsn_of(primary, standby), dsn_of(standby, primary)]
-    for dsn in dsns:
-        write(dsn, 1)
-    standby.catch_up()
-    primary.kill()
-    for dsn in dsns:
-        with pytest.raises(psycopg.OperationalError):
-            write(dsn, 2)
-    # The standby waits for the server, and fails when it must catch up.
-    assert numbers(standby.dsn()) == [1, 1]
-    with pytest.raises(psycopg.OperationalError):
-        standby.catch_up()
-    standby.promote()
-    for dsn in dsns:
-        write(dsn, 3)
-    assert numbers(standby.dsn()) == [1, 1, 3, 3]
-
-
 def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:
     """Its own data are deleted, with its unreplicated commits; the addresses, and so the DSN, stay."""
     places = [open_tmp / "a", open_tmp / "b"]
@@ -161,20 +142,6 @@ def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:
                 assert numbers(dsn) == [2, 3, 4]
 
 
-def test_standby_works_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:
-    with EmbeddedPostgres(settings=SETTINGS, port=free_ports[0]) as primary:
-        execute(primary.dsn(), "CREATE TABLE t (x int)")
-        with primary.standby(port=free_ports[1]) as standby:
-            ports = ",".join(map(str, free_ports))
-            dsn = f"host=127.0.0.1,127.0.0.1 port={ports} user=postgres target_session_attrs=read-write"
-            write(dsn, 1)
-            standby.catch_up()
-            primary.kill()
-            standby.promote()
-            write(dsn, 2)
-            assert numbers(dsn) == [1, 2]
-
-
 @pytest.fixture
 def free_ports() -> list[int]:
     probes = [socket.socket() for _ in range(2)]
@@ -187,13 +154,28 @@ def free_ports() -> list[int]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_either_package_has_the_programs_of_a_standby(package: str) -> None:
+def test_one_dsn_leads_to_the_server_of_either_package_that_accepts_writes(package: str, free_ports: list[int]) -> None:
     pytest.importorskip(package)
-    with EmbeddedPostgres(settings=SETTINGS, package=package) as primary, primary.standby() as standby:
+    with (
+        EmbeddedPostgres(settings=SETTINGS, package=package, port=free_ports[0]) as primary,
+        primary.standby(port=free_ports[1]) as standby,
+    ):
         assert standby.version == primary.version
-        execute(primary.dsn(), "CREATE TABLE t AS SELECT 1 AS x")
+        execute(primary.dsn(), "CREATE TABLE t (x int)")
+        ports = ",".join(map(str, free_ports))
+        dsn = f"host=127.0.0.1,127.0.0.1 port={ports} user=postgres target_session_attrs=read-write"
+        write(dsn, 1)
         standby.catch_up()
+        primary.kill()
+        with pytest.raises(psycopg.OperationalError):
+            write(dsn, 2)
+        # The standby waits for its server, and fails when it must catch up.
         assert numbers(standby.dsn()) == [1]
+        with pytest.raises(psycopg.OperationalError):
+            standby.catch_up()
+        standby.promote()
+        write(dsn, 3)
+        assert numbers(dsn) == [1, 3]
 
 
 def test_server_without_the_settings_reports_the_missing_ones() -> None:
