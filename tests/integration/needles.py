@@ -1,4 +1,4 @@
-"""Content of a site for the services of the REST API: needles and haystacks."""
+"""Content of a site for the services of the REST API, needles and haystacks, and the services' answers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +15,16 @@ from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
 from tests.integration.web import Site
+from tests.integration.web import Web
 from typing import Any
 from zope.component import getUtility
 
 import base64
+import json
 
 
+#: Logins: a visitor, a member who may read the secret needle, an editor, a manager.
+LOGINS = (None, "mara:secret", "edith:secret", "boss:secret")
 #: One white pixel.
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8/x8AAwMCAO+/p9sAAAAASUVORK5CYII=")
 #: Search tabs of a Solr front-end.
@@ -88,3 +92,24 @@ def solr_site(dsn: str) -> Iterator[Site]:
         with site.inside() as portal:
             counted(dsn, portal.portal_catalog)
         yield site
+
+
+def encoded(value: Any) -> str:
+    """Return *value* as a parameter: JSON in base64."""
+    return base64.b64encode(json.dumps(value).encode()).decode()
+
+
+def ids(answer: Any) -> list[str]:
+    """Return the ids of the documents of *answer*, of ``@pgsearch`` or ``@solr``."""
+    return [doc["path_string"].rpartition("/")[2] for doc in answer["response"]["docs"]]
+
+
+def facets(answer: Any) -> dict[str, dict[str, int]]:
+    """Return index -> value -> number of hits in *answer*."""
+    return {field["name"]: dict(values) for field, values in answer["facet_fields"]}
+
+
+def found_by_search(web: Web, login: str | None, **query: Any) -> list[str]:
+    """Return the ids of the hits of Plone's ``@search``."""
+    answer = web.get("/plone/@search", login, "application/json", b_size=100, **query).json
+    return [item["@id"].rpartition("/")[2] for item in answer["items"]]

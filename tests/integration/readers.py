@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from contextlib import contextmanager
-from contextlib import ExitStack
 from contextlib import suppress
 from plone.pgcatalog.reader import ReadOnlyStorage
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
@@ -13,15 +12,19 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.servers import execute
 from tests.integration.web import Response
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 
 import psycopg
+import pytest
 import re
 import transaction
 
 
+NAME = "site"
 PAGES = 12
+PAGE = "/plone/folder/page1"
 #: The token in a link, different each time.
 _TOKEN = r"[?&]_authenticator=\w+"
 #: The parts that differ between two answers to the same request: tokens, and ids created per answer.
@@ -37,11 +40,11 @@ _LEFT_OUT = re.compile(
 class Servers:
     """A primary and its standby; ``dsn`` and ``standby_dsn`` are the database of a site on each."""
 
-    def __init__(self, primary: EmbeddedPostgres, standby: EmbeddedPostgres, name: str) -> None:
+    def __init__(self, primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
         self.primary = primary
         self.standby = standby
-        self.dsn = primary.dsn(name)
-        self.standby_dsn = standby.dsn(name)
+        self.dsn = primary.dsn(NAME)
+        self.standby_dsn = standby.dsn(NAME)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -56,19 +59,27 @@ class Servers:
                 execute(self.standby.dsn(), "SELECT pg_wal_replay_resume()")
 
 
-def start(stack: ExitStack, name: str = "site", **settings: str) -> Servers:
-    """Return servers with a site that has content; they stop with *stack*."""
-    primary = stack.enter_context(EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)))
-    dsn = primary.createdb(name)
-    sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
-    with sites.opened(dsn) as db:
-        with sites.inside(db) as site:
-            fill(site)
-            transaction.commit()
-        # The first visit of a new site saves portlet assignments.
-        assert Web(db).open("/plone").status == 200
-    standby = stack.enter_context(primary.standby(settings={**with_standby(TEST_SETTINGS), **settings}))
-    return Servers(primary, standby, name)
+@pytest.fixture(scope="module")
+def servers(zope: None, request: pytest.FixtureRequest) -> Iterator[Servers]:
+    """Servers with a site that has content; the module's STANDBY are further settings of the standby."""
+    settings = with_standby(TEST_SETTINGS)
+    with EmbeddedPostgres(settings=settings) as primary:
+        dsn = primary.createdb(NAME)
+        sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
+        with sites.opened(dsn) as db:
+            with sites.inside(db) as site:
+                fill(site)
+                transaction.commit()
+            # The first visit of a new site saves portlet assignments.
+            assert Web(db).open("/plone").status == 200
+        with primary.standby(settings={**settings, **getattr(request.module, "STANDBY", {})}) as standby:
+            yield Servers(primary, standby)
+
+
+@pytest.fixture
+def writer(servers: Servers) -> Iterator[Site]:
+    with sites.opened(servers.dsn) as db:
+        yield Site(db)
 
 
 def fill(site: Any) -> None:
@@ -99,6 +110,13 @@ def reading_until_killed(dsn: str, **options: Any) -> Iterator[Any]:
         yield context.__enter__()
         with suppress(KeyError):
             context.__exit__(None, None, None)
+
+
+def titles(db: Any) -> tuple[str, str]:
+    """Return the title of the page at PAGE, of the object and of its row."""
+    with sites.inside(db) as portal:
+        [brain] = portal.portal_catalog.unrestrictedSearchResults(path=PAGE)
+        return portal.folder.page1.title, brain.Title
 
 
 def body(response: Response) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 from typing import NamedTuple
 
 import psycopg
+import pytest
 
 
 class Reads(NamedTuple):
@@ -59,6 +60,20 @@ def reader(dsn: str) -> Iterator[Any]:
         yield jar
         jar.transaction_manager.abort()
         jar.close()
+
+
+@pytest.fixture
+def other(zope: None, database: str) -> Iterator[Any]:
+    """The ZODB.DB of another process, with an object ``number``."""
+    with with_number(database) as db:
+        yield db
+
+
+@pytest.fixture
+def jar(other: Any, database: str) -> Iterator[Any]:
+    """The ZODB connection of ``reader`` to the database of ``other``."""
+    with reader(database) as jar:
+        yield jar
 
 
 def ids(portal: Any, **query: Any) -> list[str]:

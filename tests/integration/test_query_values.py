@@ -9,9 +9,6 @@ from collections import OrderedDict
 from collections import UserDict
 from collections import UserList
 from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from collections.abc import Set
 from DateTime import DateTime
 from persistent.list import PersistentList
 from persistent.mapping import PersistentMapping
@@ -42,51 +39,6 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-class OwnSequence(Sequence[Any]):
-    """A sequence that is no list."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self._values = values
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._values[index]
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-class OwnSet(Set[Any]):
-    """A set that is no set of Python's."""
-
-    def __init__(self, values: Any) -> None:
-        self._values = list(values)
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._values
-
-    def __iter__(self) -> Any:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-class OwnMapping(Mapping[str, Any]):
-    """A mapping that is no dict."""
-
-    def __init__(self, items: dict[str, Any]) -> None:
-        self._items = items
-
-    def __getitem__(self, key: str) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Any:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-
 def record_of(items: dict[str, Any]) -> Any:
     """Return *items* as a record of a request's form."""
     made = record()
@@ -106,8 +58,6 @@ CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
     "deque": deque,
     "UserList": UserList,
     "PersistentList": PersistentList,
-    "own sequence": OwnSequence,
-    "own set": OwnSet,
     "OOSet": OOSet,
     "OOTreeSet": OOTreeSet,
     "tree's keys": lambda values: OOBTree(dict.fromkeys(values)).keys(),
@@ -119,7 +69,6 @@ MAPPINGS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "PersistentMapping": PersistentMapping,
     "ChainMap": ChainMap,
     "MappingProxyType": MappingProxyType,
-    "own mapping": OwnMapping,
     "record": record_of,
 }
 FORMS: dict[str, Callable[[str, Any], dict[str, Any]]] = {
@@ -167,15 +116,17 @@ def test_each_container_is_accepted_by_an_index_a_sort_and_a_query_object(both: 
 def test_a_generator_of_paths_is_read_once(both: Any) -> None:
     """Plone also checks the paths for permission to see expired content below them."""
     paths = ["/plone/my_folder", "/plone/my_folder2"]
-    found = both[0].searchResults(path=(path for path in paths), show_inactive=True)
-    assert [b.getPath() for b in found] == [b.getPath() for b in both[0].searchResults(path=paths, show_inactive=True)]
+    found, expected = (
+        found_by(both[0], "searchResults", path=each, show_inactive=True) for each in (iter(paths), paths)
+    )
+    assert found == expected
     assert len(found) > 5
 
 
-@pytest.mark.parametrize("value", ["Document", b"Document", {"query": "Document"}, None, 1])
-def test_single_value_is_not_converted(both: Any, value: Any) -> None:
-    ours, theirs = (answer(catalog, {"portal_type": value}) for catalog in both)
-    assert ours == theirs
+def test_single_value_is_not_converted(both: Any) -> None:
+    for value in ("Document", b"Document", {"query": "Document"}, None, 1):
+        ours, theirs = (answer(catalog, {"portal_type": value}) for catalog in both)
+        assert ours == theirs, value
 
 
 @pytest.mark.parametrize("kind", MAPPINGS)
@@ -208,8 +159,6 @@ def test_value_that_is_a_container_itself_is_an_error(both: Any, kind: Any) -> N
 # -- types of queries
 
 
-#: Values that no index accepts.
-ODD: list[Any] = [{1, "a"}, deque([1, "a"]), PersistentList([1, "a"]), {"query": {1, "a"}}, object()]
 METHODS = ("searchResults", "unrestrictedSearchResults", "search", "__call__")
 
 
@@ -222,28 +171,19 @@ def found_by(catalog: Any, method: str, *args: Any, **kw: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
-def test_value_of_no_index_is_not_touched(both: Any, method: str, odd: Any) -> None:
-    query = {"portal_type": "Document", "nope": odd}
-    found = [found_by(catalog, method, dict(query)) for catalog in both]
-    if method != "search":
-        found += [found_by(catalog, method, **query) for catalog in both]
-    assert found == [found[0]] * len(found)
-    assert len(found[0]) == 6
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_generator_of_no_index_is_not_consumed(both: Any, method: str) -> None:
+def test_value_of_no_index_is_not_touched(both: Any, method: str) -> None:
+    for odd in ({1, "a"}, deque([1, "a"]), PersistentList([1, "a"]), {"query": {1, "a"}}, object()):
+        query = {"portal_type": "Document", "nope": odd}
+        found = [found_by(catalog, method, dict(query)) for catalog in both]
+        if method != "search":
+            found += [found_by(catalog, method, **query) for catalog in both]
+        assert found == [found[0]] * len(found), odd
+        assert len(found[0]) == 6
     generator = iter("ab")
     assert len(found_by(both[0], method, {"portal_type": "Document", "nope": generator})) == 6
     assert list(generator) == ["a", "b"]
-
-
-def test_list_of_no_index_is_not_sorted(both: Any) -> None:
-    """ZCatalog sorts it, the deviation ``unknown-names``."""
-    query = {"portal_type": "Document", "nope": [1, "a"]}
-    assert [len(found_by(both[0], method, query)) for method in METHODS] == [6] * len(METHODS)
-    assert found_by(both[1], "search", query) is TypeError
+    # ZCatalog sorts it, the deviation ``unknown-names``.
+    assert len(found_by(both[0], method, {"portal_type": "Document", "nope": [1, "a"]})) == 6
 
 
 def request_of(portal: Any, **form: Any) -> Any:

@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from plone.app.textfield.value import RichTextValue
 from plone.pgcatalog import settings
-from plone.pgcatalog.database.prepared import MANY_ROWS
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import ranked
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import tune
 from tests.integration.plans import page_statement
@@ -27,27 +25,34 @@ IN_DESCRIPTION = 7
 WEIGHTLESS = {"weight_body": 0.0}
 
 
+def fill(portal: Any) -> None:
+    """Create pages with the word in their bodies, older ones more often; old ones have it in titles and descriptions."""
+    for number in range(PAGES):
+        create(
+            portal,
+            "News Item" if number == 3 else "Document",
+            f"page{number:02}",
+            title="Everywhere at home" if number in IN_TITLES else f"Page {number}",
+            description=f"{WORD} and nowhere" if number == IN_DESCRIPTION else "",
+            text=RichTextValue(f"<p>elsewhere {f'{WORD} ' * (PAGES - number)}</p>", "text/html", "text/html"),
+        )
+
+
+SHARED = fill
+
+
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """Pages with the word in their bodies, older ones more often; old ones have it in their titles and descriptions."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
-        for number in range(PAGES):
-            create(
-                portal,
-                "News Item" if number == 3 else "Document",
-                f"page{number:02}",
-                title="Everywhere at home" if number in IN_TITLES else f"Page {number}",
-                description=f"{WORD} and nowhere" if number == IN_DESCRIPTION else "",
-                text=RichTextValue(f"<p>elsewhere {f'{WORD} ' * (PAGES - number)}</p>", "text/html", "text/html"),
-            )
-        transaction.commit()
-        filled(portal.portal_catalog)
-        # A process reads PostgreSQL's count of rows with a commit it sees.
-        portal.page05.reindexObject()
-        transaction.commit()
-        yield portal
-        transaction.abort()
+def analyzed(shared_portal: Any) -> None:
+    filled(shared_portal.portal_catalog)
+    # A process reads PostgreSQL's count of rows with a commit it sees.
+    shared_portal.page05.reindexObject()
+    transaction.commit()
+
+
+@pytest.fixture
+def site(analyzed: None, shared_filled: Any) -> Any:
+    """The pages; changes that are not committed are undone."""
+    return shared_filled
 
 
 @pytest.fixture(autouse=True, params=["all ids", "large catalog, few hits", "large catalog, many hits"])
@@ -64,6 +69,11 @@ def found(site: Any, text: str = WORD, **options: Any) -> list[str]:
     result_cache().clear()
     Session.of(site._p_jar).snapshots.clear()
     return [brain.getId for brain in site.portal_catalog.unrestrictedSearchResults(SearchableText=text, **options)]
+
+
+def paged(site: Any, size: int, text: str = WORD) -> list[str]:
+    """Return the ids of all pages of *size* hits, each read by a search of its own."""
+    return [id for start in range(0, PAGES, size) for id in found(site, text, b_start=start, b_size=size)]
 
 
 def newest(count: int) -> list[str]:
@@ -86,6 +96,9 @@ def test_newest_hits_and_all_hits_in_title_or_description_are_ranked(site: Any, 
     assert result[: len(candidates)] == [id for id in exact if id in candidates]
     assert result[len(candidates) :] == [id for id in newest(PAGES) if id not in candidates]
     assert result[:3] == ["page01", "page04", "page07"]
+    scores = [b.data_record_score_ for b in site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD)]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > scores[-1] > 0
 
 
 @pytest.mark.parametrize(("good", "expected"), [(1, {"page04"}), (2, {"page01", "page04"})])
@@ -103,65 +116,31 @@ def test_one_of_several_words_in_the_title_is_enough(site: Any, text: str) -> No
     assert {"page04", "page01", "page07"}.intersection(result) <= set(result[: LIMIT + 3])
 
 
-@pytest.mark.parametrize("size", [2, LIMIT, LIMIT + 2, 25])
 @pytest.mark.parametrize("text", [WORD, "every*"])
-def test_pages_add_up_to_the_whole_result(site: Any, size: int, text: str) -> None:
-    pages = [id for start in range(0, PAGES, size) for id in found(site, text, b_start=start, b_size=size)]
-    assert pages == found(site, text)
-    assert len(set(pages)) == PAGES
-
-
-def test_pages_add_up_to_the_whole_result_in_a_transaction_with_changes(site: Any) -> None:
-    site.page20.title = "Everywhere and nowhere"
-    site.page20.reindexObject()
-    try:
-        pages = [id for start in range(0, PAGES, 4) for id in found(site, b_start=start, b_size=4)]
-        assert pages == found(site)
-        assert len(set(pages)) == PAGES
-    finally:
-        transaction.abort()
-
-
-def test_page_has_the_count(site: Any) -> None:
-    """The batch of a listing needs both."""
-    result_cache().clear()
-    site.portal_catalog.unrestrictedSearchResults(getId="page00")[0].getPath()
-    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, b_start=0, b_size=3)
-    assert len(results[:3]) == 3
-    assert results.actual_result_count == PAGES
-
-
-def test_sorted_results_are_not_ranked(site: Any) -> None:
-    result_cache().clear()
-    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, sort_on="id")
-    assert results.compiled.score is None
-    assert [brain.getId for brain in results] == sorted(newest(PAGES))
-
-
-def test_slices_of_a_result_are_the_same_pages(site: Any) -> None:
-    whole = found(site)
+@pytest.mark.parametrize("title", ["Page 20", "Everywhere and nowhere"], ids=["unchanged", "changed"])
+def test_pages_and_slices_add_up_to_the_whole_result(site: Any, text: str, title: str) -> None:
+    if title != site.page20.title:
+        site.page20.title = title
+        site.page20.reindexObject()
+    whole = found(site, text)
+    assert len(set(whole)) == PAGES
+    for size in (4, LIMIT, LIMIT + 2, 25):
+        assert paged(site, size, text) == whole, size
     for start, stop in ((0, 3), (3, 10), (10, 60), (55, 70)):
         result_cache().clear()
-        results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD)
+        results = site.portal_catalog.unrestrictedSearchResults(SearchableText=text)
         assert [brain.getId for brain in results[start:stop]] == whole[start:stop]
         assert len(results) == PAGES
-
-
-def test_scores_never_rise(site: Any) -> None:
-    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD)
-    scores = [brain.data_record_score_ for brain in results]
-    assert scores == sorted(scores, reverse=True)
-    assert scores[0] > scores[-1] > 0
+    # The batch of a listing needs both.
+    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=text, b_start=0, b_size=3)
+    assert (len(results[:3]), results.actual_result_count) == (3, PAGES)
 
 
 def test_hit_without_weight_comes_before_unranked_hits(site: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(site.portal_catalog, SETTINGS_ATTRIBUTE, dict(WEIGHTLESS), raising=False)
-    try:
-        whole = found(site)
-        assert set(whole[: LIMIT + 3]) == {*newest(LIMIT), "page01", "page04", "page07"}
-        assert [id for start in range(0, PAGES, 3) for id in found(site, b_start=start, b_size=3)] == whole
-    finally:
-        transaction.abort()
+    whole = found(site)
+    assert set(whole[: LIMIT + 3]) == {*newest(LIMIT), "page01", "page04", "page07"}
+    assert paged(site, 3) == whole
 
 
 def test_query_with_fewer_hits_is_ranked_completely(site: Any, monkeypatch: Any) -> None:
@@ -170,13 +149,7 @@ def test_query_with_fewer_hits_is_ranked_completely(site: Any, monkeypatch: Any)
     assert found(site, "home") == ["page04", "page01"] or found(site, "home") == ["page01", "page04"]
 
 
-def test_small_catalog_is_ranked_completely(site: Any, monkeypatch: Any) -> None:
-    exact = by_score(monkeypatch, site)
-    monkeypatch.setattr(settings, "RANKED_ROWS", 2 * PAGES)
-    assert found(site) == exact
-
-
-@pytest.mark.parametrize(("full", "is_exact"), [(PAGES - 1, False), (PAGES, True)])
+@pytest.mark.parametrize(("full", "is_exact"), [(PAGES - 1, False), (PAGES, True), (2 * PAGES, True)])
 def test_hits_up_to_the_limit_are_all_ranked(site: Any, monkeypatch: Any, full: int, is_exact: bool) -> None:
     exact = by_score(monkeypatch, site)
     monkeypatch.setattr(settings, "RANKED_ROWS", full)
@@ -188,11 +161,8 @@ def test_hits_up_to_the_limit_are_all_ranked(site: Any, monkeypatch: Any, full: 
 
 def test_pins_and_boosts_are_ranked_however_old_they_are(site: Any) -> None:
     tune(pins=f"{WORD} = /page10\n{WORD} = /page02", type_boosts="News Item = 50")
-    try:
-        assert found(site)[:3] == ["page10", "page02", "page03"]
-        assert len(found(site)) == PAGES
-    finally:
-        transaction.abort()
+    assert found(site)[:3] == ["page10", "page02", "page03"]
+    assert len(found(site)) == PAGES
 
 
 def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) -> None:
@@ -212,14 +182,19 @@ def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) ->
 
 def test_only_texts_of_ranked_rows_are_read(site: Any) -> None:
     """The text of no other row is read for a score, however all hits are found."""
-    view = site.portal_catalog._core.view()
-    compiled = site.portal_catalog._catalog.search({"SearchableText": WORD}).compiled
-    statement, params = page_statement(view, compiled, 0, 3)
-    explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
-    scores = [node for node in nodes(explained[0]["Plan"]) if node.get("Subplan Name", "").startswith("SubPlan")]
+    scores = [node for node in explained(site) if node.get("Subplan Name", "").startswith("SubPlan")]
     assert scores
     # The newest ones, and those with the word in their titles or descriptions; no row comes twice.
     assert {node["Actual Loops"] for node in scores} == {LIMIT + 3}
+
+
+def explained(site: Any, size: int = 3, **options: Any) -> list[dict[str, Any]]:
+    """Return the executed nodes of the plan for the first *size* hits."""
+    view = site.portal_catalog._core.view()
+    compiled = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).compiled
+    statement, params = page_statement(view, compiled, 0, size)
+    [(plan,)] = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)
+    return list(nodes(plan[0]["Plan"]))
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -231,14 +206,9 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_page_of_a_large_catalog_visits_no_more_hits_than_a_walk(site: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "WALKED", 1)
-    view = site.portal_catalog._core.view()
-    bound = ranked.bound(view.read_state().rows, LIMIT)
+    bound = ranked.bound(site.portal_catalog._core.view().read_state().rows, LIMIT)
     assert LIMIT < bound < PAGES
-    statement, params = page_statement(
-        view, site.portal_catalog._catalog.search({"SearchableText": WORD}).compiled, 0, 3
-    )
-    explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
-    hits = [n["Actual Rows"] for n in nodes(explained[0]["Plan"]) if n.get("Subplan Name") == "CTE hits"]
+    hits = [node["Actual Rows"] for node in explained(site) if node.get("Subplan Name") == "CTE hits"]
     # All hits, those with the word in their titles, and those with it in their descriptions.
     assert hits == [bound + 1, len(IN_TITLES), 1]
 
@@ -250,15 +220,12 @@ def test_old_hits_are_found_without_a_walk_to_the_first_row(site: Any, monkeypat
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "NEWEST_SCORED", 1)
     monkeypatch.setattr(ranked, "bound", lambda rows, full: LIMIT)
-    view = site.portal_catalog._core.view()
-    compiled = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).compiled
-    statement, params = page_statement(view, compiled, 0, 1)
-    plan = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0][0]["Plan"]
-    [found_plan] = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE found"]
+    [found_plan] = [node for node in explained(site, 1, **options) if node.get("Subplan Name") == "CTE found"]
     parts = {node["Subplan Name"]: node for node in nodes(found_plan) if "Subplan Name" in node}
     walked, hits = parts["CTE walked"], parts["CTE hits"]
     assert (walked["Actual Rows"], hits["Actual Rows"]) == (0, 12)
-    assert max(node["Actual Rows"] for node in nodes(walked)) == 4 * view.read_state().rows // LIMIT
+    rows = site.portal_catalog._core.view().read_state().rows
+    assert max(node["Actual Rows"] for node in nodes(walked)) == 4 * rows // LIMIT
     candidates = {"page11", "page01", "page04", "page07"}
     others = [f"page{number:02}" for number in range(11, -1, -1)]
     assert found(site, **options) == [
@@ -267,30 +234,20 @@ def test_old_hits_are_found_without_a_walk_to_the_first_row(site: Any, monkeypat
     ]
 
 
-def test_large_catalogs_have_memory_for_bitmaps(site: Any, monkeypatch: Any) -> None:
+@pytest.mark.direct("a setting of a session does not outlive a transaction")
+def test_large_catalogs_have_memory_for_bitmaps_and_never_less_than_configured(site: Any, monkeypatch: Any) -> None:
     session = site.portal_catalog._core.view().session
     assert memory(session) == "4MB"
-    make_large(monkeypatch)
+    # A catalog with a few rows counts as a large one.
+    monkeypatch.setattr("plone.pgcatalog.database.generations.MANY_ROWS", 10)
+    monkeypatch.setattr("plone.pgcatalog.database.generations.FEW_ROWS", 10)
     assert memory(session) == "64MB"
     # Read once in the life of a process.
     assert session.generations.has_memory is False
-    assert MANY_ROWS > 10
-
-
-@pytest.mark.direct("a setting of a session does not outlive a transaction")
-def test_large_catalogs_have_at_least_the_configured_memory(site: Any, monkeypatch: Any) -> None:
-    session = site.portal_catalog._core.view().session
-    make_large(monkeypatch)
     session.execute("SET work_mem = '128MB'")
     monkeypatch.setattr(session.generations, "has_memory", None)
     assert memory(session) == "128MB"
     session.execute("RESET work_mem")
-
-
-def make_large(monkeypatch: Any) -> None:
-    """Treat a catalog with a few rows as a large one."""
-    monkeypatch.setattr("plone.pgcatalog.database.generations.MANY_ROWS", 10)
-    monkeypatch.setattr("plone.pgcatalog.database.generations.FEW_ROWS", 10)
 
 
 def memory(session: Any) -> str:

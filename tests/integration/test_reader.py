@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from contextlib import ExitStack
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.storage import UnknownStorage
 from tests.integration import readers
 from tests.integration.histories import counter
 from tests.integration.readers import body
+from tests.integration.readers import PAGE
 from tests.integration.readers import Servers
+from tests.integration.readers import servers as servers
 from tests.integration.readers import target
+from tests.integration.readers import titles
+from tests.integration.readers import writer as writer
 from tests.integration.statements import log_of
 from tests.integration.statements import statements
 from tests.integration.web import MANAGER
@@ -25,19 +28,6 @@ import transaction
 pytestmark = pytest.mark.slow
 
 WRITER_URL = "https://edit.example.org"
-PAGE = "/plone/folder/page1"
-
-
-@pytest.fixture(scope="module")
-def servers(zope: None) -> Iterator[Servers]:
-    with ExitStack() as stack:
-        yield readers.start(stack)
-
-
-@pytest.fixture(scope="module")
-def writer(servers: Servers) -> Iterator[Site]:
-    with readers.sites.opened(servers.dsn) as db:
-        yield Site(db)
 
 
 @pytest.fixture(scope="module")
@@ -123,33 +113,21 @@ def test_overview_shows_the_lag_of_the_standby(writer: Site, reader: Site) -> No
 # -- saving
 
 
-def titles(site: Site) -> tuple[str, str]:
-    with readers.sites.inside(site.db) as portal:
-        [brain] = portal.portal_catalog.unrestrictedSearchResults(path=PAGE)
-        return portal.folder.page1.title, brain.Title
-
-
 def test_a_save_is_refused_with_a_text(reader: Site) -> None:
-    before = titles(reader)
+    before, token = titles(reader.db), reader.token()
     answer = reader.web.patch(PAGE, MANAGER, {"title": "changed"})
     assert answer.status == 503
     assert "Saving is not possible" in answer.json["message"]
-    answer = reader.web.post(f"{PAGE}/edit", MANAGER, **edited(reader))
+    form = {"form.widgets.IDublinCore.title": "changed", "form.widgets.IBasic.title": "changed"}
+    answer = reader.web.post(f"{PAGE}/edit", MANAGER, **form, **{"form.buttons.save": "Save", "_authenticator": token})
     assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
     assert answer.text.startswith("Saving is not possible")
     answer = reader.web.send_json("POST", "/plone/folder", MANAGER, {"@type": "Document", "title": "new"})
     assert answer.status == 503
-    assert titles(reader) == before
-
-
-def edited(site: Site) -> dict[str, str]:
-    """Return the form that changes the page's title."""
-    return {
-        "form.widgets.IDublinCore.title": "changed",
-        "form.widgets.IBasic.title": "changed",
-        "form.buttons.save": "Save",
-        "_authenticator": site.token(),
-    }
+    for work in ("rebuild", "verify", "vacuum"):
+        form = {work: "1", "_authenticator": token}
+        assert reader.web.post("/plone/portal_catalog/manage_catalogAdvanced", MANAGER, **form).status == 503
+    assert titles(reader.db) == before
 
 
 def test_a_save_is_sent_to_the_writer(redirecting: Site) -> None:
@@ -158,15 +136,12 @@ def test_a_save_is_sent_to_the_writer(redirecting: Site) -> None:
     link = f"/plone/folder/selectViewTemplate?templateId=summary_view&_authenticator={redirecting.token()}"
     answer = redirecting.web.open(link, MANAGER)
     assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}{link}")
-
-
-def test_save_behind_a_proxy_is_sent_to_the_requested_address(redirecting: Site) -> None:
-    path = "/VirtualHostBase/https/www.example.org:443/plone/VirtualHostRoot/folder/page1"
-    answer = redirecting.web.patch(path, MANAGER, {"title": "changed"})
+    behind_proxy = "/VirtualHostBase/https/www.example.org:443/plone/VirtualHostRoot/folder/page1"
+    answer = redirecting.web.patch(behind_proxy, MANAGER, {"title": "changed"})
     assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}/folder/page1")
 
 
-def test_reader_has_no_pending_rows(reader: Site) -> None:
+def test_reader_changes_nothing_in_a_transaction(reader: Site) -> None:
     """So no search needs a temporary table, which a standby cannot have."""
     with readers.sites.inside(reader.db) as portal:
         page = portal.folder.page1
@@ -177,23 +152,12 @@ def test_reader_has_no_pending_rows(reader: Site) -> None:
         transaction.abort()
         assert portal.portal_catalog.unrestrictedSearchResults(Title="changed").actual_result_count == 0
         assert portal.folder.page1.title != "changed"
-
-
-def test_a_new_object_has_no_oid(reader: Site) -> None:
-    with readers.sites.inside(reader.db) as portal:
+        # A new object has no oid.
         with pytest.raises(ReadOnlyError):
             portal.folder.invokeFactory("Document", "new")
         transaction.abort()
         with pytest.raises(ReadOnlyError):
             reader.db.pack()
-
-
-@pytest.mark.parametrize("form", [{"rebuild": "1"}, {"verify": "1"}, {"vacuum": "1"}])
-def test_reader_starts_no_background_work(reader: Site, form: dict[str, str]) -> None:
-    answer = reader.web.post(
-        "/plone/portal_catalog/manage_catalogAdvanced", MANAGER, _authenticator=reader.token(), **form
-    )
-    assert answer.status == 503
 
 
 def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.MonkeyPatch) -> None:

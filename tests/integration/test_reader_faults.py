@@ -3,14 +3,18 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextlib import ExitStack
 from plone.pgcatalog.metrics.observability import CatalogReadiness
 from plone.pgcatalog.metrics.prometheus import text
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.storage import max_replay_lag
 from plone.pgcatalog.unavailable import unavailable_filter
 from tests.integration import readers
+from tests.integration.publishing import handlers
+from tests.integration.readers import PAGE
 from tests.integration.readers import Servers
+from tests.integration.readers import servers as servers
+from tests.integration.readers import titles
+from tests.integration.readers import writer as writer
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.storage import forget_loaded
@@ -20,8 +24,6 @@ from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
-from zope.component import getGlobalSiteManager
-from ZPublisher.interfaces import IPubAfterTraversal
 
 import psycopg
 import psycopg.rows
@@ -30,9 +32,8 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-PAGE = "/plone/folder/page1"
-#: Time for which a read may block the standby's replay.
-DELAY = "100ms"
+#: A read may block the standby's replay for a moment only.
+STANDBY = {"max_standby_streaming_delay": "100ms"}
 #: Occasional actions of a primary whose replay conflicts with reads on a standby.
 CONFLICTS = {
     "VACUUM": (
@@ -48,18 +49,6 @@ CONFLICTS = {
         "ALTER TABLE {relation} DROP COLUMN of_a_test",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def servers(zope: None) -> Iterator[Servers]:
-    with ExitStack() as stack:
-        yield readers.start(stack, max_standby_streaming_delay=DELAY)
-
-
-@pytest.fixture
-def writer(servers: Servers) -> Iterator[Site]:
-    with readers.sites.opened(servers.dsn) as db:
-        yield Site(db)
 
 
 @pytest.fixture
@@ -99,12 +88,8 @@ def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int
             page._p_deactivate()
             folder._p_deactivate()
 
-    manager = getGlobalSiteManager()
-    manager.registerHandler(subscriber, (IPubAfterTraversal,))
-    try:
+    with handlers(IPubAfterTraversal=subscriber):
         yield done
-    finally:
-        manager.unregisterHandler(subscriber, (IPubAfterTraversal,))
 
 
 @pytest.mark.parametrize("kind", CONFLICTS)
@@ -148,23 +133,17 @@ def change(site: Site, title: str) -> None:
         portal.folder.page1.reindexObject()
 
 
-def shown(site: Site) -> tuple[str, str]:
-    with readers.sites.inside(site.db) as portal:
-        [brain] = portal.portal_catalog.unrestrictedSearchResults(path=PAGE)
-        return portal.folder.page1.title, brain.Title
-
-
 def test_a_standby_that_replays_nothing_shows_one_state_and_is_not_ready(
     servers: Servers, writer: Site, reader: Site
 ) -> None:
     change(writer, "first")
     servers.standby.catch_up()
-    assert shown(reader) == ("first", "first")
+    assert titles(reader.db) == ("first", "first")
     assert ready(reader)[0]
     assert told(servers.standby_dsn) == told(servers.dsn) == ""
     with servers.paused():
         change(writer, "second")
-        assert shown(reader) == ("first", "first")
+        assert titles(reader.db) == ("first", "first")
         until(lambda: not ready(reader)[0])
         assert "behind its primary" in ready(reader)[1]
         metrics = text(servers.standby_dsn)
@@ -172,30 +151,26 @@ def test_a_standby_that_replays_nothing_shows_one_state_and_is_not_ready(
         assert "pgcatalog_standby_streaming 1.0" in metrics
         assert ready(writer)[0]
     servers.standby.catch_up()
-    assert shown(reader) == ("second", "second")
+    assert titles(reader.db) == ("second", "second")
     assert ready(reader)[0]
     assert "pgcatalog_standby 0.0" in text(servers.dsn)
 
 
 def test_killed_standby_is_waited_for(servers: Servers, writer: Site) -> None:
     with readers.reading_until_killed(servers.standby_dsn, max_replay_lag=1.0, pool_timeout=2.0) as db:
-        check_a_kill(servers, writer, Site(db))
-
-
-def check_a_kill(servers: Servers, writer: Site, reader: Site) -> None:
-    web = Web(reader.db, unavailable_filter(application(reader.db)))
-    assert web.open(PAGE).status == 200
-    servers.standby.kill()
-    until(lambda: web.open(PAGE).status == 503)
-    assert web.open(PAGE).headers["Retry-After"] == "10"
-    assert not ready(reader)[0]
-    servers.standby.start()
-    change(writer, "after the kill")
-    servers.standby.catch_up()
-    # Each pooled connection that the kill has broken may fail a request.
-    until(lambda: web.open(PAGE).status == 200)
-    assert shown(reader) == ("after the kill", "after the kill")
-    assert ready(reader)[0]
+        reader, web = Site(db), Web(db, unavailable_filter(application(db)))
+        assert web.open(PAGE).status == 200
+        servers.standby.kill()
+        until(lambda: web.open(PAGE).status == 503)
+        assert web.open(PAGE).headers["Retry-After"] == "10"
+        assert not ready(reader)[0]
+        servers.standby.start()
+        change(writer, "after the kill")
+        servers.standby.catch_up()
+        # Each pooled connection that the kill has broken may fail a request.
+        until(lambda: web.open(PAGE).status == 200)
+        assert titles(reader.db) == ("after the kill", "after the kill")
+        assert ready(reader)[0]
 
 
 def test_cut_off_standby_is_not_ready_and_a_promoted_one_is(servers: Servers, writer: Site, reader: Site) -> None:
@@ -206,10 +181,10 @@ def test_cut_off_standby_is_not_ready_and_a_promoted_one_is(servers: Servers, wr
     change(writer, "lost")
     until(lambda: not ready(reader)[0])
     assert "not connected to its primary" in ready(reader)[1]
-    assert shown(reader) == ("before", "before")
+    assert titles(reader.db) == ("before", "before")
     servers.standby.promote()
     assert ready(reader)[0]
     assert reader.web.patch(PAGE, MANAGER, {"title": "saved"}).status == 503
     with readers.sites.opened(servers.standby_dsn) as db:
         change(Site(db), "new")
-    assert shown(reader) == ("new", "new")
+    assert titles(reader.db) == ("new", "new")

@@ -1,8 +1,9 @@
-"""Reads after the end of a request, and the state of its connection."""
+"""Reads after the end of a request, the state of its connection, and its number of messages."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from plone.subrequest import subrequest
 from tests.integration import site as sites
 from tests.integration.publishing import fill_with_rare_words
@@ -14,6 +15,7 @@ from tests.integration.publishing import titles
 from tests.integration.readers import reading
 from tests.integration.storage import backend
 from tests.integration.storage import terminate
+from tests.integration.traffic import traced_connection
 from tests.integration.uploads import upload
 from tests.integration.web import application
 from tests.integration.web import MANAGER
@@ -29,7 +31,7 @@ import threading
 import transaction
 
 
-PICTURE = "/plone/download/@@download/file"
+_words = count()
 
 
 class Failed(Exception):
@@ -71,11 +73,18 @@ def save_elsewhere(other: Any) -> Callable[[], None]:
     return save_in_thread
 
 
-def open_transactions(dsn: str) -> list[tuple[str, str]]:
-    """Return (state, last statement) of each client with an open transaction in the database *dsn*."""
+class Seen(list[Any]):
+    """The titles seen by handlers."""
+
+    def look(self, event: Any) -> None:
+        self.append(titles(portal_of(event)))
+
+
+def open_transactions(dsn: str) -> list[tuple[int, str, str]]:
+    """Return (process id, state, last statement) of each client with an open transaction in the database *dsn*."""
     with closing(psycopg.connect(dsn, autocommit=True)) as connection:
         return connection.execute(
-            "SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
+            "SELECT pid, state, query FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
             " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         ).fetchall()
 
@@ -88,8 +97,9 @@ def fail(event: Any) -> None:
 
 
 def change(event: Any) -> None:
-    portal_of(event).rare18.title += "!"
-    portal_of(event).rare18.reindexObject()
+    portal = portal_of(event)
+    portal.rare18.title += "!"
+    portal.rare18.reindexObject()
 
 
 def search(event: Any) -> None:
@@ -101,27 +111,27 @@ def fail_in_sql(event: Any) -> None:
         portal_of(event)._p_jar._normal_storage.pg_connection.execute("SELECT 1 / 0")
 
 
-@pytest.mark.parametrize("path", ["/plone", "/plone/nowhere", "/plone/manage_main", "/plone/@search", PICTURE])
-@pytest.mark.parametrize(
-    "subscribers",
-    [
-        {},
-        {"IPubBeforeCommit": change},
-        {"IPubBeforeCommit": fail},
-        {"IPubBeforeCommit": lambda event: transaction.abort()},
-        {"IPubBeforeCommit": lambda event: transaction.commit()},
-        {"IPubBeforeCommit": lambda event: transaction.doom()},
-        {"IPubBeforeCommit": fail_in_sql, "IPubBeforeAbort": fail_in_sql},
-        {"IPubSuccess": search, "IPubFailure": search},
-        {"IPubSuccess": change, "IPubFailure": change},
-    ],
-    ids=["none", "change", "fail", "abort", "commit", "doom", "fail in SQL", "search after", "change after"],
-)
-def test_closed_connection_has_no_transaction(
-    web: Web, shared_site: Site, path: str, subscribers: dict[str, Callable[[Any], None]]
-) -> None:
-    with handlers(**subscribers):
-        web.get(path, accept="text/html")
+PATHS = ("/plone", "/plone/nowhere", "/plone/manage_main", "/plone/@search", "/plone/download/@@download/file")
+SUBSCRIBERS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "none": {},
+    "change": {"IPubBeforeCommit": change},
+    "fail": {"IPubBeforeCommit": fail},
+    "abort": {"IPubBeforeCommit": lambda event: transaction.abort()},
+    "commit": {"IPubBeforeCommit": lambda event: transaction.commit()},
+    "doom": {"IPubBeforeCommit": lambda event: transaction.doom()},
+    "fail in SQL": {"IPubBeforeCommit": fail_in_sql, "IPubBeforeAbort": fail_in_sql},
+    "search after": {"IPubSuccess": search, "IPubFailure": search},
+    "change after": {"IPubSuccess": change, "IPubFailure": change},
+}
+#: Subscribers of all paths; the others are those of the front page alone.
+OF_ALL_PATHS = ("none", "fail", "change after")
+ENDS = [(path, name) for path in PATHS for name in SUBSCRIBERS if path == "/plone" or name in OF_ALL_PATHS]
+
+
+@pytest.mark.parametrize(("path", "subscribers"), [*ENDS, ("/plone/@@search?SearchableText=rareword1", "none")])
+def test_closed_connection_has_no_transaction(web: Web, shared_site: Site, path: str, subscribers: str) -> None:
+    with handlers(**SUBSCRIBERS[subscribers]):
+        web.open(path, MANAGER if "@@search" in path else None)
     assert open_transactions(shared_site.dsn) == []
 
 
@@ -132,23 +142,20 @@ def test_read_after_the_end_shows_the_snapshot_of_the_request(
     web: Web, shared_site: Site, save_elsewhere: Callable[[], None]
 ) -> None:
     """... although this process has read a later transaction meanwhile, which is no lost history."""
-    seen = []
-
-    def look(event: Any) -> None:
-        seen.append(titles(portal_of(event)))
+    seen = Seen()
 
     def look_and_learn(event: Any) -> None:
-        look(event)
+        seen.look(event)
         save_elsewhere()
         jar = shared_site.db.open(TransactionManager())
         seen.append(titles(jar.root()["Application"].plone))
         jar.close()
 
-    with handlers(IPubBeforeCommit=look_and_learn, IPubSuccess=look):
+    with handlers(IPubBeforeCommit=look_and_learn, IPubSuccess=seen.look):
         front_page(web)
     before, learnt, after = seen
     assert before == after != learnt
-    with handlers(IPubSuccess=look):
+    with handlers(IPubSuccess=seen.look):
         front_page(web)
     assert seen[-1] == learnt
 
@@ -234,15 +241,14 @@ def test_second_end_in_a_request_shows_later_commits(
     web: Web, save_elsewhere: Callable[[], None], end: Callable[[], Any], place: str
 ) -> None:
     """The first one after IPubBeforeCommit may be the publisher's."""
-    seen = []
+    seen = Seen()
 
     def look_after_each(event: Any) -> None:
-        portal = portal_of(event)
         end()
-        seen.append(titles(portal))
+        seen.look(event)
         save_elsewhere()
         end()
-        seen.append(titles(portal))
+        seen.look(event)
 
     with handlers(**{place: look_after_each}):
         web.get("/plone/nowhere" if place == "IPubFailure" else "/plone", accept="text/html")
@@ -274,18 +280,15 @@ def test_repeated_request_sees_the_conflicting_commit(
     web: Web, save_elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
-    seen = []
+    seen = Seen()
 
     def conflict(event: Any) -> None:
-        seen.append(titles(portal_of(event)))
+        seen.look(event)
         if len(seen) == 1:
             save_elsewhere()
             raise ConflictError
 
-    def look(event: Any) -> None:
-        seen.append(titles(portal_of(event)))
-
-    with handlers(IPubBeforeCommit=conflict, IPubFailure=look):
+    with handlers(IPubBeforeCommit=conflict, IPubFailure=seen.look):
         front_page(web)
     before, behind, repeated = seen
     assert before == behind != repeated
@@ -293,16 +296,16 @@ def test_repeated_request_sees_the_conflicting_commit(
 
 def test_snapshot_of_a_request_is_its_own(web: Web, save_elsewhere: Callable[[], None]) -> None:
     """Another request, in another thread, begins and ends between the end of the first one and its close."""
-    seen = []
+    seen = Seen()
 
-    def look(event: Any) -> None:
-        seen.append(titles(portal_of(event)))
+    def look_twice(event: Any) -> None:
+        seen.look(event)
         if len(seen) == 1:
             save_elsewhere()
             front_page(web)
-            seen.append(titles(portal_of(event)))
+            seen.look(event)
 
-    with handlers(IPubSuccess=look):
+    with handlers(IPubSuccess=look_twice):
         front_page(web)
         front_page(web)
     first, later, first_again, last = seen
@@ -312,8 +315,8 @@ def test_snapshot_of_a_request_is_its_own(web: Web, save_elsewhere: Callable[[],
 def test_request_to_a_read_only_zope_sees_earlier_commits(
     shared_site: Site, save_elsewhere: Callable[[], None]
 ) -> None:
-    seen = []
-    with reading(shared_site.dsn) as db, handlers(IPubSuccess=lambda event: seen.append(titles(portal_of(event)))):
+    seen = Seen()
+    with reading(shared_site.dsn) as db, handlers(IPubSuccess=seen.look):
         web = Web(db, application(db))
         for _ in range(2):
             front_page(web)
@@ -329,33 +332,49 @@ def test_request_with_a_lost_connection_leaves_no_connection_behind(
     web: Web, shared_site: Site, save_elsewhere: Callable[[], None], monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr("ZPublisher.HTTPRequest.HTTPRequest.delay_retry", lambda self: None)
-    lost, seen = [], []
+    lost, seen = [], Seen()
 
     def lose(event: Any) -> None:
         if not lost:
-            lost.append(backend(portal_of(event)) if place != "IPubStart" else None)
-            terminate(shared_site.dsn, lost[0] or only_backend(shared_site.dsn))
+            # At the start there is no portal yet.
+            [(pid, *_)] = open_transactions(shared_site.dsn) if place == "IPubStart" else [(backend(portal_of(event)),)]
+            lost.append(pid)
+            terminate(shared_site.dsn, pid)
 
     with handlers(**{place: lose}):
         assert web.get("/plone", accept="text/html").status == 200
     save_elsewhere()
-    with handlers(IPubSuccess=lambda event: seen.append(titles(portal_of(event)))):
+    with handlers(IPubSuccess=seen.look):
         front_page(web)
     with shared_site.inside() as portal:
         assert seen == [titles(portal)]
     assert open_transactions(shared_site.dsn) == []
 
 
-def only_backend(dsn: str) -> int:
-    """Return the server process id of the only open transaction in *dsn*."""
-    with closing(psycopg.connect(dsn, autocommit=True)) as connection:
-        [(pid,)] = connection.execute(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        ).fetchall()
-    return int(pid)
+# -- messages
 
 
-def test_logged_in_request_ends_like_an_anonymous_one(web: Web, shared_site: Site) -> None:
-    assert web.get("/plone/@@search", MANAGER, accept="text/html", SearchableText="rareword1").status == 200
-    assert open_transactions(shared_site.dsn) == []
+def search_for_new_word(web: Web) -> None:
+    response = web.get("/plone/@search", accept="application/json", SearchableText=f"rareword{next(_words)}")
+    assert response.status == 200, response.text
+    assert response.json["items_total"] == 1
+
+
+#: Request -> number of messages: from memory, and after another process's commit.
+MESSAGES = {front_page: (2, 7), search_for_new_word: (4, 5)}
+
+
+@pytest.mark.parametrize("send", MESSAGES, ids=lambda send: send.__name__)
+def test_request_sends_few_messages(web: Web, shared_site: Site, other: Any, send: Callable[[Web], None]) -> None:
+    # Requests, one after the other, all get the newest pooled connection of ZODB.
+    jar = shared_site.db.open(TransactionManager())
+    connection = jar._normal_storage.pg_connection
+    jar.close()
+    for _ in range(3):
+        send(web)
+    with traced_connection(connection) as from_memory:
+        send(web)
+    save(other)
+    with traced_connection(connection) as after_commit:
+        send(web)
+    assert (from_memory[0].round_trips, after_commit[0].round_trips) == MESSAGES[send]

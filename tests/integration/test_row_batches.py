@@ -1,12 +1,15 @@
-"""Reading the rows of a long result: a few statements, in any order, and with any rows in the cache."""
+"""Reading the rows of a result, and its count: a few statements, in any order, and with any rows in the cache."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
+from contextlib import nullcontext
 from plone.pgcatalog.results import loader
 from plone.pgcatalog.results import reader
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
+from tests.integration.pages import PAGE_QUERIES
 from tests.integration.traffic import traced
 from typing import Any
 
@@ -23,6 +26,14 @@ def fill(portal: Any) -> None:
 
 
 CONTENT = SHARED = fill
+
+
+def patch(monkeypatch: Any, window: int, **sizes: int) -> None:
+    """Set the window of results to *window* rows, and *sizes* in the module ``loader``."""
+    monkeypatch.setattr(reader, "WINDOW", window)
+    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", window)
+    for name, size in sizes.items():
+        monkeypatch.setattr(loader, name, size)
 
 
 @pytest.fixture
@@ -77,11 +88,8 @@ def test_many_rows_in_the_order_of_their_positions_are_read_without_metadata(fil
 
 
 def test_batch_grows_during_sequential_reading(filled: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(loader, "IDX_BATCH", 2)
+    patch(monkeypatch, 4, IDX_BATCH=2, MOST_IDX=8)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
-    for module in ("reader", "results"):
-        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
-    monkeypatch.setattr(loader, "MOST_IDX", 8)
     for reading in (titles, lambda results: [results[n].Title for n in range(PAGES)]):
         result_cache().clear(ROWS)
         results = search(filled, sort_on="getId")
@@ -95,11 +103,8 @@ def test_batch_grows_during_sequential_reading(filled: Any, monkeypatch: Any) ->
 @pytest.mark.parametrize("known", [range(0, PAGES, 3), ()], ids=["every third", "none"])
 def test_cached_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, known: Iterable[int]) -> None:
     """A loop over partly cached rows sends no more messages than one over rows that are not cached."""
-    monkeypatch.setattr(loader, "IDX_BATCH", 2)
+    patch(monkeypatch, 0, IDX_BATCH=2, MOST_IDX=8)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
-    for module in ("reader", "results"):
-        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
-    monkeypatch.setattr(loader, "MOST_IDX", 8)
     result_cache().clear()
     for number in known:
         assert titles(search(filled, getId=f"page{number:02}")) == [f"Page {number}"]
@@ -110,10 +115,7 @@ def test_cached_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any,
 
 
 def test_random_access_reads_few_rows(filled: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(loader, "IDX_BATCH", 2)
-    monkeypatch.setattr(loader, "MOST_IDX", 8)
-    for module in ("reader", "results"):
-        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
+    patch(monkeypatch, 0, IDX_BATCH=2, MOST_IDX=8)
     result_cache().clear(ROWS)
     results = search(filled, sort_on="getId")
     brains = list(results)
@@ -130,23 +132,6 @@ def test_random_access_reads_few_rows(filled: Any, monkeypatch: Any) -> None:
     assert set(loaded) == {2}
 
 
-def test_metadata_does_not_restore_the_path_before_a_move(portal: Any, monkeypatch: Any) -> None:
-    """Rows are read in their committed state; their paths are those of the transaction."""
-    for module in ("reader", "results"):
-        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 0)
-    folder = create(portal, "Folder", "folder")
-    for number in range(4):
-        create(folder, "Document", f"inside{number}", title=f"Inside {number}")
-    transaction.commit()
-    portal.manage_renameObject("folder", "moved")
-    query = {"path": "/plone/moved", "sort_on": "getId"}
-    assert [(b.Title, b.getPath()) for b in search(portal, **query)] == [
-        (f"Inside {number}", f"/plone/moved/inside{number}") for number in range(4)
-    ]
-    [last] = search(portal, getId="inside3")[:]
-    assert (last.Title, last.getPath()) == ("Inside 3", "/plone/moved/inside3")
-
-
 SLICES = [(30, 35), (3, 9), (9, 30), (0, 4), (38, 60), (39, 40), (50, 60), (4, 5), (0, 40), (33, 34)]
 
 
@@ -155,9 +140,8 @@ SLICES = [(30, 35), (3, 9), (9, 30), (0, 4), (38, 60), (39, 40), (50, 60), (4, 5
 )
 @pytest.mark.parametrize("first", range(len(SLICES)))
 def test_any_slice_of_a_result_equals_that_of_the_whole(filled: Any, monkeypatch: Any, query: Any, first: int) -> None:
-    for module in ("reader", "results"):
-        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
-    monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
+    patch(monkeypatch, 4)
+    monkeypatch.setattr(reader, "FEWEST_IDS", 8)
     whole = titles(search(filled, **query))
     for counts_first in (False, True):
         result_cache().clear()
@@ -172,9 +156,8 @@ def test_any_slice_of_a_result_equals_that_of_the_whole(filled: Any, monkeypatch
 
 def test_distant_slice_reads_only_the_ids_before_it(filled: Any, monkeypatch: Any) -> None:
     """And of twice as many the next time, so that reading on reads few of them twice."""
-    for module in ("reader", "results"):
-        monkeypatch.setattr(f"plone.pgcatalog.results.{module}.WINDOW", 4)
-    monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
+    patch(monkeypatch, 4)
+    monkeypatch.setattr(reader, "FEWEST_IDS", 8)
     result_cache().clear()
     results = search(filled, sort_on="getId")
     with traced(filled) as traffic:
@@ -188,3 +171,75 @@ def test_distant_slice_reads_only_the_ids_before_it(filled: Any, monkeypatch: An
     with traced(filled) as traffic:
         assert len(results) == PAGES
     assert not traffic[0].round_trips
+
+
+def test_rows_moved_in_the_transaction_are_listed_by_their_new_paths(portal: Any, monkeypatch: Any) -> None:
+    """Rows are read, and cached, in their committed state."""
+    patch(monkeypatch, 0)
+    folder = create(portal, "Folder", "folder")
+    for number in range(PAGES):
+        create(folder, "Document", f"inside{number:02}", title=f"Inside {number}")
+    transaction.commit()
+
+    def check_list(name: str) -> None:
+        for sort_on in ("getId", "getObjPositionInParent"):
+            found = search(portal, path=f"/plone/{name}", sort_on=sort_on)
+            assert [(brain.Title, brain.getPath()) for brain in found] == [
+                (f"Inside {number}", f"/plone/{name}/inside{number:02}") for number in range(PAGES)
+            ]
+
+    check_list("folder")
+    portal.manage_renameObject("folder", "moved")
+    check_list("moved")
+    result_cache().clear()
+    check_list("moved")
+    [last] = search(portal, getId="inside39")[:]
+    assert (last.Title, last.getPath()) == ("Inside 39", "/plone/moved/inside39")
+
+
+# -- a count and the first rows
+
+
+def paths(brains: Iterable[Any]) -> list[str]:
+    return [brain.getPath() for brain in brains]
+
+
+Ask = Callable[[Any], tuple[Any, ...]]
+#: Orders in which callers ask a result.
+ASKS: dict[str, Ask] = {
+    "count, slice": lambda found: (len(found), found.actual_result_count, paths(found[:10])),
+    "count, iteration": lambda found: (len(found), found.actual_result_count, paths(found)),
+    "batch of plone.restapi": lambda found: (len(found), paths(found[n] for n in range(min(10, len(found))))),
+    "batch of Plone": lambda found: (found.actual_result_count, paths(found[n] for n in range(min(10, len(found))))),
+}
+
+
+def answered(portal: Any, query: dict[str, Any], ask: Ask, batch: bool = False) -> tuple[tuple[Any, ...], list[str]]:
+    """Return the answer, and its statements with rows."""
+    result_cache().clear(HITS)
+    session = portal.portal_catalog._core.session
+    with traced(portal) as traffic, session.batch() if batch else nullcontext():
+        found = ask(portal.portal_catalog.unrestrictedSearchResults(**query))
+    return found, traffic[0].matching('FROM "pgcatalog_')
+
+
+@pytest.mark.parametrize("name", PAGE_QUERIES)
+@pytest.mark.parametrize("order", ASKS)
+def test_a_batch_takes_one_statement_and_answers_the_same(filled: Any, name: str, order: str) -> None:
+    alone, _ = answered(filled, PAGE_QUERIES[name], ASKS[order])
+    together, statements = answered(filled, PAGE_QUERIES[name], ASKS[order], batch=True)
+    assert together == alone
+    assert len(statements) == 1
+
+
+@pytest.mark.parametrize("name", PAGE_QUERIES)
+def test_pending_rows_are_counted_and_read(portal: Any, name: str) -> None:
+    ask = ASKS["batch of Plone"]
+    before, _ = answered(portal, PAGE_QUERIES[name], ask)
+    portal.manage_delObjects(["page07"])
+    pending, _ = answered(portal, PAGE_QUERIES[name], ask)
+    transaction.commit()
+    transaction.begin()
+    saved, _ = answered(portal, PAGE_QUERIES[name], ask, batch=True)
+    assert pending == saved
+    assert name == "nothing" or before[0] == saved[0] + 1

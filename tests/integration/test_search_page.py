@@ -1,16 +1,21 @@
 """The search page over HTTP: each choice narrows it, each offer leads to hits, and hidden pages are in no answer."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from datetime import UTC
 from html import unescape
+from plone.base.interfaces import INavigationRoot
+from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.interfaces import IPGCatalogLayer
-from plone.pgcatalog.results.cache import FACETS
-from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
 from tests.acceptance.search_site import TOPICS
+from tests.integration.content import create
+from tests.integration.content import pretend_rows
 from tests.integration.content import tune
+from tests.integration.people import publish
 from tests.integration.search_pages import follow
+from tests.integration.search_pages import Page
 from tests.integration.search_pages import search
 from tests.integration.search_pages import site as site
 from tests.integration.search_pages import web as web
@@ -24,7 +29,6 @@ from zope.component import getMultiAdapter
 from zope.interface import alsoProvides
 
 import pytest
-import transaction
 
 
 ALL = 49
@@ -35,6 +39,10 @@ SHARED = fill_for_mara
 
 
 HEDGEHOG = {"SearchableText": "hedgehog"}
+
+
+#: Both kinds of searches; the second one in the slow tests.
+TEXTS = pytest.mark.parametrize("text", ["hedgehog", pytest.param("", marks=pytest.mark.slow)])
 
 
 # -- facets
@@ -48,10 +56,10 @@ def test_each_count_is_the_number_of_hits_when_it_is_chosen(web: Web, login: str
     assert {"portal_type", "Subject", "Date", "path"} <= set(page.facets)
     for name, values in page.facets.items():
         parameter = "facet.Date:list" if name == "Date" else f"{name}:list"
-        for token, count in list(values.items())[:2]:
-            chosen = search(web, login, **query, **{parameter: token})
-            assert chosen.total == count, (name, token)
-            assert chosen.checked == {token}
+        token, count = next(iter(values.items()))
+        chosen = search(web, login, **query, **{parameter: token})
+        assert chosen.total == count, (name, token)
+        assert chosen.checked == {token}
         assert follow(web, next(iter(chosen.chips.values())), login).total == page.total
 
 
@@ -105,30 +113,26 @@ def test_a_chosen_year_offers_its_months(web: Web) -> None:
     ],
     ids=lambda query: str(query)[:60],
 )
-@pytest.mark.parametrize("text", ["hedgehog", ""])
+@TEXTS
 def test_any_address_is_a_page(web: Web, text: str, query: dict[str, Any]) -> None:
     assert search(web, SearchableText=text, **query).total >= 0
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_no_facet_has_one_value_only_that_every_hit_has(web: Web) -> None:
+    for query in (
         {},
-        HEDGEHOG,
         {"SearchableText": "visits"},
         {"Subject:list": "Winter"},
         {"portal_type:list": "Folder"},
         {**HEDGEHOG, "path:list": "/plone/news", "facet.Date:list": "2025"},
         {**HEDGEHOG, "portal_type:list": "Event", "Creator:list": "anna"},
-    ],
-    ids=str,
-)
-def test_no_facet_has_one_value_only_that_every_hit_has(web: Web, query: dict[str, str]) -> None:
-    page = search(web, "boss:secret", **query)
-    assert page.total
-    for name, values in page.facets.items():
-        # Chosen values stay, so that they can be unchosen.
-        assert len(values) > 1 or page.checked & set(values) or list(values.values()) != [page.total], name
+    ):
+        page = search(web, "boss:secret", **query)
+        assert page.total
+        for name, values in page.facets.items():
+            # Chosen values stay, so that they can be unchosen.
+            is_chosen = page.checked & set(values)
+            assert len(values) > 1 or is_chosen or list(values.values()) != [page.total], (query, name)
     chosen = search(web, SearchableText="visits", **{"portal_type:list": "Document"})
     assert chosen.facets == {"portal_type": {"Document": 1}}
 
@@ -142,7 +146,7 @@ def test_addresses_of_plones_page_mean_the_same(web: Web) -> None:
     assert search(web, **HEDGEHOG, review_state="private").total == 0
 
 
-@pytest.mark.parametrize("text", ["hedgehog", ""])
+@TEXTS
 def test_restricted_indexes_and_authors_sort_no_visitors_page(web: Web, text: str) -> None:
     """Their order would reveal who may see a page, or who has written it."""
     for view in ("@@search", "@@ajax-search"):
@@ -206,28 +210,24 @@ def test_a_typo_is_corrected_unless_the_visitor_insists(web: Web) -> None:
     assert not chosen.texts('//*[@id="search-corrected"]')
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_empty_result_is_stated_once_with_advice(web: Web) -> None:
+    for query in (
         {"SearchableText": "xyzzyxyzzy"},
         {"SearchableText": "hegdehog", "as_typed": "hegdehog"},
         {**HEDGEHOG, "facet.Date:list": "1999"},
         {"facet.Date:list": "1999"},
-    ],
-    ids=str,
-)
-def test_empty_result_is_stated_once_with_advice(web: Web, query: dict[str, str]) -> None:
-    page = search(web, **query)
-    [said] = page.texts('//*[@id="search-status"]')
-    assert said == "0 items matching your search terms."
-    [listing] = page.texts('//*[@id="search-listing"]')
-    assert listing.count("match") == 1
-    assert not [word for word in ("no results", "not found", "nothing") if word in listing.lower()]
-    tried = page.texts('//*[@id="search-advice"]//li')
-    assert ("Check the spelling." in tried) == ("SearchableText" in query)
-    assert ("Search without filters." in tried) == ("facet.Date:list" in query)
-    for url in page.tree.xpath('//*[@id="search-advice"]//a/@href'):
-        assert follow(web, url).total > 0
+    ):
+        page = search(web, **query)
+        [said] = page.texts('//*[@id="search-status"]')
+        assert said == "0 items matching your search terms."
+        [listing] = page.texts('//*[@id="search-listing"]')
+        assert listing.count("match") == 1
+        assert not [word for word in ("no results", "not found", "nothing") if word in listing.lower()]
+        tried = page.texts('//*[@id="search-advice"]//li')
+        assert ("Check the spelling." in tried) == ("SearchableText" in query)
+        assert ("Search without filters." in tried) == ("facet.Date:list" in query)
+        for url in page.tree.xpath('//*[@id="search-advice"]//a/@href'):
+            assert follow(web, url).total > 0
     assert not search(web, **HEDGEHOG).texts('//*[@id="search-advice"]')
 
 
@@ -255,7 +255,7 @@ def test_feed_and_links_have_the_parameters_of_the_search(web: Web) -> None:
 # -- permissions
 
 
-@pytest.mark.parametrize("path", ["/plone", "/plone/en"])
+@pytest.mark.parametrize("path", ["/plone", pytest.param("/plone/en", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "query",
     [
@@ -278,11 +278,6 @@ def test_hidden_words_titles_and_counts_are_not_shown(site: Site, path: str, que
     with site.inside() as portal:
         secret = portal.secret.UID()
         if path == "/plone/en" and "en" not in portal:
-            from plone.base.interfaces import INavigationRoot
-            from tests.integration.content import create
-            from tests.integration.people import publish
-            from zope.interface import alsoProvides
-
             alsoProvides(create(portal, "Folder", "en", title="English"), INavigationRoot)
             publish(portal.en)
     asked = {name: secret if value == "SECRET" else value for name, value in query.items()}
@@ -358,7 +353,9 @@ def test_a_site_chooses_its_facets_and_their_order(site: Site) -> None:
 
 
 def test_the_column_of_the_facets_is_hidden_without_any(web: Web) -> None:
-    assert search(web, **HEDGEHOG).has_side
+    page = search(web, **HEDGEHOG)
+    assert page.has_side
+    assert set(page.facets["Subject"]) == set(TOPICS)
     assert not search(web, SearchableText="xyzzyxyzzy").has_side
     # A choice can be undone there, even if there are no hits.
     assert search(web, SearchableText="xyzzyxyzzy", **{"Subject:list": "Winter"}).has_side
@@ -378,40 +375,103 @@ def test_site_can_use_plones_page(site: Site) -> None:
     assert search(site.web, **HEDGEHOG).facets
 
 
-def test_facet_has_all_topics(web: Web) -> None:
-    assert set(search(web, **HEDGEHOG).facets["Subject"]) == set(TOPICS)
+# -- a large catalog sends the hits first; its script, or else a link, requests the facets
 
 
-# -- costs
+@pytest.fixture
+def large(site: Site) -> Iterator[Web]:
+    """The site with the number of rows of a large catalog."""
+    with site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS + 1)
+    yield site.web
+    with site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS)
 
 
-@pytest.mark.parametrize(
-    ("query", "messages"),
-    [
-        # The first request after the site was filled reads its new lists.
-        (HEDGEHOG, 3),
-        ({**HEDGEHOG, "Subject": ["Winter", "Food"], "facet.Date": ["2025"], "path": ["/plone/news"]}, 3),
-        ({}, 2),
-        # One for similar words, and one for which of them exist.
-        ({"SearchableText": "xyzzyxyzzy"}, 2),
-    ],
-    ids=str,
-)
-def test_a_page_sends_few_messages(site: Site, query: dict[str, Any], messages: int) -> None:
-    """The rows with the counts, and the texts with the titles of folders."""
+QUERIES: list[dict[str, Any]] = [
+    {},
+    HEDGEHOG,
+    {"SearchableText": "hegdehog"},
+    {**HEDGEHOG, "Subject:list": ["Winter", "Food"], "facet.Date:list": "2025", "b_start:int": "10"},
+    {**HEDGEHOG, "portal_type:list": "Event", "Creator:list": "anna", "path:list": "/plone/news", "sort_on": "Date"},
+    {"Subject:list": ["Winter", "no such tag"]},
+]
+
+
+def source(page: Page) -> str:
+    """Return the address from which the script of *page* reads the facets."""
+    [address] = page.tree.xpath('//*[@id="search-facets"]/@data-source')
+    return str(address)
+
+
+@pytest.mark.parametrize("login", [None, "mara:secret", pytest.param("boss:secret", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_hits_and_facets_apart_are_those_of_the_page_with_both(large: Web, login: str | None, query: Any) -> None:
+    both = search(large, login, **query, facets="along")
+    first = search(large, login, **query)
+    assert (first.total, first.titles) == (both.total, both.titles)
+    then = follow(large, source(first), login)
+    assert then.facets == both.facets
+    assert then.checked == both.checked == first.checked
+    assert then.chips == {value: url.replace("&facets=along", "") for value, url in both.chips.items()}
+    assert not then.titles
+
+
+def test_page_counts_no_facet_and_its_form_has_the_chosen_values(site: Site, large: Web) -> None:
+    query = {**HEDGEHOG, "Subject": ["Winter"], "portal_type": ["Event"]}
     with site.inside() as portal:
         portal.REQUEST.form.update(query)
         alsoProvides(portal.REQUEST, IPGCatalogLayer)
         view = getMultiAdapter((portal, portal.REQUEST), name="search")
-        # Cached rows are read without their metadata; hits, counts and marks are not cached.
-        list(portal.portal_catalog.unrestrictedSearchResults(path="/", b_size=100))
-        transaction.commit()
-        result_cache().clear(HITS)
-        result_cache().clear(FACETS)
+        result_cache().clear()
         with traced(portal) as traffic:
             view.update()
-            assert len(view.hits) == min(view.found.total, 10)
-            assert view.boxes or not view.found.total
-            assert len(view.chips) == sum(len(value) for value in query.values() if isinstance(value, list))
-        ours = traffic[0].matching("pgcatalog")
-        assert 0 < len(ours) <= messages, "\n".join(ours)
+            assert view.hits
+            assert [(v.token, v.count) for box in view.boxes for v in box.shown] == [("Event", None), ("Winter", None)]
+        assert not traffic[0].matching("GROUPING SETS")
+
+
+def test_link_requests_the_facets_without_a_script(large: Web) -> None:
+    first = search(large, **HEDGEHOG)
+    [refresh] = first.tree.xpath('//noscript/meta[@http-equiv="refresh"]/@content')
+    page = follow(large, refresh.removeprefix("0; url="))
+    assert page.facets["Subject"]
+    assert not page.tree.xpath("//noscript/meta")
+    # The form requests them, too.
+    assert page.tree.xpath('//*[@id="search-kept"]/input[@name="facets"]/@value') == ["along"]
+    again = search(large, **HEDGEHOG, **{"Subject:list": "Winter"}, facets="along")
+    [chip] = again.chips.values()
+    assert follow(large, chip).facets == page.facets
+
+
+def test_page_that_cannot_be_narrowed_requests_no_facets(large: Web) -> None:
+    for query, is_narrowed in (
+        ({"SearchableText": "xyzzyxyzzy"}, False),
+        ({"SearchableText": "visits", "path:list": "/plone"}, True),
+    ):
+        page = search(large, **query)
+        assert bool(page.tree.xpath('//*[@id="search-facets"]/@data-source')) == page.has_side == is_narrowed
+
+
+def test_unknown_value_of_facets_is_ignored(large: Web) -> None:
+    for how in ("", "x", ["along", "alone"], "a" * 3000):
+        page = search(large, **HEDGEHOG, facets=how)
+        assert page.total == 49
+        assert source(page).partition("facets=")[2] == "alone"
+
+
+@pytest.mark.parametrize("how", ["alone", "along"])
+def test_facets_alone_reveal_no_more_than_the_page(large: Web, how: str) -> None:
+    for query in ({}, {"Subject:list": "Hidden"}, {"path:list": "/plone/closed"}, {"SearchableText": "rendezvous"}):
+        page = search(large, None, **query, facets=how)
+        assert "Hidden tag" not in page.html
+        assert "Hidden place" not in page.html
+    assert "Hidden tag" in search(large, "mara:secret", facets=how).html
+
+
+def test_a_small_catalog_sends_hits_and_facets_together(large: Web, site: Site) -> None:
+    with site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS)
+    page = search(large, **HEDGEHOG)
+    assert page.facets["Subject"]
+    assert not page.tree.xpath('//*[@id="search-facets"]/@data-source | //noscript/meta')

@@ -1,6 +1,5 @@
 """Lists of keywords that rows store by number: readers, interfaces, and columns for which a rebuild finds few lists."""
 
-from collections.abc import Callable
 from plone.pgcatalog.database import sets
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.results.cache import result_cache
@@ -9,6 +8,7 @@ from tests.integration.content import populate
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from tests.integration.pages import second_connection
+from tests.integration.people import share
 from tests.integration.plans import count_statement
 from tests.integration.plans import plan_of
 from tests.integration.rebuilding import differences
@@ -53,14 +53,7 @@ def fill(portal: Any) -> None:
     portal.portal_workflow.doActionFor(portal["tagged0"], "publish")
 
 
-@pytest.fixture
-def filled(site_with: Any, request: Any) -> str:
-    return str(site_with(fill))
-
-
-@pytest.fixture
-def dsn(filled: str) -> str:
-    return filled
+CONTENT = fill
 
 
 @pytest.fixture
@@ -91,14 +84,18 @@ def intern_all(portal: Any, dsn: str) -> None:
     assert interned(dsn) >= {"allowed_roles", "object_provides", "subject"}
 
 
+@pytest.fixture(params=["new", "rebuilt"])
+def form(few_lists_are_enough: None, portal: Any, dsn: str, request: Any) -> None:
+    """The lists of keywords are those of a new catalog, or of a rebuilt one, whose tags are numbered as well."""
+    if request.param == "rebuilt":
+        intern_all(portal, dsn)
+
+
 # -- answers
 
 
-@pytest.mark.usefixtures("many", "few_lists_are_enough")
-@pytest.mark.parametrize("form", ["new", "rebuilt"])
-def test_answers_are_zcatalogs(portal: Any, dsn: str, form: str) -> None:
-    if form == "rebuilt":
-        intern_all(portal, dsn)
+@pytest.mark.usefixtures("many", "form")
+def test_answers_are_zcatalogs(portal: Any) -> None:
     catalog = portal.portal_catalog
     oracle = make_oracle(portal)
     assert answers(catalog) == answers(oracle)
@@ -120,17 +117,17 @@ def test_answers_are_zcatalogs(portal: Any, dsn: str, form: str) -> None:
     assert streamed == [brain.getPath() for brain in catalog.searchResults(**SORTED[0])]
 
 
-@pytest.mark.usefixtures("many", "few_lists_are_enough")
-@pytest.mark.parametrize("form", ["new", "rebuilt"])
-def test_lists_that_are_not_committed_are_found_by_their_transaction_alone(portal: Any, dsn: str, form: str) -> None:
-    if form == "rebuilt":
-        intern_all(portal, dsn)
+@pytest.mark.usefixtures("many", "form")
+def test_lists_that_are_not_committed_are_found_by_their_transaction_alone(portal: Any, dsn: str) -> None:
     catalog = portal.portal_catalog
     new = {"allowedRolesAndUsers": "user:somebody"}, {"Subject": "never seen"}
-    before = len(sql(dsn, "SELECT number FROM pgcatalog_sets"))
+    before = sql(dsn, "SELECT number FROM pgcatalog_sets")
+    share(portal["tagged3"], "somebody", "Reader")
+    assert answer(catalog, new[0])[1] == 1
+    transaction.abort()
+    assert sql(dsn, "SELECT number FROM pgcatalog_sets") == before
     page = portal["tagged3"]
-    page.manage_setLocalRoles("somebody", ["Reader"])
-    page.reindexObjectSecurity()
+    share(page, "somebody", "Reader")
     page.subject = ("never seen",)
     page.reindexObject(idxs=["Subject"])
     for query in new:
@@ -150,30 +147,19 @@ def test_lists_that_are_not_committed_are_found_by_their_transaction_alone(porta
         manager.begin()
         for query in new:
             assert answer(other.portal_catalog, query) == (["/plone/tagged3"], 1)
-    assert len(sql(dsn, "SELECT number FROM pgcatalog_sets")) > before
+    assert len(sql(dsn, "SELECT number FROM pgcatalog_sets")) > len(before)
 
 
 def test_a_transaction_may_have_very_many_lists(portal: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(sets, "MANY_LISTS", 3)
     pages = [portal[f"tagged{number}"] for number in range(1, 12)]
     for number, page in enumerate(pages):
-        page.manage_setLocalRoles(f"user{number}", ["Reader"])
-        page.reindexObjectSecurity()
+        share(page, f"user{number}", "Reader")
     for _ in range(2):
         for number, page in enumerate(pages):
             found = answer(portal.portal_catalog, {"allowedRolesAndUsers": f"user:user{number}"})
             assert found == (["/".join(page.getPhysicalPath())], 1)
         transaction.commit()
-
-
-def test_an_abort_leaves_no_list(portal: Any, dsn: str) -> None:
-    before = sql(dsn, "SELECT number FROM pgcatalog_sets")
-    portal["tagged3"].manage_setLocalRoles("somebody", ["Reader"])
-    portal["tagged3"].reindexObjectSecurity()
-    assert answer(portal.portal_catalog, {"allowedRolesAndUsers": "user:somebody"})[1] == 1
-    transaction.abort()
-    assert sql(dsn, "SELECT number FROM pgcatalog_sets") == before
-    assert answer(portal.portal_catalog, {"allowedRolesAndUsers": "user:somebody"})[1] == 0
 
 
 # -- storage
@@ -195,11 +181,10 @@ def test_each_list_is_stored_once_and_shown_by_the_view(portal: Any, dsn: str) -
 
 
 @pytest.mark.usefixtures("few_lists_are_enough")
-def test_rebuild_drops_unused_lists(portal: Any, dsn: str) -> None:
+def test_rebuild_drops_unused_lists_and_counts_the_others(portal: Any, dsn: str) -> None:
     page = portal["tagged3"]
     for name in ("one", "two"):
-        page.manage_setLocalRoles(name, ["Reader"])
-        page.reindexObjectSecurity()
+        share(page, name, "Reader")
         transaction.commit()
     intern_all(portal, dsn)
     users = {v for (values,) in sql(dsn, "SELECT vals FROM pgcatalog_sets") for v in values if v.startswith("user:")}
@@ -209,20 +194,15 @@ def test_rebuild_drops_unused_lists(portal: Any, dsn: str) -> None:
         "SELECT FROM {} c WHERE c.allowed_roles = s.number)"
     )
     assert sql(dsn, unused) == [(0,)]
+    # PostgreSQL planned joins with tens of thousands of lists as with ten, until autovacuum ran.
+    counts = "SELECT reltuples, (SELECT count(*) FROM pgcatalog_sets) FROM pg_class WHERE relname = 'pgcatalog_sets'"
+    [(estimated, lists)] = sql(dsn, counts)
+    assert estimated >= lists > 0
     assert differences(portal) == []
     page.manage_delLocalRoles(["one", "two"])
     page.reindexObjectSecurity()
     transaction.commit()
     assert answers(portal.portal_catalog) == answers(make_oracle(portal))
-
-
-def test_the_lists_are_counted_after_a_rebuild(portal: Any, dsn: str) -> None:
-    """PostgreSQL planned joins with tens of thousands of lists as with ten, until autovacuum ran."""
-    rebuild(portal._p_jar.db())
-    [(estimated, lists)] = sql(
-        dsn, "SELECT reltuples, (SELECT count(*) FROM pgcatalog_sets) FROM pg_class WHERE relname = 'pgcatalog_sets'"
-    )
-    assert estimated >= lists > 0
 
 
 def test_rebuild_drops_the_lists_of_a_column_that_stores_them_itself_again(
@@ -259,8 +239,7 @@ def test_cached_lists_cost_no_message(portal: Any) -> None:
 def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeypatch: Any) -> None:
     """Any number of users may have lists of their own; visitors and each user still query by numbers."""
     monkeypatch.setattr(sets, "MANY_LISTS", 2)
-    portal["tagged5"].manage_setLocalRoles("ole", ["Reader"])
-    portal["tagged5"].reindexObjectSecurity()
+    share(portal["tagged5"], "ole", "Reader")
     transaction.commit()
     catalog = portal.portal_catalog
     generations = catalog._core.session.generations
@@ -281,8 +260,7 @@ def test_lists_of_the_current_user_are_read_once_among_many(portal: Any, monkeyp
     assert "allowed_roles" in generations.sets.partly_cached
     assert how == [True, True]
     assert counted() == (found, True, False)
-    portal["tagged3"].manage_setLocalRoles("mara", ["Reader"])
-    portal["tagged3"].reindexObjectSecurity()
+    share(portal["tagged3"], "mara", "Reader")
     transaction.commit()
     assert counted() == (found + 1, True, False)
 
@@ -294,23 +272,22 @@ SELECT 1000000 + n, NULL, '/plone/n' || n, CASE n % 5 WHEN 0 THEN 'Event' ELSE '
     object_provides, 0, 2147483647, (SELECT string_agg(concat('w', i * n % 997, ':', i), ' ') FROM generate_series(1, 60) i)::tsvector, 60
 FROM generate_series(1, 20000) n, (SELECT * FROM "{0}" WHERE path = '/plone/tagged0') page
 """
-COUNTS: list[Callable[[Any], dict[str, Any]]] = [
-    lambda catalog: {"portal_type": "Event"},
-    lambda catalog: {"review_state": "published"},
-    lambda catalog: {"review_state": {"not": "private"}},
-    lambda catalog: {"object_provides": "plone.app.contenttypes.interfaces.IDocument"},
+COUNTS: list[dict[str, Any]] = [
+    {"portal_type": "Event"},
+    {"review_state": "published"},
+    {"review_state": {"not": "private"}},
+    {"object_provides": "plone.app.contenttypes.interfaces.IDocument"},
 ]
 
 
-@pytest.mark.parametrize("query", COUNTS)
-def test_visitors_counts_read_an_index_and_no_row(portal: Any, query: Callable[[Any], dict[str, Any]]) -> None:
+def test_visitors_counts_read_an_index_and_no_row(portal: Any) -> None:
     catalog = portal.portal_catalog
     relation = relation_filled(catalog, MANY_ROWS)
     transaction.begin()
     relation_filled(catalog)  # again: a row invisible to an open snapshot is not all-visible
-    asked = {**query(catalog), **ANONYMOUS, "effectiveRange": portal.ZopeTime()}
-    results = catalog.unrestrictedSearchResults(**asked)
     view = catalog._core.view()
-    plan = plan_of(view.session, count_statement(view, results.compiled))
-    assert f"Index Only Scan using {relation}_seen_by_" in plan
-    assert len(results) >= 4000
+    for query in COUNTS:
+        results = catalog.unrestrictedSearchResults(**query, **ANONYMOUS, effectiveRange=portal.ZopeTime())
+        plan = plan_of(view.session, count_statement(view, results.compiled))
+        assert f"Index Only Scan using {relation}_seen_by_" in plan, query
+        assert len(results) >= 4000

@@ -1,13 +1,11 @@
 """More like this: pages that share the characteristic words of a text, permissions, and costs."""
 
-from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.people import acting_as
@@ -15,7 +13,6 @@ from tests.integration.people import add_users
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.traffic import traced
-from tests.integration.web import Site
 from typing import Any
 
 import pytest
@@ -37,95 +34,84 @@ def text(value: str) -> Any:
     return RichTextValue(f"<p>{value}</p>", "text/html", "text/html")
 
 
-@pytest.fixture(scope="module")
-def site(shared_site: Site) -> Iterator[Any]:
-    """(catalog, portal) with texts on two subjects; the tests leave no change."""
-    with sites.inside(shared_site.db) as portal:
-        add_users(portal)
-        for name, value in TEXTS.items():
-            page = create(portal, "Document", name, title=name, text=text(value))
-            if name != "secret":
-                publish(page)
-        old = create(portal, "Document", "old", title="Old", text=text("Of an owl in an engine"))
-        publish(old)
-        old.setExpirationDate(PAST)
-        old.reindexObject()
-        transaction.commit()
-        yield portal.portal_catalog, portal
+def fill(portal: Any) -> None:
+    add_users(portal)
+    for name, value in TEXTS.items():
+        page = create(portal, "Document", name, title=name, text=text(value))
+        if name != "secret":
+            publish(page)
+    old = create(portal, "Document", "old", title="Old", text=text("Of an owl in an engine"))
+    publish(old)
+    old.setExpirationDate(PAST)
+    old.reindexObject()
+
+
+SHARED = fill
+
+
+@pytest.fixture
+def texts(shared_filled: Any) -> Any:
+    """The catalog of a site with texts on two subjects."""
+    return shared_filled.portal_catalog
 
 
 def ids(results: Any) -> list[str]:
     return [brain.getId for brain in results]
 
 
-def test_page_sharing_more_words_comes_first_and_the_page_itself_never(site: Any) -> None:
-    catalog, portal = site
-    found = ids(catalog.more_like_this(portal.owls))
+def test_page_sharing_more_words_comes_first_and_the_page_itself_never(texts: Any, shared_filled: Any) -> None:
+    found = ids(texts.more_like_this(shared_filled.owls))
     assert found[:2] in (["secret", "mice"], ["mice", "secret"])
     assert "owls" not in found
     assert set(found[:2]).isdisjoint({"cars", "oil"})
-    assert ids(catalog.more_like_this(portal.cars))[0] == "oil"
+    assert ids(texts.more_like_this(shared_filled.cars))[0] == "oil"
+    # A text of a name only has no similar ones.
+    assert ids(texts.more_like_this(shared_filled.empty)) == []
 
 
-def test_a_brain_an_object_and_a_uid_are_the_same(site: Any) -> None:
-    catalog, portal = site
-    [brain] = catalog(getId="owls")
-    found = ids(catalog.more_like_this(portal.owls))
-    assert ids(catalog.more_like_this(brain)) == found
-    assert ids(catalog.more_like_this(brain.UID)) == found
+def test_a_brain_an_object_and_a_uid_are_the_same(texts: Any, shared_filled: Any) -> None:
+    [brain] = texts(getId="owls")
+    found = ids(texts.more_like_this(shared_filled.owls))
+    assert ids(texts.more_like_this(brain)) == ids(texts.more_like_this(brain.UID)) == found
 
 
-def test_more_criteria_and_a_limit(site: Any) -> None:
-    catalog, portal = site
-    assert len(catalog.more_like_this(portal.owls, limit=1)) == 1
-    assert ids(catalog.more_like_this(portal.owls, getId="cats")) == ["cats"]
-    assert ids(catalog.more_like_this(portal.owls, portal_type="Event")) == []
-    assert "mice" not in ids(catalog.more_like_this(portal.owls, where=Not(Eq("getId", "mice"))))
-    by_name = ids(catalog.more_like_this(portal.owls, sort_on="getId"))
+def test_more_criteria_and_a_limit(texts: Any, shared_filled: Any) -> None:
+    owls = shared_filled.owls
+    assert len(texts.more_like_this(owls, limit=1)) == 1
+    assert ids(texts.more_like_this(owls, getId="cats")) == ["cats"]
+    assert ids(texts.more_like_this(owls, portal_type="Event")) == []
+    assert "mice" not in ids(texts.more_like_this(owls, where=Not(Eq("getId", "mice"))))
+    by_name = ids(texts.more_like_this(owls, sort_on="getId"))
     assert by_name == sorted(by_name)
 
 
-def test_missing_page_has_no_similar_ones(site: Any) -> None:
-    catalog, _ = site
+def test_missing_page_has_no_similar_ones(texts: Any) -> None:
     for what in ("no such uid", "", "\x00", "\ud800", "x" * 10_000):
-        assert ids(catalog.more_like_this(what)) == []
+        assert len(texts.more_like_this(what)) == 0
     with pytest.raises(TypeError, match="a brain, an object or a UID"):
-        catalog.more_like_this(None)
-    assert len(catalog.more_like_this("no such uid")) == 0
+        texts.more_like_this(None)
 
 
-def test_text_of_a_name_only_has_few_similar_pages(site: Any) -> None:
-    catalog, portal = site
-    assert ids(catalog.more_like_this(portal.empty)) == []
-
-
-def test_similar_pages_are_visible_to_the_user(site: Any) -> None:
-    catalog, portal = site
-    [uid] = [brain.UID for brain in catalog(getId="secret")]
-    with acting_as(portal, None):
-        assert "secret" not in ids(catalog.more_like_this(portal.owls))
+def test_similar_pages_are_visible_to_the_user(texts: Any, shared_filled: Any) -> None:
+    [uid] = [brain.UID for brain in texts(getId="secret")]
+    owls = shared_filled.owls
+    with acting_as(shared_filled, None):
+        assert "secret" not in ids(texts.more_like_this(owls))
         # The words of a private text do not show in results for it, either.
-        assert ids(catalog.more_like_this(uid)) == []
-        assert ids(catalog.more_like_this(portal.secret)) == []
-        assert "secret" not in ids(catalog.more_like_this(portal.owls, allowedRolesAndUsers=["Manager"]))
+        assert ids(texts.more_like_this(uid)) == ids(texts.more_like_this(shared_filled.secret)) == []
+        assert "secret" not in ids(texts.more_like_this(owls, allowedRolesAndUsers=["Manager"]))
         with pytest.raises(QueryError):
-            catalog.more_like_this(portal.owls, where=Eq("allowedRolesAndUsers", "Manager"))
+            texts.more_like_this(owls, where=Eq("allowedRolesAndUsers", "Manager"))
+        # An expired page has similar ones, but is none.
+        assert {"owls", "oil"} <= set(ids(texts.more_like_this(shared_filled.old)))
+        assert "old" not in ids(texts.more_like_this(owls))
 
 
-def test_an_expired_page_has_similar_ones_but_is_none(site: Any) -> None:
-    catalog, portal = site
-    with acting_as(portal, None):
-        assert {"owls", "oil"} <= set(ids(catalog.more_like_this(portal.old)))
-        assert "old" not in ids(catalog.more_like_this(portal.owls))
-
-
-def test_similar_pages_take_two_statements(site: Any) -> None:
-    catalog, portal = site
-    transaction.begin()
+def test_similar_pages_take_two_statements(texts: Any, shared_filled: Any) -> None:
     result_cache().clear(HITS)
-    len(catalog(getId="owls"))
-    with traced(portal) as traffic:
-        assert [brain.Title for brain in catalog.more_like_this(portal.owls)]
+    len(texts(getId="owls"))
+    with traced(shared_filled) as traffic:
+        assert [brain.Title for brain in texts.more_like_this(shared_filled.owls)]
     assert traffic[0].round_trips == 2, traffic[0].statements
 
 

@@ -96,15 +96,13 @@ def test_an_older_site_is_upgraded_with_our_catalog_in_place(site: Site, version
     with site.inside() as portal:
         portal.portal_setup.setLastVersionForProfile(_DEFAULT_PROFILE, OLDER[version])
         paths = set(portal.portal_catalog._catalog.uids)
-    page = site.web.get("/plone/@@plone-upgrade", MANAGER)
-    assert page.status == 200
-    done = site.web.post("/plone/@@plone-upgrade", MANAGER, **{"form.submitted": "1", "_authenticator": site.token()})
+    assert site.web.get("/plone/@@plone-upgrade", MANAGER).status == 200
+    done = site.post("/plone/@@plone-upgrade", **{"form.submitted": "1"})
     assert done.status == 200, done.text[-2000:]
     with site.inside() as portal:
         setup = portal.portal_setup
-        assert ".".join(setup.getLastVersionForProfile(_DEFAULT_PROFILE)) == setup.getVersionForProfile(
-            _DEFAULT_PROFILE
-        )
+        version = setup.getVersionForProfile(_DEFAULT_PROFILE)
+        assert ".".join(setup.getLastVersionForProfile(_DEFAULT_PROFILE)) == version
         assert set(portal.portal_catalog._catalog.uids) == paths
         assert_agrees(portal)
 
@@ -161,13 +159,13 @@ def test_a_snapshot_of_a_site_is_imported_into_a_new_one(site_with: SiteWith) ->
     assert "catalog" in failed[True]
 
 
-@pytest.mark.parametrize("step", ["toolset", "catalog", "workflow", "rolemap", "typeinfo"])
-def test_step_of_plones_profile_can_be_run_again(site: Site, step: str) -> None:
-    with site.inside() as portal:
-        portal.portal_setup.runImportStepFromProfile(f"profile-{_DEFAULT_PROFILE}", step, run_dependencies=False)
-    with site.inside() as portal:
-        portal.portal_catalog.refreshCatalog(clear=0)
-        assert_agrees(portal)
+def test_steps_of_plones_profile_can_be_run_again(site: Site) -> None:
+    for step in ("toolset", "catalog", "workflow", "rolemap", "typeinfo"):
+        with site.inside() as portal:
+            portal.portal_setup.runImportStepFromProfile(f"profile-{_DEFAULT_PROFILE}", step, run_dependencies=False)
+        with site.inside() as portal:
+            portal.portal_catalog.refreshCatalog(clear=0)
+            assert_agrees(portal)
 
 
 @contextmanager
@@ -205,14 +203,8 @@ def distribution(zope: None, tmp_path: Path) -> Iterator[str]:
 
 
 def test_site_is_created_from_a_distribution_with_our_profile(distribution: str, stock_dsn: str) -> None:
-    answers = {
-        "site_id": "plone",
-        "title": "Made",
-        "description": "",
-        "default_language": "en",
-        "portal_timezone": "UTC",
-        "setup_content": True,
-    }
+    answers = {"site_id": "plone", "title": "Made", "description": "", "setup_content": True}
+    answers |= {"default_language": "en", "portal_timezone": "UTC"}
     with without_a_site(stock_dsn) as app:
         portal = make_site(app, distribution, answers)
         setSite(portal)
@@ -256,14 +248,14 @@ def test_permissions_of_a_workflow_are_changed_and_updated(site: Site) -> None:
 
 def test_a_tree_is_shared(site: Site) -> None:
     with site.inside() as portal:
-        for folder in range(4):
+        for folder in range(2):
             parent = create(portal.my_folder.a, "Folder", f"f{folder}")
-            for number in range(25):
+            for number in range(3):
                 create(parent, "Document", f"d{number}")
     with site.inside() as portal:
         share(portal.my_folder, "mara", "Reader")
         with acting_as(portal, "mara"):
-            assert len(portal.portal_catalog(path="/plone/my_folder/a")) >= 105
+            assert len(portal.portal_catalog(path="/plone/my_folder/a")) >= 9
         assert_agrees(portal)
     with site.inside() as portal:
         portal.my_folder.a.f1.__ac_local_roles_block__ = True

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from lxml import html
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.page import readable
 from tests.integration.slow_queries import generate_rows
@@ -11,7 +12,6 @@ from tests.integration.waiting import background_ended
 from tests.integration.web import location
 from tests.integration.web import Site
 from tests.integration.web import text
-from typing import Any
 
 import ast
 import pytest
@@ -38,13 +38,7 @@ def site(shared_site: Site) -> Iterator[Site]:
 
 def log_size(site: Site) -> int:
     with site.inside() as portal:
-        return sum(group.count for group in log_of(portal).groups())
-
-
-def log_of(portal: Any) -> Any:
-    from plone.pgcatalog.observe.log import log_of
-
-    return log_of(portal.portal_catalog._core)
+        return sum(group.count for group in log_of(portal.portal_catalog._core).groups())
 
 
 def test_the_log_by_shape_and_an_explained_example(site: Site) -> None:

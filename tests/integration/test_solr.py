@@ -1,6 +1,5 @@
 """``@solr`` and ``@solr-suggest``: the requests of kitconcept.solr's front-end, answered by our catalog."""
 
-from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.restapi.solr_parameters import DEFAULT
@@ -11,7 +10,12 @@ from tests.integration.examples import assert_example
 from tests.integration.examples import EXAMPLES
 from tests.integration.examples import write
 from tests.integration.fixtures import SiteWith
+from tests.integration.needles import encoded
+from tests.integration.needles import facets
 from tests.integration.needles import fill_for_solr
+from tests.integration.needles import found_by_search
+from tests.integration.needles import ids
+from tests.integration.needles import LOGINS
 from tests.integration.needles import solr_site
 from tests.integration.needles import TABS
 from tests.integration.web import Response
@@ -35,9 +39,6 @@ import types
 import zope.component
 
 
-USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
-
-
 @pytest.fixture(scope="module")
 def site(site_with: SiteWith) -> Iterator[Site]:
     with solr_site(site_with(fill_for_solr)) as site:
@@ -54,20 +55,8 @@ def solr(site: Site, login: str | None = None, /, path: str = "/plone/@solr", **
     return response.json
 
 
-def encoded(value: Any) -> str:
-    return b64encode(json.dumps(value).encode()).decode()
-
-
-def ids(answer: Any) -> list[str]:
-    return [doc["path_string"].rpartition("/")[2] for doc in answer["response"]["docs"]]
-
-
 def groups(answer: Any) -> dict[str, int]:
     return dict(answer["facet_groups"])
-
-
-def facets(answer: Any) -> dict[str, dict[str, int]]:
-    return {field["name"]: dict(values) for field, values in answer["facet_fields"]}
 
 
 # -- answers
@@ -132,15 +121,6 @@ def test_tab_and_facet_of_the_same_index_are_both_applied(site: Site) -> None:
     assert ids(answer) == ["page00", "page06"]
 
 
-def test_place_narrows_the_hits(site: Site) -> None:
-    assert "news" in ids(solr(site, rows=100, path_prefix="/news"))
-    assert "news" not in ids(solr(site, rows=100, path_prefix="/news/"))
-    assert "fair" not in ids(solr(site, rows=100, path_prefix="/news"))
-    assert ids(solr(site, path="/plone/news/@solr", rows=100)) == ids(solr(site, rows=100, path_prefix="/news"))
-    assert ids(solr(site, rows=100, path_prefix="/")) == ids(solr(site, rows=100))
-    assert ids(solr(site, rows=100, path_prefix="/nowhere")) == []
-
-
 def test_types_have_name_and_title(site: Site) -> None:
     assert ids(solr(site, portal_type="Event")) == ["fair"]
     names = solr(site, rows=100, sort="getId asc", **{"portal_type:list": ["Document", "Event"]})
@@ -185,14 +165,6 @@ def test_answer_has_the_keys_of_a_solr_server(site: Site) -> None:
     assert not {"facet_counts", "highlighting"} & solr(site, q="needle").keys()
 
 
-def test_suggestions_are_pages_by_their_titles(site: Site) -> None:
-    answer = solr(site, path="/plone/@solr-suggest", query="pin f")
-    assert [(page["@id"], page["@type"], page["title"]) for page in answer["suggestions"]] == [
-        ("http://nohost/plone/fair", "Event", "Pin fair")
-    ]
-    assert solr(site, path="/plone/@solr-suggest", query="pin f", path_prefix="/news")["suggestions"] == []
-
-
 @pytest.mark.parametrize(
     ("condition", "is_found"),
     [
@@ -219,10 +191,9 @@ def test_suggestions_and_their_words_fulfil_further_conditions(
 # -- permissions
 
 
-@pytest.mark.parametrize("login", USERS)
+@pytest.mark.parametrize("login", LOGINS)
 def test_hits_are_those_of_search_and_counts_are_of_visible_hits(site: Site, login: str | None) -> None:
-    stock = get(site, "/plone/@search", login, SearchableText="needle", sort_on="getId", b_size=100).json
-    expected = [item["@id"].rpartition("/")[2] for item in stock["items"]]
+    expected = found_by_search(site.web, login, SearchableText="needle", sort_on="getId")
     more = encoded({"Subject": {"m": True}})
     answer = solr(site, login, q="needle", rows=100, sort="getId asc", facet_conditions=more)
     assert ids(answer) == expected
@@ -251,9 +222,8 @@ def test_no_parameter_shows_hidden_pages(site: Site, trick: dict[str, Any]) -> N
         assert response.status == 400
 
 
-def test_a_private_folder_is_no_place_to_search(site: Site) -> None:
-    for service in ("@solr", "@solr-suggest"):
-        assert get(site, f"/plone/news/secret/{service}").status == 401
+def test_place_narrows_the_hits_and_shows_nothing_hidden(site: Site) -> None:
+    assert ids(solr(site, path="/plone/news/@solr", rows=100)) == ids(solr(site, rows=100, path_prefix="/news"))
     assert ids(solr(site, path_prefix="/news/secret")) == []
     assert ids(solr(site, "mara:secret", path_prefix="/news/secret")) == ["secret"]
 
@@ -264,16 +234,10 @@ def test_a_private_folder_is_no_place_to_search(site: Site) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        {"rows": "x"},
-        {"start": "-5"},
         {"group_select": "3"},
         {"group_select": "-1"},
         {"group_select": "x"},
         {"lang": "en", "is_multilingual": "true"},
-        {"facet_conditions": "no base64!"},
-        {"facet_conditions": encoded([1])},
-        {"facet_conditions": encoded({"nothing": {"c": {"a": True}}})},
-        {"facet_conditions": encoded({"created": {"c": {"no date": True}}})},
         {"extra_conditions": "no base64!"},
         {"extra_conditions": encoded({})},
         {"extra_conditions": encoded([["Subject", "string"]])},
@@ -298,11 +262,8 @@ def test_invalid_parameter_is_a_bad_request(site: Site, query: dict[str, Any]) -
 # -- installation
 
 
-def test_site_reports_the_service(site: Site) -> None:
+def test_only_a_site_with_our_profile_has_and_reports_the_service(site: Site, stock_dsn: str) -> None:
     assert get(site, "/plone/@site").json["collective.solr.active"] is True
-
-
-def test_site_without_our_profile_has_no_service(stock_dsn: str) -> None:
     with sites.opened(stock_dsn) as db:
         other = Site(db)
         with other.inside() as portal:
@@ -462,27 +423,19 @@ def test_the_front_end_shows_the_page(session: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_the_front_end_shows_facets(session: dict[str, Any]) -> None:
+def test_the_front_end_shows_facets_corrections_and_one_folder(session: dict[str, Any]) -> None:
     words, chosen = session["words"], session["a chosen tag"]
     assert words["state"]["facetFields"][0] == chosen["state"]["facetFields"][0]
     assert chosen["state"]["total"] == 4
     assert "searchConditionsField" in chosen["page"]
     assert session["part of a tag"]["state"]["facetFields"][0][1] == [["tag0", 4], ["tag1", 4], ["tag2", 4]]
     assert words["state"]["layouts"] == ["list", "grid"]
-
-
-@pytest.mark.slow
-def test_front_end_shows_the_correction(session: dict[str, Any]) -> None:
     typo = session["a typing error"]
-    assert typo["corrected"] == {"haystakc": "haystack"}
-    assert typo["suggested"] == ["haystack"]
+    assert (typo["corrected"], typo["suggested"]) == ({"haystakc": "haystack"}, ["haystack"])
     assert typo["state"]["total"] == 12
     assert [item["title"] for item in session["typed"]["state"]["items"]] == ["Pin fair"]
     assert [item["title"] for item in session["typed here"]["state"]["items"]] == ["Page 03 of the needle"]
-
-
-@pytest.mark.slow
-def test_the_folder_of_the_search_page_is_left_out(session: dict[str, Any]) -> None:
+    # The folder of the search page is left out.
     paths = [item["@id"] for item in session["this folder only"]["state"]["items"]]
     assert len(paths) == 5
     assert all(path.startswith("/news/") for path in paths)

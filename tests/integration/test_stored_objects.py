@@ -1,12 +1,11 @@
 """Objects stored by a process are in its object cache, equal to the database, and its snapshots stay right."""
 
 from BTrees.Length import Length
-from collections.abc import Iterator
 from persistent.mapping import PersistentMapping
 from tests.integration.storage import forget_loaded
-from tests.integration.storage import reader
+from tests.integration.storage import jar as jar
+from tests.integration.storage import other as other
 from tests.integration.storage import save
-from tests.integration.storage import with_number
 from tests.integration.stored_values import cases
 from tests.integration.stored_values import Holder
 from transaction import TransactionManager
@@ -14,18 +13,6 @@ from typing import Any
 from ZODB.utils import p64
 
 import pytest
-
-
-@pytest.fixture
-def other(zope: None, database: str) -> Iterator[Any]:
-    with with_number(database) as db:
-        yield db
-
-
-@pytest.fixture
-def jar(other: Any, database: str) -> Iterator[Any]:
-    with reader(database) as jar:
-        yield jar
 
 
 def cached(jar: Any) -> dict[bytes, tuple[bytes, bytes]]:
