@@ -3,6 +3,8 @@
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
 from collections.abc import Callable
+from collections.abc import Iterator
+from operator import attrgetter
 from plone.pgcatalog.core.catalog import QUERY_WORDS
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.oids import OID
@@ -31,6 +33,12 @@ def filled(catalog: Any) -> Any:
     return catalog
 
 
+def before_and_after_commit() -> Iterator[None]:
+    yield
+    transaction.commit()
+    yield
+
+
 def error_of(call: Callable[[], Any]) -> tuple[type, str] | None:
     try:
         call()
@@ -40,19 +48,16 @@ def error_of(call: Callable[[], Any]) -> tuple[type, str] | None:
 
 
 REFUSED: list[tuple[str, tuple[Any, ...]]] = [
-    *(("addIndex", ("getId", "FieldIndex")), ("addIndex", ("_private", "FieldIndex"))),
-    *(("addIndex", ("", "FieldIndex")), ("addIndex", ("new", "NobodysIndex")), ("delIndex", ("nobody",))),
-    *(("clearIndex", ("nobody",)), ("reindexIndex", ("nobody", None)), ("addColumn", ("Title",))),
-    *(("addColumn", (" Title ",)), ("addColumn", ("_private",)), ("addColumn", ("",)), ("delColumn", ("nobody",))),
-    *(("manage_addIndex", ("getId", "FieldIndex")), ("manage_addColumn", ("Title",))),
-    ("manage_delColumn", (["nobody"],)),
-    ("manage_delIndex", ()),
-    ("manage_delIndex", (["nobody"],)),
-    ("manage_clearIndex", ()),
-    ("manage_clearIndex", ("nobody",)),
-    ("manage_reindexIndex", ()),
-    ("catalog_object", (object(),)),
-    ("catalog_object", (object(), 17)),
+    *(("addIndex", (name, "FieldIndex")) for name in ("getId", "_private", "")),
+    ("addIndex", ("new", "NobodysIndex")),
+    *(("addColumn", (name,)) for name in ("Title", " Title ", "_private", "")),
+    *((name, ("nobody",)) for name in ("delIndex", "clearIndex", "delColumn", "manage_clearIndex")),
+    ("reindexIndex", ("nobody", None)),
+    ("manage_addIndex", ("getId", "FieldIndex")),
+    ("manage_addColumn", ("Title",)),
+    *((name, (["nobody"],)) for name in ("manage_delIndex", "manage_delColumn")),
+    *((name, ()) for name in ("manage_delIndex", "manage_clearIndex", "manage_reindexIndex")),
+    *(("catalog_object", (object(), *uid)) for uid in ((), (17,))),
 ]
 
 
@@ -66,19 +71,20 @@ def test_refused_changes_are_those_of_zcatalog(portal: Any, catalog: Any) -> Non
     assert error_of(lambda: catalog._catalog.addIndex("new", "FieldIndex")) is not None
 
 
-@pytest.mark.parametrize("ids", ["getId", ("getId", "Subject"), ["getId", "Subject"]], ids=repr)
+IDS: list[Any] = ["getId", ("getId", "Subject"), ["getId", "Subject"]]
+
+
+@pytest.mark.parametrize("ids", IDS, ids=repr)
 def test_indexes_are_cleared_and_reindexed(filled: Any, ids: Any) -> None:
     filled.manage_clearIndex(ids)
-    for end in (lambda: None, transaction.commit):
-        end()
+    for _ in before_and_after_commit():
         assert len(filled(getId="page")) == 0
         assert filled.Indexes["getId"].numObjects() == 0
         assert list(filled.Indexes["getId"].uniqueValues()) == []
         assert (len(filled(Subject="Rot")) == 0) is (ids != "getId")
         assert len(filled(portal_type="Folder")) == 5
     filled.manage_reindexIndex(ids)
-    for end in (lambda: None, transaction.commit):
-        end()
+    for _ in before_and_after_commit():
         assert len(filled(getId="page")) == 1
         assert len(filled(Subject="Rot")) == 2
 
@@ -89,15 +95,18 @@ def test_abort_restores_a_cleared_index(filled: Any) -> None:
     assert len(filled(getId="page")) == 1
 
 
-@pytest.mark.parametrize("ids", ["getId", ("getId", "Subject"), ["getId", "Subject"]], ids=repr)
-def test_indexes_are_deleted(filled: Any, ids: Any) -> None:
-    filled.manage_delIndex(ids)
-    for end in (lambda: None, transaction.commit):
-        end()
+@pytest.mark.parametrize(
+    ("name", "ids"), [*(("manage_delIndex", ids) for ids in IDS), ("Indexes.manage_delObjects", ["getId"])], ids=repr
+)
+def test_indexes_are_deleted(filled: Any, name: str, ids: Any) -> None:
+    attrgetter(name)(filled)(ids)
+    for _ in before_and_after_commit():
         assert "getId" not in filled.indexes()
-        assert ("Subject" in filled.indexes()) is (ids == "getId")
+        assert ("Subject" in filled.indexes()) is ("Subject" not in ids)
         assert len(filled.unrestrictedSearchResults(getId="page")) == 0
         assert len(filled.unrestrictedSearchResults(getId="page", portal_type="Document")) == 6
+    with pytest.raises(KeyError):
+        del filled._catalog.indexes["nobody"]
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -107,8 +116,7 @@ def test_deleted_index_can_be_added_with_another_type(filled: Any, before: bool)
         transaction.commit()
     filled.addIndex("Subject", "FieldIndex")
     filled.manage_reindexIndex(["Subject"])
-    for end in (lambda: None, transaction.commit):
-        end()
+    for _ in before_and_after_commit():
         assert [b.getId for b in filled(Subject=("Rot", "x y"))] == []
         assert ("Rot", "x y") in filled.uniqueValuesFor("Subject")
     filled.delIndex("Subject")
@@ -120,27 +128,21 @@ def test_deleted_index_can_be_added_with_another_type(filled: Any, before: bool)
     assert len(filled(Subject="Rot")) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["depth", "parent_path", "rid", "zoid", "path_value", "effective_range_since", "odd-name"]
-)
-def test_an_index_may_have_any_name(filled: Any, name: str) -> None:
-    filled.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
-    filled.reindexIndex(name, None)
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert [b.getId for b in filled(**{name: "page"})] == ["page"]
+def test_an_index_may_have_any_name(filled: Any) -> None:
+    names = ["depth", "parent_path", "rid", "zoid", "path_value", "effective_range_since", "odd-name"]
+    for name in names:
+        filled.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
+        filled.reindexIndex(name, None)
+    for _ in before_and_after_commit():
+        assert [[b.getId for b in filled(**{name: "page"})] for name in names] == [["page"]] * len(names)
         assert len(filled(path={"query": "/plone/my_folder", "depth": 1})) == 9
 
 
 def test_an_index_of_one_name_is_stripped(filled: Any) -> None:
     filled.addIndex(" mine ", KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
     assert "mine" in filled.indexes()
-    for name, message in (
-        (" mine", "already exists"),
-        (" _mine", "beginning with"),
-        ("  ", "empty"),
-        (" b_size", "b_size"),
-    ):
+    refused = {" mine": "already exists", " _mine": "beginning with", "  ": "empty", " b_size": "b_size"}
+    for name, message in refused.items():
         with pytest.raises(CatalogError, match=message):
             filled.addIndex(name, KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
 
@@ -187,15 +189,6 @@ def test_an_index_with_a_word_of_queries_as_its_name_is_refused(shared_filled: A
     assert sorted(catalog.indexes()) == before
 
 
-def test_index_folder_deletes_indexes(filled: Any) -> None:
-    filled.Indexes.manage_delObjects(["getId"])
-    transaction.commit()
-    assert "getId" not in filled.indexes()
-    assert len(filled(portal_type="Event")) == 2
-    with pytest.raises(KeyError):
-        del filled._catalog.indexes["nobody"]
-
-
 def test_columns_come_and_go(filled: Any) -> None:
     filled.addColumn("getLayout")
     assert "getLayout" in filled.schema()
@@ -215,8 +208,7 @@ def test_the_catalog_is_refreshed(filled: Any, portal: Any, clear: int) -> None:
     before = sorted(filled._catalog.uids)
     portal.my_folder.page.title = "Changed"
     filled.refreshCatalog(clear=clear)
-    for end in (lambda: None, transaction.commit):
-        end()
+    for _ in before_and_after_commit():
         assert sorted(filled._catalog.uids) == before
         assert [b.getPath() for b in filled(Title="changed")] == ["/plone/my_folder/page"]
 
@@ -244,8 +236,7 @@ def test_metadata_can_be_updated_alone(filled: Any, portal: Any) -> None:
     page.title = "Changed"
     rid = filled.getrid("/plone/my_folder/page")
     assert filled._catalog.updateMetadata(page, "/plone/my_folder/page", rid) == rid
-    for end in (lambda: None, transaction.commit):
-        end()
+    for _ in before_and_after_commit():
         assert filled(getId="page")[0].Title == "Changed"
         assert len(filled(Title="changed")) == 0
 

@@ -66,8 +66,9 @@ def retag(portal: Any, name: str, *tags: Any) -> None:
     transaction.begin()
 
 
-@pytest.mark.parametrize("newest", [keywords.NEWEST_LISTS, 0])
-@pytest.mark.parametrize("form", ["new", "cleared", "rebuilt"])
+@pytest.mark.parametrize(
+    ("form", "newest"), [*((form, keywords.NEWEST_LISTS) for form in ("new", "cleared", "rebuilt")), ("new", 0)]
+)
 def test_keys_are_those_of_zcatalog(portal: Any, dsn: str, form: str, newest: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(keywords, "NEWEST_LISTS", newest)
     catalog = portal.portal_catalog
@@ -98,9 +99,9 @@ def test_uncommitted_keys_are_found_by_their_transaction_alone(portal: Any, dsn:
     processQueue()
     assert set(values(catalog)) == {*before, "never seen"}
     with second_connection(portal._p_jar.db()) as (manager, other):
-        assert values(other.portal_catalog) == before
-        transaction.commit()
-        assert values(other.portal_catalog) == before
+        for end in (lambda: None, transaction.commit):
+            end()
+            assert values(other.portal_catalog) == before
         manager.begin()
         assert set(values(other.portal_catalog)) == {*before, "never seen"}
     portal.page3.subject = ()
