@@ -13,13 +13,13 @@ from tests.integration.meanings import fill
 from tests.integration.meanings import page
 from tests.integration.meanings import setting
 from tests.integration.people import publish
+from tests.integration.search_pages import Page
 from tests.integration.traffic import traced
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any
 
-import lxml.html
 import pytest
 import threading
 import transaction
@@ -64,21 +64,15 @@ def also(portal: Any, text: str, **query: Any) -> dict[str, str]:
     return {each.brain.getId: each.passage for each in found}
 
 
-class Shown:
-    """A search page: its *number* of hits, ids of *hits*, id -> passage of *also*, and the *corrected* text."""
+class Shown(Page):
+    """A search page: the ids of its *hits*, id -> passage of *also*, and the *corrected* text."""
 
     def __init__(self, web: Web, text: str, who: Any = None, **query: str) -> None:
-        [results] = lxml.html.fromstring(web.get("/plone/@@search", who, SearchableText=text, **query).text).xpath(
-            "//*[@id='searchform']"
-        )
-        self.number = int(results.xpath(".//*[@id='search-results-number']")[0].text)
-        self.hits = [link.split("/")[-1] for link in results.xpath(".//ol//h3/a/@href")]
-        self.also = {
-            item.xpath(".//h3/a/@href")[0].split("/")[-1]: " ".join(item.xpath("./p")[0].text_content().split())
-            for item in results.xpath(".//*[@id='search-also']//li")
-        }
-        self.corrected = [each.text for each in results.xpath(".//*[@id='search-corrected']//strong")]
-        self.facets = results.xpath(".//*[@id='search-facets']//label/span/text()")
+        super().__init__(web.get("/plone/@@search", who, "text/html", SearchableText=text, **query))
+        self.hits = [link.split("/")[-1] for link in self.tree.xpath('//*[@id="searchform"]//ol//h3/a/@href')]
+        also = [link.split("/")[-1] for link in self.tree.xpath('//*[@id="search-also"]//li//h3/a/@href')]
+        self.also = dict(zip(also, self.texts('//*[@id="search-also"]//li/p'), strict=True))
+        self.corrected = self.texts('//*[@id="search-corrected"]//strong')
 
 
 @pytest.mark.parametrize(
@@ -89,8 +83,8 @@ def test_pages_found_by_meaning_only_are_shown_apart_with_their_passages(
     place: Any, text: str, hits: list[str], near: set[str]
 ) -> None:
     shown = Shown(place[2], text)
-    assert (shown.number, shown.hits, shown.also) == (len(hits), hits, {id: PAGES[id][1] for id in near})
-    assert "paper" not in shown.facets
+    assert (shown.total, shown.hits, shown.also) == (len(hits), hits, {id: PAGES[id][1] for id in near})
+    assert "paper" not in shown.labels
 
 
 def test_only_the_first_page_of_a_question_has_near_pages(place: Any) -> None:
@@ -118,7 +112,7 @@ def test_hits_and_counts_are_those_of_a_site_without_meaning(place: Any) -> None
         off = searches()
     finally:
         setting(search_by_meaning=True)
-    assert [(s.number, s.hits, s.facets) for s in on] == [(s.number, s.hits, s.facets) for s in off]
+    assert [(s.total, s.hits, s.facets) for s in on] == [(s.total, s.hits, s.facets) for s in off]
     assert not any(shown.also for shown in off)
     assert not any(shown.also.keys() & set(shown.hits) for shown in on)
 

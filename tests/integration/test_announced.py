@@ -146,72 +146,75 @@ def test_page_with_links_sends_two_messages_after_a_save(
     assert len(traffic.matching('FROM "pgcatalog_')) <= 2
 
 
+#: Paths of requests, and their parameters.
+REQUESTS: dict[str, dict[str, Any]] = {
+    "/plone/page": {"expand": volto.EXPANSIONS},
+    "/plone/@search": {"fullobjects": 1, "portal_type": ["Document", "Image"], "b_size": 12, "sort_on": "path"},
+}
+
+
 @pytest.mark.parametrize("visitor", VISITORS)
-def test_expanded_page_is_the_same_with_fewer_messages(
-    shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", REQUESTS)
+def test_expanded_page_and_pages_in_a_result_are_the_same_with_fewer_messages(
+    shared_site: Site, path: str, visitor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    login = VISITORS[visitor]
-    expand = volto.EXPANSIONS if login else volto.EXPANSIONS.replace("types,", "")
-    with nothing_announced(monkeypatch):
-        alone, _ = answered(shared_site, login, expand=expand)
+    login, query = VISITORS[visitor], REQUESTS[path]
+    if login is None and "expand" in query:
+        query = {"expand": query["expand"].replace("types,", "")}
     volto.save_other(shared_site)
-    together, traffic = answered(shared_site, login, expand=expand)
+    together, traffic = answered(shared_site, login, path, **query)
+    with nothing_announced(monkeypatch):
+        alone, _ = answered(shared_site, login, path, **query)
     assert together == alone
     assert len(traffic.matching('FROM "pgcatalog_')) <= 7
+
+
+def first_answer(dsn: str, login: str | None, path: str = "/plone/page", **query: Any) -> tuple[Any, int]:
+    """Return the answer of a new process, and its number of messages."""
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        site.web.get("/plone/other", MANAGER, accept="application/json")
+        answer, traffic = answered(site, login, path, **query)
+        return answer, traffic.round_trips
 
 
 def test_first_request_of_a_process_loads_the_linked_objects_together(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    messages = []
-    for batch in (0, 100):
-        monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", str(batch))
-        with sites.opened(dsn) as db:
-            site = Site(db)
-            site.web.get("/plone/targets/target00", accept="application/json")
-            _, traffic = answered(site, None)
-            messages.append(traffic.round_trips)
-    alone, together = messages
-    assert alone - together >= volto.LINKS + volto.FEW - 2
+    together, messages = first_answer(dsn, None)
+    monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", "0")
+    alone, messages_alone = first_answer(dsn, None)
+    assert together == alone
+    assert messages_alone - messages >= volto.LINKS + volto.FEW - 2
 
 
 # -- services
 
 
 def test_relations_and_their_objects_are_loaded_together(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, messages = [], []
-    for is_together in (False, True):
-        with sites.opened(dsn) as db, monkeypatch.context() as patch:
-            site = Site(db)
-            site.web.get("/plone/other", MANAGER, accept="application/json")
-            if not is_together:
-                patch.setattr("plone.pgcatalog.restapi.relations.load_relations", lambda *args: None)
-            answer, traffic = answered(site, MANAGER, "/plone/@relations", source="/related", relation="relatedItems")
-            answers.append(answer)
-            messages.append(traffic.round_trips)
-    assert answers[0] == answers[1]
-    assert answers[0]["relations"]["relatedItems"]["items_total"] == volto.LINKS + volto.FEW
-    alone, together = messages
-    assert together <= 30 < 100 <= alone
+    query = {"source": "/related", "relation": "relatedItems"}
+    together, messages = first_answer(dsn, MANAGER, "/plone/@relations", **query)
+    monkeypatch.setattr("plone.pgcatalog.restapi.relations.load_relations", lambda *args: None)
+    alone, messages_alone = first_answer(dsn, MANAGER, "/plone/@relations", **query)
+    assert together == alone
+    assert together["relations"]["relatedItems"]["items_total"] == volto.LINKS + volto.FEW
+    assert messages <= 30 < 100 <= messages_alone
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+RELATIONS: list[dict[str, str]] = [
+    *(
         {},
-        {"source": "/nowhere"},
-        {"source": "nothing"},
         {"target": "/targets/target00"},
-        {"source": "/page"},
         {"source": "/page", "target": "/targets/target01"},
-        {"relation": "isReferencing"},
-        {"relation": "none"},
         {"source:list": "/page"},
-        {"onlyBroken": "1"},
-        {"onlyBroken": "1", "relation:list": "isReferencing"},
-    ],
-    ids=str,
-)
+    ),
+    *({"source": source} for source in ("/nowhere", "nothing", "/page")),
+    *({"relation": name} for name in ("isReferencing", "none")),
+    *({"onlyBroken": "1", **more} for more in ({}, {"relation:list": "isReferencing"})),
+]
+
+
+@pytest.mark.parametrize("query", RELATIONS, ids=str)
 @pytest.mark.parametrize("visitor", VISITORS)
 def test_relations_are_those_of_plone(
     shared_site: Site, query: dict[str, str], visitor: str, monkeypatch: pytest.MonkeyPatch
@@ -244,16 +247,15 @@ def test_link_integrity_searches_for_all_uids_at_once(shared_site: Site, monkeyp
     assert len(messages) == len(TARGETS)
 
 
-@pytest.mark.parametrize(
-    "uids", [["\0"], ["x" * 2000], ["/plone"], ["' OR 1=1"], "f" * 32], ids=lambda uids: uids[0][:5]
-)
-def test_link_integrity_of_an_invalid_uid_is_that_of_plone(
-    shared_site: Site, uids: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
+def test_link_integrity_of_an_invalid_uid_is_that_of_plone(shared_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(uids: Any) -> Any:
+        response = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
+        return response.status, response.body
+
+    invalid: tuple[Any, ...] = (["\0"], ["x" * 2000], ["/plone"], ["' OR 1=1"], "f" * 32)
+    ours = list(map(reply, invalid))
     with nothing_announced(monkeypatch):
-        plones = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
-    assert (ours.status, ours.body) == (plones.status, plones.body)
+        assert ours == list(map(reply, invalid))
 
 
 # -- the same answers as single searches
@@ -356,7 +358,7 @@ def same_for_all(portal: Any, uids: list[str], kind: str, person: str | None) ->
         assert together == [search(portal, uid) for uid in uids]
 
 
-@pytest.mark.parametrize("examples", [12, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.slow)])
 def test_announced_searches_answer_as_single_ones(shared_site: Site, examples: int) -> None:
     """For each visitor, with pending changes, behind savepoints, and behind each way to end a transaction."""
 
@@ -435,19 +437,6 @@ def test_announcements_end_with_the_transaction(shared_filled: Any) -> None:
         assert searched(shared_filled, announced(shared_filled)[0])[0] == 1
         end()
         assert shared_filled.portal_catalog._core.session.announced == {}
-
-
-@pytest.mark.parametrize("visitor", VISITORS)
-def test_pages_in_a_result_are_the_same_when_announced(
-    shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    query = {"fullobjects": "1", "portal_type": ["Document", "Image"], "b_size": "12", "sort_on": "path"}
-    volto.save_other(shared_site)
-    together, _ = answered(shared_site, VISITORS[visitor], "/plone/@search", **query)
-    with nothing_announced(monkeypatch):
-        alone, _ = answered(shared_site, VISITORS[visitor], "/plone/@search", **query)
-    assert together == alone
-    assert {item["@type"] for item in together["items"]} == {"Document", "Image"}
 
 
 def test_text_with_links_sends_few_messages(portal: Any) -> None:

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import closing
+from OFS.Folder import Folder
 from pathlib import Path
 from plone.pgcatalog import distribution
+from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.cli import site as cli_site
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.cli.look import storage_findings
+from plone.pgcatalog.cli.target import configured_databases
 from plone.pgcatalog.database import findings as health
 from plone.pgcatalog.database.direct import session_of
+from plone.pgcatalog.subscribers import register_processors
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.integration import site as sites
@@ -119,9 +125,6 @@ def test_too_small_pools_and_connection_limits_are_reported(dsn: str) -> None:
 
 
 def test_unsupported_storage_is_reported(tmp_path: Path) -> None:
-    from plone.pgcatalog.cli.look import storage_findings
-    from plone.pgcatalog.cli.target import configured_databases
-
     [database] = configured_databases(write_conf(tmp_path, FILE))
     assert (database.is_main, database.dsn) == (True, None)
     [finding] = storage_findings([database])
@@ -154,11 +157,7 @@ def copy_without_its_catalog(dsn: str) -> None:
     [
         (invalid_index, "error: catalog: .*halfway is invalid"),
         (interrupted_rebuild, r".*a rebuild was interrupted\. Run pgcatalog rebuild to resume it\.$"),
-        (
-            copy_without_its_catalog,
-            r".*: /plone: the catalog has no table, for example because the site was copied, imported or partially restored"
-            r"\. Run pgcatalog rebuild to fill it\.$",
-        ),
+        (copy_without_its_catalog, r".*: /plone: the catalog has no table, .*\. Run pgcatalog rebuild to fill it\.$"),
     ],
 )
 def test_fault_of_a_catalog_is_reported_with_its_remedy(dsn: str, fault: Callable[[str], None], line: str) -> None:
@@ -206,30 +205,24 @@ def test_older_server_is_reported() -> None:
     assert [f.text for f in health.server_findings(server)] == ["version 14.11 is older than 15"]
 
 
-def test_namesake_distribution_is_reported(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from plone.pgcatalog.subscribers import register_processors
-
+def test_namesake_distribution_is_reported(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     info = tmp_path / "plone_pgcatalog-9.9.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plone.pgcatalog\nVersion: 9.9\n")
     (info / "RECORD").write_text("plone/pgcatalog/interfaces.py,,\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     distribution.mixture.cache_clear()
-    try:
-        sentence = (
-            "The distribution plone.pgcatalog 9.9 has the same import name, plone.pgcatalog, and is another project"
-        )
-        remedy = "Uninstall both with pip, and install this one again."
-        assert check(dsn) == [{"level": "error", "subject": "packages", "text": sentence, "remedy": remedy}]
-        refused = click.testing.CliRunner().invoke(main, ["status", "--dsn", dsn])
-        assert (refused.exit_code, refused.output) == (1, f"Error: {sentence}. {remedy}\n")
-        # Zope does not start.
-        with pytest.raises(distribution.MixedDistributions):
-            register_processors(None)
-    finally:
-        monkeypatch.undo()
-        distribution.mixture.cache_clear()
-    assert distribution.mixture() is None
+    request.addfinalizer(distribution.mixture.cache_clear)
+    sentence = "The distribution plone.pgcatalog 9.9 has the same import name, plone.pgcatalog, and is another project"
+    remedy = "Uninstall both with pip, and install this one again."
+    assert said(dsn) == [f"error: packages: {sentence}. {remedy}"]
+    refused = click.testing.CliRunner().invoke(main, ["status", "--dsn", dsn])
+    assert (refused.exit_code, refused.output) == (1, f"Error: {sentence}. {remedy}\n")
+    # Zope does not start.
+    with pytest.raises(distribution.MixedDistributions):
+        register_processors(None)
 
 
 # -- sites
@@ -247,16 +240,12 @@ def add_foreign_index(portal: Any) -> None:
     portal.portal_catalog.addIndex("sort_on", "FieldIndex")
 
 
-def test_unsupported_indexes_are_reported(stock_dsn: str) -> None:
+def test_unsupported_indexes_are_reported(stock_dsn: str, dsn: str) -> None:
+    assert in_site(stock_dsn, lambda portal: None) == in_site(dsn, lambda portal: None) == []
     found = in_site(stock_dsn, add_foreign_index)
     assert [(f.level, f.subject) for f in found] == [("error", "index")] * 2
     assert "the index length has the type LengthIndex" in found[0].text
     assert "'sort_on'" in found[1].text
-
-
-def test_sound_catalog_has_no_findings(stock_dsn: str, dsn: str) -> None:
-    for each in (stock_dsn, dsn):
-        assert in_site(each, lambda portal: None) == []
 
 
 def test_publicly_readable_figures_are_reported(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,27 +257,19 @@ def test_publicly_readable_figures_are_reported(app: Any, monkeypatch: pytest.Mo
 
 
 def test_missing_columns_are_reported(dsn: str) -> None:
-    def forget_column(portal: Any) -> None:
-        execute(dsn, "UPDATE pgcatalog_state SET columns = array_remove(columns, 'creator')")
-        transaction.begin()
-
-    [finding] = in_site(dsn, forget_column)
+    execute(dsn, "UPDATE pgcatalog_state SET columns = array_remove(columns, 'creator')")
+    [finding] = in_site(dsn, lambda portal: None)
     assert re.match("warning: index: .*creator", str(finding))
 
 
 def test_catalog_left_on_another_storage_is_reported(zope: None) -> None:
-    from OFS.Folder import Folder
-    from plone.pgcatalog.catalog import PlonePGCatalogTool
-
-    database = DB(MappingStorage())
-    with database.transaction() as connection:
-        connection.root()["site"] = site = Folder("site")
-        site._setOb("portal_catalog", PlonePGCatalogTool())
-    connection = database.open()
-    [finding] = cli_site.catalog_findings("/site", connection.root()["site"].portal_catalog)
+    with closing(DB(MappingStorage())) as database:
+        with database.transaction() as connection:
+            connection.root()["site"] = site = Folder("site")
+            site._setOb("portal_catalog", PlonePGCatalogTool())
+        with database.transaction() as connection:
+            [finding] = cli_site.catalog_findings("/site", connection.root()["site"].portal_catalog)
     assert (finding.level, finding.subject) == ("error", "storage")
-    connection.close()
-    database.close()
 
 
 def test_references_to_missing_objects_are_reported(dsn: str) -> None:

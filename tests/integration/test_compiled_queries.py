@@ -146,28 +146,23 @@ def test_changed_settings_are_another_configuration_until_undone(portal: Any) ->
     assert Configuration.of(catalog).is_saved
 
 
-def test_change_of_another_connection_is_applied(db: Any, portal: Any) -> None:
-    before = Configuration.of(portal.portal_catalog)
+def test_connections_share_no_object_and_apply_changes_of_each_other(db: Any, portal: Any) -> None:
+    mine = Configuration.of(portal.portal_catalog)
     manager = transaction.TransactionManager()
     with sites.application(db, manager) as other:
-        other.plone.portal_catalog._indexes["created"].precision = 60
-        manager.commit()
-    setSite(portal)
-    transaction.begin()
-    after = Configuration.of(portal.portal_catalog)
-    assert after is not before
-    assert after.translators["created"].index.precision == 60
-
-
-def test_connections_share_no_object(db: Any, portal: Any) -> None:
-    mine = Configuration.of(portal.portal_catalog)
-    with sites.application(db, transaction.TransactionManager()) as other:
         theirs = Configuration.of(other.plone.portal_catalog)
         assert theirs.state == mine.state
         for configuration, site in ((mine, portal), (theirs, other.plone)):
             tool = aq_base(site.portal_catalog)
             assert all(aq_parent(t.index) is tool for t in configuration.translators.values())
             assert vars(configuration.translators["Title"].index)["_v_lexicon"]._p_jar is tool._p_jar
+        other.plone.portal_catalog._indexes["created"].precision = 60
+        manager.commit()
+    setSite(portal)
+    transaction.begin()
+    after = Configuration.of(portal.portal_catalog)
+    assert after is not mine
+    assert after.translators["created"].index.precision == 60
 
 
 def test_an_index_behind_a_savepoint_has_its_column_with_the_commit(portal: Any) -> None:

@@ -57,17 +57,15 @@ def pages(web: Web, rows: int, **query: Any) -> Iterator[Any]:
         cursor = response.json["next_cursor"]
 
 
-#: Each sort by pages of five, and two by pages of other sizes, for all tests; the rest for the slow tests.
+#: Each sort by pages of five, and two by pages of two, for all tests; the rest for the slow tests.
 SIZES = [
-    pytest.param(
-        sort, rows, id=f"{sort}-{rows}", marks=() if rows == 5 or sort in (SORTS[0], SORTS[-2]) else pytest.mark.slow
-    )
-    for sort in SORTS
-    for rows in (1, 2, 5, 200)
+    *((sort, 5) for sort in SORTS),
+    *((sort, 2) for sort in (SORTS[0], SORTS[-2])),
+    *(pytest.param(sort, rows, marks=pytest.mark.slow) for sort in SORTS for rows in (1, 2, 200)),
 ]
 
 
-@pytest.mark.parametrize(("sort", "rows"), SIZES)
+@pytest.mark.parametrize(("sort", "rows"), SIZES, ids=str)
 def test_all_pages_together_are_the_whole_answer(web: Web, sort: dict[str, str], rows: int) -> None:
     """Including ties and missing values; without a sort in the order of the record ids."""
     whole = ask(web, **sort, rows=200).json

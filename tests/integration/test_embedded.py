@@ -62,13 +62,6 @@ class TestLife:
         collation = fetch(postgres.dsn(), "SELECT datcollate FROM pg_database WHERE datname = 'postgres'")
         assert collation in ("C.UTF-8", "C")
 
-    def test_two_servers_run_side_by_side(self, postgres):
-        with server() as other:
-            execute(other.createdb("only_there"), "CREATE TABLE t ()")
-            names = "SELECT count(*) FROM pg_database WHERE datname = 'only_there'"
-            assert fetch(other.dsn(), names) == 1
-            assert fetch(postgres.dsn(), names) == 0
-
     def test_a_long_data_dir_gets_a_short_socket(self, open_tmp):
         deep = open_tmp / ("x" * 100) / "cluster"
         with server(deep) as postgres:
@@ -99,11 +92,6 @@ class TestDatabases:
         for gone in (name, kept):
             with pytest.raises(psycopg.OperationalError, match="does not exist"):
                 psycopg.connect(longer.dsn_of(gone))
-
-    def test_fixtures(self, connection, database):
-        assert connection.autocommit
-        assert connection.info.dbname in database
-        assert connection.execute("SELECT count(*) FROM pg_stat_user_tables").fetchone() == (0,)
 
 
 class TestData:
