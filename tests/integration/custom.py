@@ -1,5 +1,6 @@
 """Indexes as add-ons create them."""
 
+from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,3 +31,13 @@ def make_index(cls: Any, catalog: Any, name: str = "") -> Any:
     if "extra" in parameters:
         return cls(name, extra=COMPONENTS if cls.__name__ == "CompositeIndex" else EXTRA, caller=catalog)
     return cls(name, caller=catalog) if "caller" in parameters else cls(name)
+
+
+class LengthIndex(FieldIndex):
+    """An index type of an add-on that has no translator for it: indexes the length of a text."""
+
+    meta_type = "LengthIndex"
+
+    def _get_object_datum(self, obj: Any, attr: str) -> Any:
+        value = super()._get_object_datum(obj, attr)
+        return len(value) if isinstance(value, str) else value

@@ -100,11 +100,12 @@ def shared_portal(shared_site: Site) -> Iterator[Any]:
 
 
 @pytest.fixture
-def shared_filled(shared_portal: Any) -> Any:
-    """The portal of the shared site, for a manager in a new transaction, whatever other tests did."""
+def shared_filled(shared_portal: Any) -> Iterator[Any]:
+    """The portal of the shared site, for a manager in a new transaction, whatever other tests did; it is aborted."""
     sites.return_to(shared_portal)
     transaction.begin()
-    return shared_portal
+    yield shared_portal
+    transaction.abort()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The oracle: a real ZCatalog with the same settings as ours, filled from the same objects."""
 
 from Acquisition import aq_base
+from collections.abc import Callable
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.migration.tools import fill
 from plone.pgcatalog.migration.tools import revive
@@ -25,11 +26,18 @@ def make_oracle(portal: Any) -> Any:
     return oracle
 
 
-def answer(catalog: Any, query: dict[str, Any], method: str = "unrestrictedSearchResults") -> Any:
-    """Return (paths, actual_result_count) of the result of *query* in *catalog*, or the type of the exception raised."""
+def outcome(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of *call*, or the type of the exception raised."""
     try:
-        results = getattr(catalog, method)(**query)
+        return call(*arguments)
     except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
         return type(error)
+
+
+def answer(catalog: Any, query: dict[str, Any], method: str = "unrestrictedSearchResults") -> Any:
+    """Return (paths, actual_result_count) of the result of *query* in *catalog*, or the type of the exception raised."""
+    results = outcome(lambda: getattr(catalog, method)(**query))
+    if isinstance(results, type):
+        return results
     paths = [brain.getPath() for brain in results]
     return (paths if "sort_on" in query else sorted(paths)), results.actual_result_count

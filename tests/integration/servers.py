@@ -11,9 +11,10 @@ def fetch(dsn, query):
         return connection.execute(query).fetchone()[0]
 
 
-def execute(dsn, query):
+def execute(dsn, *queries):
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(query)
+        for query in queries:
+            connection.execute(query)
 
 
 def server(data_dir=None, **keywords):

@@ -9,29 +9,22 @@ from hypothesis import given
 from hypothesis import HealthCheck
 from hypothesis import settings
 from hypothesis import strategies as st
+from itertools import product
 from plone.app.textfield.value import RichTextValue
-from plone.app.uuid.utils import uuidToCatalogBrain
-from plone.app.uuid.utils import uuidToObject
-from plone.app.uuid.utils import uuidToPhysicalPath
-from plone.app.uuid.utils import uuidToURL
+from plone.app.uuid import utils as uuids
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.relations import RelationsGet
 from plone.pgcatalog.results.cache import result_cache
 from plone.restapi.services.relations.get import GetRelations
 from plone.uuid.interfaces import ATTRIBUTE_NAME
 from tests.integration import site as sites
+from tests.integration import volto_pages as volto
 from tests.integration.people import acting_as
 from tests.integration.people import add_plain_users
 from tests.integration.people import PEOPLE
 from tests.integration.traffic import traced
 from tests.integration.traffic import traced_requests
 from tests.integration.traffic import Traffic
-from tests.integration.volto_pages import EXPANSIONS
-from tests.integration.volto_pages import FEW
-from tests.integration.volto_pages import LINKS
-from tests.integration.volto_pages import make_volto_page
-from tests.integration.volto_pages import reference
-from tests.integration.volto_pages import save_other
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
@@ -44,7 +37,7 @@ import transaction
 
 def fill(portal: Any) -> None:
     add_plain_users(portal)
-    make_volto_page(portal)
+    volto.make_volto_page(portal)
 
 
 CONTENT = SHARED = fill
@@ -64,52 +57,38 @@ def met(portal: Any) -> Any:
     return portal
 
 
-def ask_length(results: Any) -> Any:
-    return len(results) == 1 and results[0].Title
+#: Ways to read the only row of a result.
+READS: dict[str, Callable[[Any], Any]] = {
+    "length": lambda rs: len(rs) == 1 and rs[0].Title,
+    "truth": lambda rs: rs[0].Title if rs else None,
+    "count": lambda rs: rs.actual_result_count == 1 and rs[0].getPath() and rs[0].Title,
+    "loop": lambda rs: next(brain.Title for brain in rs) if len(rs) else None,
+}
 
 
-def ask_truth(results: Any) -> Any:
-    return results[0].Title if results else None
+def test_search_for_a_uid_sends_one_message(met: Any) -> None:
+    search, uid = met.portal_catalog.unrestrictedSearchResults, met.targets.target00.UID()
+    for (name, read), is_saved in product(READS.items(), (False, True)):
+        read(search(UID=uid))
+        if is_saved:
+            met.other.reindexObject()
+            transaction.commit()
+        else:
+            result_cache().clear()
+        transaction.begin()
+        with traced(met) as traffic:
+            assert read(search(UID=uid)) == "Target 0"
+        assert len(traffic[0].matching("pgcatalog")) == 1, (name, is_saved)
 
 
-def ask_count(results: Any) -> Any:
-    return results.actual_result_count == 1 and results[0].getPath() and results[0].Title
-
-
-def ask_each(results: Any) -> Any:
-    return next(brain.Title for brain in results) if len(results) else None
-
-
-@pytest.mark.parametrize("ask", [ask_length, ask_truth, ask_count, ask_each])
-@pytest.mark.parametrize("is_saved", [False, True], ids=["first", "after a save"])
-def test_search_for_a_uid_sends_one_message(met: Any, ask: Callable[[Any], Any], is_saved: bool) -> None:
-    uid = met.targets.target00.UID()
-    ask(met.portal_catalog.unrestrictedSearchResults(UID=uid))
-    if is_saved:
-        met.other.reindexObject()
-        transaction.commit()
-    else:
-        result_cache().clear()
-    transaction.begin()
-    with traced(met) as traffic:
-        assert ask(met.portal_catalog.unrestrictedSearchResults(UID=uid)) == "Target 0"
-    assert len(traffic[0].matching("pgcatalog")) == 1
-
-
-def test_search_for_a_uid_that_is_not_there_sends_one_message(met: Any) -> None:
-    with traced(met) as traffic:
-        results = met.portal_catalog.unrestrictedSearchResults(UID="0" * 32)
-        assert (len(results), bool(results), list(results)) == (0, False, [])
-    assert len(traffic[0].matching("pgcatalog")) == 1
-
-
-def test_search_for_some_uids_sends_one_message(met: Any) -> None:
-    uids = [obj.UID() for obj in met.targets.objectValues()[:20]]
-    with traced(met) as traffic:
-        results = met.portal_catalog.unrestrictedSearchResults(UID=uids)
-        assert len(results) == 20
-        assert {brain.UID for brain in results} == set(uids)
-    assert len(traffic[0].matching("pgcatalog")) == 1
+def test_search_for_some_or_missing_uids_sends_one_message(met: Any) -> None:
+    uids = {obj.UID() for obj in met.targets.objectValues()[:20]}
+    for sought, found in (("0" * 32, set()), (list(uids), uids)):
+        with traced(met) as traffic:
+            results = met.portal_catalog.unrestrictedSearchResults(UID=sought)
+            assert (len(results), bool(results)) == (len(found), bool(found))
+            assert {brain.UID for brain in results} == found
+        assert len(traffic[0].matching("pgcatalog")) == 1
 
 
 def test_rows_that_share_a_uid_are_all_found(portal: Any) -> None:
@@ -155,84 +134,87 @@ def test_page_with_links_sends_two_messages_after_a_save(
     for _ in range(2):
         # The process reads the lists of keywords, and loads the objects.
         answered(shared_site, login)
-        save_other(shared_site)
+        volto.save_other(shared_site)
     with nothing_announced(monkeypatch):
         alone, _ = answered(shared_site, login)
     _, quiet = answered(shared_site, login)
-    save_other(shared_site)
+    volto.save_other(shared_site)
     together, traffic = answered(shared_site, login)
     assert together == alone
-    assert len(together["blocks"]) == LINKS + FEW + FEW + 1
+    assert len(together["blocks"]) == volto.LINKS + volto.FEW + volto.FEW + 1
     assert traffic.round_trips - quiet.round_trips == 2
     assert len(traffic.matching('FROM "pgcatalog_')) <= 2
 
 
+#: Paths of requests, and their parameters.
+REQUESTS: dict[str, dict[str, Any]] = {
+    "/plone/page": {"expand": volto.EXPANSIONS},
+    "/plone/@search": {"fullobjects": 1, "portal_type": ["Document", "Image"], "b_size": 12, "sort_on": "path"},
+}
+
+
 @pytest.mark.parametrize("visitor", VISITORS)
-def test_expanded_page_is_the_same_with_fewer_messages(
-    shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", REQUESTS)
+def test_expanded_page_and_pages_in_a_result_are_the_same_with_fewer_messages(
+    shared_site: Site, path: str, visitor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    login = VISITORS[visitor]
-    expand = EXPANSIONS if login else EXPANSIONS.replace("types,", "")
+    login, query = VISITORS[visitor], REQUESTS[path]
+    if login is None and "expand" in query:
+        query = {"expand": query["expand"].replace("types,", "")}
+    volto.save_other(shared_site)
+    together, traffic = answered(shared_site, login, path, **query)
     with nothing_announced(monkeypatch):
-        alone, _ = answered(shared_site, login, expand=expand)
-    save_other(shared_site)
-    together, traffic = answered(shared_site, login, expand=expand)
+        alone, _ = answered(shared_site, login, path, **query)
     assert together == alone
     assert len(traffic.matching('FROM "pgcatalog_')) <= 7
+
+
+def first_answer(dsn: str, login: str | None, path: str = "/plone/page", **query: Any) -> tuple[Any, int]:
+    """Return the answer of a new process, and its number of messages."""
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        site.web.get("/plone/other", MANAGER, accept="application/json")
+        answer, traffic = answered(site, login, path, **query)
+        return answer, traffic.round_trips
 
 
 def test_first_request_of_a_process_loads_the_linked_objects_together(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    messages = []
-    for batch in (0, 100):
-        monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", str(batch))
-        with sites.opened(dsn) as db:
-            site = Site(db)
-            site.web.get("/plone/targets/target00", accept="application/json")
-            _, traffic = answered(site, None)
-            messages.append(traffic.round_trips)
-    alone, together = messages
-    assert alone - together >= LINKS + FEW - 2
+    together, messages = first_answer(dsn, None)
+    monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", "0")
+    alone, messages_alone = first_answer(dsn, None)
+    assert together == alone
+    assert messages_alone - messages >= volto.LINKS + volto.FEW - 2
 
 
 # -- services
 
 
 def test_relations_and_their_objects_are_loaded_together(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, messages = [], []
-    for is_together in (False, True):
-        with sites.opened(dsn) as db, monkeypatch.context() as patch:
-            site = Site(db)
-            site.web.get("/plone/other", MANAGER, accept="application/json")
-            if not is_together:
-                patch.setattr("plone.pgcatalog.restapi.relations.load_relations", lambda *args: None)
-            answer, traffic = answered(site, MANAGER, "/plone/@relations", source="/related", relation="relatedItems")
-            answers.append(answer)
-            messages.append(traffic.round_trips)
-    assert answers[0] == answers[1]
-    assert answers[0]["relations"]["relatedItems"]["items_total"] == LINKS + FEW
-    alone, together = messages
-    assert together <= 30 < 100 <= alone
+    query = {"source": "/related", "relation": "relatedItems"}
+    together, messages = first_answer(dsn, MANAGER, "/plone/@relations", **query)
+    monkeypatch.setattr("plone.pgcatalog.restapi.relations.load_relations", lambda *args: None)
+    alone, messages_alone = first_answer(dsn, MANAGER, "/plone/@relations", **query)
+    assert together == alone
+    assert together["relations"]["relatedItems"]["items_total"] == volto.LINKS + volto.FEW
+    assert messages <= 30 < 100 <= messages_alone
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+RELATIONS: list[dict[str, str]] = [
+    *(
         {},
-        {"source": "/nowhere"},
-        {"source": "nothing"},
         {"target": "/targets/target00"},
-        {"source": "/page"},
         {"source": "/page", "target": "/targets/target01"},
-        {"relation": "isReferencing"},
-        {"relation": "none"},
         {"source:list": "/page"},
-        {"onlyBroken": "1"},
-        {"onlyBroken": "1", "relation:list": "isReferencing"},
-    ],
-    ids=str,
-)
+    ),
+    *({"source": source} for source in ("/nowhere", "nothing", "/page")),
+    *({"relation": name} for name in ("isReferencing", "none")),
+    *({"onlyBroken": "1", **more} for more in ({}, {"relation:list": "isReferencing"})),
+]
+
+
+@pytest.mark.parametrize("query", RELATIONS, ids=str)
 @pytest.mark.parametrize("visitor", VISITORS)
 def test_relations_are_those_of_plone(
     shared_site: Site, query: dict[str, str], visitor: str, monkeypatch: pytest.MonkeyPatch
@@ -248,11 +230,11 @@ def test_relations_are_those_of_plone(
 
 def test_link_integrity_searches_for_all_uids_at_once(shared_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with shared_site.inside() as portal:
-        uids = [portal.targets[name].UID() for name in TARGETS]
+        uids = uids_of(portal)
 
     def ask() -> tuple[Any, list[str]]:
         answered(shared_site, MANAGER, "/plone/@linkintegrity", uids=uids)
-        save_other(shared_site)
+        volto.save_other(shared_site)
         answer, traffic = answered(shared_site, MANAGER, "/plone/@linkintegrity", uids=uids)
         return answer, traffic.matching('WHERE "uid"')
 
@@ -265,16 +247,15 @@ def test_link_integrity_searches_for_all_uids_at_once(shared_site: Site, monkeyp
     assert len(messages) == len(TARGETS)
 
 
-@pytest.mark.parametrize(
-    "uids", [["\0"], ["x" * 2000], ["/plone"], ["' OR 1=1"], "f" * 32], ids=lambda uids: uids[0][:5]
-)
-def test_link_integrity_of_an_invalid_uid_is_that_of_plone(
-    shared_site: Site, uids: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
+def test_link_integrity_of_an_invalid_uid_is_that_of_plone(shared_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(uids: Any) -> Any:
+        response = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
+        return response.status, response.body
+
+    invalid: tuple[Any, ...] = (["\0"], ["x" * 2000], ["/plone"], ["' OR 1=1"], "f" * 32)
+    ours = list(map(reply, invalid))
     with nothing_announced(monkeypatch):
-        plones = shared_site.web.get("/plone/@linkintegrity", MANAGER, accept="application/json", uids=uids)
-    assert (ours.status, ours.body) == (plones.status, plones.body)
+        assert ours == list(map(reply, invalid))
 
 
 # -- the same answers as single searches
@@ -296,14 +277,9 @@ def searched_as_visitor(portal: Any, uid: str) -> Any:
     return bool(results) and seen(results[0])
 
 
-def found_brain(portal: Any, uid: str) -> Any:
-    brain = uuidToCatalogBrain(uid)
-    return brain is not None and seen(brain)
-
-
 def found_object(portal: Any, uid: str) -> Any:
     with suppress(Unauthorized):
-        found = uuidToObject(uid)
+        found = uuids.uuidToObject(uid)
         return found is not None and found.getPhysicalPath()
 
 
@@ -314,10 +290,10 @@ KINDS: dict[str, Callable[[Any, str], Any]] = {
     "by position": lambda portal, uid: searched(portal, uid, sort_on="getObjPositionInParent"),
     "page": lambda portal, uid: searched(portal, uid, b_start=0, b_size=5),
     "of a type": lambda portal, uid: searched(portal, uid, portal_type="Document"),
-    "brain": found_brain,
+    "brain": lambda portal, uid: (brain := uuids.uuidToCatalogBrain(uid)) and seen(brain),
     "object": found_object,
-    "path": lambda portal, uid: uuidToPhysicalPath(uid),
-    "url": lambda portal, uid: uuidToURL(uid),
+    "path": lambda portal, uid: uuids.uuidToPhysicalPath(uid),
+    "url": lambda portal, uid: uuids.uuidToURL(uid),
 }
 
 
@@ -332,39 +308,24 @@ def publish(portal: Any, name: str) -> None:
     portal.portal_workflow.doActionFor(obj, "retract" if published else "publish")
 
 
-def rename(portal: Any, name: str) -> None:
-    portal.targets.manage_renameObject(name, f"{name}x")
-
-
-def move(portal: Any, name: str) -> None:
-    portal.manage_pasteObjects(portal.targets.manage_cutObjects([name]))
-
-
-def uncatalog(portal: Any, name: str) -> None:
-    portal.targets[name].unindexObject()
-
-
-def expire(obj: Any) -> None:
-    obj.setExpirationDate(DateTime("2001/01/01 UTC"))
-    obj.reindexObject()
-
-
-def add_column(tool: Any, name: str) -> None:
-    if name not in tool.schema():
-        tool.addColumn(name)
+def expire(portal: Any, name: str) -> None:
+    portal.targets[name].setExpirationDate(DateTime("2001/01/01 UTC"))
+    portal.targets[name].reindexObject()
 
 
 CHANGES: dict[str, Callable[[Any, str], None]] = {
     "edit": edit,
     "publish": publish,
-    "rename": rename,
-    "move": move,
-    "uncatalog": uncatalog,
+    "rename": lambda portal, name: portal.targets.manage_renameObject(name, f"{name}x"),
+    "move": lambda portal, name: portal.manage_pasteObjects(portal.targets.manage_cutObjects([name])),
+    "uncatalog": lambda portal, name: portal.targets[name].unindexObject(),
     "delete": lambda portal, name: portal.targets.manage_delObjects([name]),
     "clear": lambda portal, name: portal.portal_catalog.manage_catalogClear(),
     "rebuild": lambda portal, name: portal.portal_catalog.clearFindAndRebuild(),
-    "expire": lambda portal, name: expire(portal.targets[name]),
-    "add a column": lambda portal, name: add_column(portal.portal_catalog, f"of_{name}"),
+    "expire": expire,
+    "add a column": lambda portal, name: portal.portal_catalog.addColumn(
+        f"column{len(portal.portal_catalog.schema())}"
+    ),
 }
 TARGETS = [f"target{number:02}" for number in range(6)]
 STEPS = st.one_of(
@@ -372,6 +333,17 @@ STEPS = st.one_of(
     st.tuples(st.just("change"), st.sampled_from(sorted(CHANGES)), st.sampled_from(TARGETS)),
     st.tuples(st.sampled_from(["savepoint", "roll back", "abort", "announce"])),
 )
+
+
+def uids_of(portal: Any) -> list[str]:
+    return [portal.targets[name].UID() for name in TARGETS]
+
+
+def announced(portal: Any) -> list[str]:
+    """Announce searches for the UIDs of TARGETS; return these."""
+    uids = uids_of(portal)
+    portal.portal_catalog._core.announce("UID", uids, "test")
+    return uids
 
 
 def same_for_all(portal: Any, uids: list[str], kind: str, person: str | None) -> None:
@@ -386,104 +358,91 @@ def same_for_all(portal: Any, uids: list[str], kind: str, person: str | None) ->
         assert together == [search(portal, uid) for uid in uids]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(STEPS, min_size=2, max_size=12))
-def test_announced_searches_answer_as_single_ones(shared_site: Site, steps: list[tuple[str, ...]]) -> None:
+@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.slow)])
+def test_announced_searches_answer_as_single_ones(shared_site: Site, examples: int) -> None:
     """For each visitor, with pending changes, behind savepoints, and behind each way to end a transaction."""
-    with sites.inside(shared_site.db) as portal:
-        uids = [portal.targets[name].UID() for name in TARGETS] + [portal.page.UID(), "f" * 32]
-        savepoint = None
-        for step, *more in steps:
-            if step == "search":
-                same_for_all(portal, uids, more[0], more[1])
-            elif step == "change" and more[1] in portal.targets:
-                CHANGES[more[0]](portal, more[1])
-            elif step == "savepoint":
-                savepoint = transaction.savepoint()
-            elif step == "roll back" and savepoint is not None and savepoint.valid:
-                savepoint.rollback()
-            elif step == "abort":
-                transaction.abort()
-                savepoint = None
-            elif step == "announce":
-                portal.portal_catalog._core.announce("UID", uids, object())
-                searched(portal, uids[0])
-        same_for_all(portal, uids, "unrestricted", None)
-        same_for_all(portal, uids, "path", None)
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(STEPS, min_size=2, max_size=12))
+    def check(steps: list[tuple[str, ...]]) -> None:
+        with sites.inside(shared_site.db) as portal:
+            run_steps(portal, steps)
+
+    check()
+
+
+def run_steps(portal: Any, steps: list[tuple[str, ...]]) -> None:
+    uids = [*uids_of(portal), portal.page.UID(), "f" * 32]
+    savepoint = None
+    for step, *more in steps:
+        if step == "search":
+            same_for_all(portal, uids, more[0], more[1])
+        elif step == "change" and more[1] in portal.targets:
+            CHANGES[more[0]](portal, more[1])
+        elif step == "savepoint":
+            savepoint = transaction.savepoint()
+        elif step == "roll back" and savepoint is not None and savepoint.valid:
+            savepoint.rollback()
+        elif step == "abort":
+            transaction.abort()
+            savepoint = None
+        elif step == "announce":
+            portal.portal_catalog._core.announce("UID", uids, object())
+            searched(portal, uids[0])
+    same_for_all(portal, uids, "unrestricted", None)
+    same_for_all(portal, uids, "path", None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("person", PEOPLE, ids=str)
 def test_each_kind_of_search_answers_each_visitor_as_a_single_one(shared_filled: Any, kind: str, person: str) -> None:
-    uids = [obj.UID() for obj in shared_filled.targets.objectValues()]
-    same_for_all(shared_filled, uids, kind, person)
+    same_for_all(shared_filled, uids_of(shared_filled), kind, person)
 
 
-def test_rows_of_a_state_that_was_rolled_back_are_not_used(portal: Any) -> None:
-    uids = [portal.targets[name].UID() for name in TARGETS]
-    catalog = portal.portal_catalog
-    portal.other.reindexObject()
+def test_rows_of_a_state_that_was_rolled_back_are_not_used(shared_filled: Any) -> None:
+    shared_filled.other.reindexObject()
     savepoint = transaction.savepoint()
-    catalog._core.announce("UID", uids, "test")
+    uids = announced(shared_filled)
     for title in ("First", "Second"):
-        portal.targets.target01.setTitle(title)
-        portal.targets.target01.reindexObject()
-        assert [uuidToCatalogBrain(uid).Title for uid in uids[:3]] == ["Target 0", title, "Target 2"]
+        shared_filled.targets.target01.setTitle(title)
+        shared_filled.targets.target01.reindexObject()
+        assert [uuids.uuidToCatalogBrain(uid).Title for uid in uids[:3]] == ["Target 0", title, "Target 2"]
         savepoint.rollback()
-    assert uuidToCatalogBrain(uids[1]).Title == "Target 1"
+    assert uuids.uuidToCatalogBrain(uids[1]).Title == "Target 1"
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
-def test_announced_searches_answer_as_single_ones_behind_each_change(portal: Any, change: str) -> None:
-    uids = [portal.targets[name].UID() for name in TARGETS]
-    catalog = portal.portal_catalog
-    catalog._core.announce("UID", uids, "test")
-    assert searched(portal, uids[0])[0] == 1
-    CHANGES[change](portal, "target01")
-    together = [searched(portal, uid) for uid in uids]
-    catalog._core.session.announced.clear()
+def test_announced_searches_answer_as_single_ones_behind_each_change(shared_filled: Any, change: str) -> None:
+    uids = announced(shared_filled)
+    assert searched(shared_filled, uids[0])[0] == 1
+    CHANGES[change](shared_filled, "target01")
+    together = [searched(shared_filled, uid) for uid in uids]
+    shared_filled.portal_catalog._core.session.announced.clear()
     result_cache().clear()
-    assert together == [searched(portal, uid) for uid in uids]
+    assert together == [searched(shared_filled, uid) for uid in uids]
 
 
-def test_one_visitor_is_not_answered_as_another(portal: Any) -> None:
+def test_one_visitor_is_not_answered_as_another(shared_filled: Any) -> None:
     """In one transaction with the same announcement: a program may act for several users."""
-    uids = [portal.targets[name].UID() for name in TARGETS]
-    portal.portal_catalog._core.announce("UID", uids, "test")
-    seen_by_manager = [bool(searched_as_visitor(portal, uid)) for uid in uids]
-    with acting_as(portal, None):
-        seen_by_visitor = [bool(searched_as_visitor(portal, uid)) for uid in uids]
+    uids = announced(shared_filled)
+    seen_by_manager = [bool(searched_as_visitor(shared_filled, uid)) for uid in uids]
+    with acting_as(shared_filled, None):
+        seen_by_visitor = [bool(searched_as_visitor(shared_filled, uid)) for uid in uids]
     assert seen_by_manager == [True] * len(uids)
     assert seen_by_visitor == [number % 2 == 0 for number in range(len(uids))]
 
 
-def test_announcements_end_with_the_transaction(portal: Any) -> None:
-    uids = [portal.targets[name].UID() for name in TARGETS]
-    session = portal.portal_catalog._core.session
+def test_announcements_end_with_the_transaction(shared_filled: Any) -> None:
     for end in (transaction.commit, transaction.abort):
-        portal.portal_catalog._core.announce("UID", uids, "test")
-        assert searched(portal, uids[0])[0] == 1
+        assert searched(shared_filled, announced(shared_filled)[0])[0] == 1
         end()
-        assert session.announced == {}
-
-
-@pytest.mark.parametrize("visitor", VISITORS)
-def test_pages_in_a_result_are_the_same_when_announced(
-    shared_site: Site, visitor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    query = {"fullobjects": "1", "portal_type": ["Document", "Image"], "b_size": "60", "sort_on": "path"}
-    save_other(shared_site)
-    together, _ = answered(shared_site, VISITORS[visitor], "/plone/@search", **query)
-    with nothing_announced(monkeypatch):
-        alone, _ = answered(shared_site, VISITORS[visitor], "/plone/@search", **query)
-    assert together == alone
-    assert together["items"]
+        assert shared_filled.portal_catalog._core.session.announced == {}
 
 
 def test_text_with_links_sends_few_messages(portal: Any) -> None:
     names = [f"target{number:02}" for number in range(20)]
     first, links = (
-        "".join(f'<p><a href="{reference(portal.targets[name])}">there</a></p>' for name in each)
+        "".join(f'<p><a href="{volto.reference(portal.targets[name])}">there</a></p>' for name in each)
         for each in (names[:1], names)
     )
     alsoProvides(portal.REQUEST, IPGCatalogLayer)

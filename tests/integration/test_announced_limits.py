@@ -5,15 +5,9 @@ from hypothesis import strategies as st
 from plone.pgcatalog.core.references import announce_uids
 from plone.pgcatalog.core.references import references
 from plone.pgcatalog.restapi.references import BlockReferences
-from plone.pgcatalog.results.announced import Announced
-from plone.pgcatalog.results.announced import MOST
-from plone.pgcatalog.results.announced import MOST_GROUPS
-from plone.pgcatalog.results.announced import MOST_SOURCES
-from plone.pgcatalog.results.announced import MOST_VALUES
+from plone.pgcatalog.results import announced
 from tests.integration.content import create
 from typing import Any
-
-import transaction
 
 
 PAGES = 6
@@ -24,71 +18,54 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number}", title=f"Page {number}")
 
 
-CONTENT = fill
+SHARED = fill
 
 
 def counts(portal: Any) -> tuple[int, int, int]:
     """Return the numbers of sources, values and groups of searches stored by the snapshot."""
     core = portal.portal_catalog._core
-    return Announced.of(core.session, core.zoid).counts
+    return announced.Announced.of(core.session, core.zoid).counts
 
 
 ODD_UIDS: list[Any] = [
-    None,
-    3,
-    b"bytes",
-    "",
-    "\0",
-    "x" * 100_000,
-    "\ud800",
-    "ü" * 50,
-    ("a", "b"),
-    {"a": "b"},
-    ["a"],
-    object(),
+    *(None, 3, b"bytes", "", "\0", "x" * 100_000, "\ud800", "ü" * 50, ("a", "b"), {"a": "b"}, ["a"], object()),
 ]
 
 
-def test_odd_values_are_not_announced_and_harm_no_search(portal: Any) -> None:
-    transaction.begin()
-    uid = portal.page0.UID()
-    announce_uids(portal, [*ODD_UIDS, uid])
-    assert counts(portal) == (0, 2, 0)
-    search = portal.portal_catalog.unrestrictedSearchResults
+def test_odd_values_are_not_announced_and_harm_no_search(shared_filled: Any) -> None:
+    uid = shared_filled.page0.UID()
+    announce_uids(shared_filled, [*ODD_UIDS, uid])
+    assert counts(shared_filled) == (0, 2, 0)
+    search = shared_filled.portal_catalog.unrestrictedSearchResults
     assert [brain.getId for brain in search(UID=uid)] == ["page0"]
     assert len(search(UID="ü" * 50)) == 0
 
 
-def test_keys_beyond_the_limit_are_not_read(portal: Any) -> None:
-    transaction.begin()
+def test_keys_beyond_the_limit_are_not_read(shared_filled: Any) -> None:
     keys = (f"{number:032x}" for number in range(100_000))
-    portal.portal_catalog._core.announce("UID", keys, "test")
-    assert next(keys) == f"{MOST:032x}"
-    assert counts(portal) == (1, MOST, 0)
+    shared_filled.portal_catalog._core.announce("UID", keys, "test")
+    assert next(keys) == f"{announced.MOST:032x}"
+    assert counts(shared_filled) == (1, announced.MOST, 0)
 
 
-def test_announcements_of_a_long_transaction_stay_few(portal: Any) -> None:
-    transaction.begin()
-    core = portal.portal_catalog._core
-    for page in range(MOST_VALUES // 100 + 20):
+def test_announcements_of_a_long_transaction_stay_few(shared_filled: Any) -> None:
+    core = shared_filled.portal_catalog._core
+    for page in range(announced.MOST_VALUES // 100 + 20):
         core.announce("UID", [f"{page:016x}{number:016x}" for number in range(200)], ("page", page))
-        assert counts(portal)[1] <= MOST_VALUES
-    for page in range(2 * MOST_SOURCES):
+        assert counts(shared_filled)[1] <= announced.MOST_VALUES
+    for page in range(2 * announced.MOST_SOURCES):
         core.announce("UID", ["f" * 32], ("other", page))
-    assert counts(portal)[0] <= MOST_SOURCES
+    assert counts(shared_filled)[0] <= announced.MOST_SOURCES
 
 
-def test_searches_with_changing_conditions_read_separately(portal: Any) -> None:
-    transaction.begin()
-    core = portal.portal_catalog._core
-    uids = [portal[f"page{number}"].UID() for number in range(PAGES)]
-    core.announce("UID", uids, "test")
-    for number in range(2 * MOST_GROUPS):
-        path = {"query": "/plone", "depth": 3 + number}
-        assert [len(portal.portal_catalog.unrestrictedSearchResults(UID=uid, path=path)) for uid in uids] == [1] * len(
-            uids
-        )
-    assert counts(portal)[2] == MOST_GROUPS
+def test_searches_with_changing_conditions_read_separately(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog
+    uids = [shared_filled[f"page{number}"].UID() for number in range(PAGES)]
+    catalog._core.announce("UID", uids, "test")
+    for depth in range(3, 3 + 2 * announced.MOST_GROUPS):
+        for uid in uids:
+            assert len(catalog.unrestrictedSearchResults(UID=uid, path={"query": "/plone", "depth": depth})) == 1
+    assert counts(shared_filled)[2] == announced.MOST_GROUPS
 
 
 # -- references
@@ -116,22 +93,19 @@ def test_references_of_any_json_are_its_links(value: Any) -> None:
     assert list(references(value)) == links_in(value)
 
 
-def test_references_of_data_that_contains_itself_have_an_end() -> None:
-    value: dict[str, Any] = {"a": "resolveuid/one"}
-    value["b"] = value["c"] = value
-    assert set(references(value)) == {"one"}
-
-
-def test_references_in_deep_data_are_found() -> None:
-    value: Any = "resolveuid/one"
+def test_references_in_cyclic_or_deep_data_are_found() -> None:
+    cyclic: dict[str, Any] = {"a": "resolveuid/one"}
+    cyclic["b"] = cyclic["c"] = cyclic
+    deep: Any = "resolveuid/one"
     for _ in range(20_000):
-        value = [{"a": value}]
-    assert list(references(value)) == ["one"]
+        deep = [{"a": deep}]
+    for value in (cyclic, deep):
+        assert {*references(value)} == {"one"}
 
 
-def test_blocks_of_an_object_without_a_path_are_not_announced(portal: Any) -> None:
+def test_blocks_of_an_object_without_a_path_are_not_announced(shared_filled: Any) -> None:
     block = {"@type": "slate", "value": [{"url": "resolveuid/one"}]}
-    assert BlockReferences(object(), portal.REQUEST)(block) is block
+    assert BlockReferences(object(), shared_filled.REQUEST)(block) is block
 
 
 def test_references_are_those_of_links_in_their_order() -> None:

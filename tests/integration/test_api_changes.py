@@ -3,6 +3,8 @@
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
 from collections.abc import Callable
+from collections.abc import Iterator
+from operator import attrgetter
 from plone.pgcatalog.core.catalog import QUERY_WORDS
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.oids import OID
@@ -25,10 +27,10 @@ import transaction
 CONTENT = SHARED = populate
 
 
-@pytest.fixture
-def filled(catalog: Any) -> Any:
-    """Our catalog, with content."""
-    return catalog
+def before_and_after_commit() -> Iterator[None]:
+    yield
+    transaction.commit()
+    yield
 
 
 def error_of(call: Callable[[], Any]) -> tuple[type, str] | None:
@@ -40,19 +42,16 @@ def error_of(call: Callable[[], Any]) -> tuple[type, str] | None:
 
 
 REFUSED: list[tuple[str, tuple[Any, ...]]] = [
-    *(("addIndex", ("getId", "FieldIndex")), ("addIndex", ("_private", "FieldIndex"))),
-    *(("addIndex", ("", "FieldIndex")), ("addIndex", ("new", "NobodysIndex")), ("delIndex", ("nobody",))),
-    *(("clearIndex", ("nobody",)), ("reindexIndex", ("nobody", None)), ("addColumn", ("Title",))),
-    *(("addColumn", (" Title ",)), ("addColumn", ("_private",)), ("addColumn", ("",)), ("delColumn", ("nobody",))),
-    *(("manage_addIndex", ("getId", "FieldIndex")), ("manage_addColumn", ("Title",))),
-    ("manage_delColumn", (["nobody"],)),
-    ("manage_delIndex", ()),
-    ("manage_delIndex", (["nobody"],)),
-    ("manage_clearIndex", ()),
-    ("manage_clearIndex", ("nobody",)),
-    ("manage_reindexIndex", ()),
-    ("catalog_object", (object(),)),
-    ("catalog_object", (object(), 17)),
+    *(("addIndex", (name, "FieldIndex")) for name in ("getId", "_private", "")),
+    ("addIndex", ("new", "NobodysIndex")),
+    *(("addColumn", (name,)) for name in ("Title", " Title ", "_private", "")),
+    *((name, ("nobody",)) for name in ("delIndex", "clearIndex", "delColumn", "manage_clearIndex")),
+    ("reindexIndex", ("nobody", None)),
+    ("manage_addIndex", ("getId", "FieldIndex")),
+    ("manage_addColumn", ("Title",)),
+    *((name, (["nobody"],)) for name in ("manage_delIndex", "manage_delColumn")),
+    *((name, ()) for name in ("manage_delIndex", "manage_clearIndex", "manage_reindexIndex")),
+    *(("catalog_object", (object(), *uid)) for uid in ((), (17,))),
 ]
 
 
@@ -66,83 +65,76 @@ def test_refused_changes_are_those_of_zcatalog(portal: Any, catalog: Any) -> Non
     assert error_of(lambda: catalog._catalog.addIndex("new", "FieldIndex")) is not None
 
 
-@pytest.mark.parametrize("ids", ["getId", ("getId", "Subject"), ["getId", "Subject"]], ids=repr)
-def test_indexes_are_cleared_and_reindexed(filled: Any, ids: Any) -> None:
-    filled.manage_clearIndex(ids)
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert len(filled(getId="page")) == 0
-        assert filled.Indexes["getId"].numObjects() == 0
-        assert list(filled.Indexes["getId"].uniqueValues()) == []
-        assert (len(filled(Subject="Rot")) == 0) is (ids != "getId")
-        assert len(filled(portal_type="Folder")) == 5
-    filled.manage_reindexIndex(ids)
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert len(filled(getId="page")) == 1
-        assert len(filled(Subject="Rot")) == 2
+IDS: list[Any] = ["getId", ("getId", "Subject"), ["getId", "Subject"]]
 
 
-def test_abort_restores_a_cleared_index(filled: Any) -> None:
-    filled.clearIndex("getId")
+@pytest.mark.parametrize("ids", IDS, ids=repr)
+def test_indexes_are_cleared_and_reindexed(catalog: Any, ids: Any) -> None:
+    catalog.manage_clearIndex(ids)
     transaction.abort()
-    assert len(filled(getId="page")) == 1
-
-
-@pytest.mark.parametrize("ids", ["getId", ("getId", "Subject"), ["getId", "Subject"]], ids=repr)
-def test_indexes_are_deleted(filled: Any, ids: Any) -> None:
-    filled.manage_delIndex(ids)
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert "getId" not in filled.indexes()
-        assert ("Subject" in filled.indexes()) is (ids == "getId")
-        assert len(filled.unrestrictedSearchResults(getId="page")) == 0
-        assert len(filled.unrestrictedSearchResults(getId="page", portal_type="Document")) == 6
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_deleted_index_can_be_added_with_another_type(filled: Any, before: bool) -> None:
-    filled.delIndex("Subject")
-    if before:
-        transaction.commit()
-    filled.addIndex("Subject", "FieldIndex")
-    filled.manage_reindexIndex(["Subject"])
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert [b.getId for b in filled(Subject=("Rot", "x y"))] == []
-        assert ("Rot", "x y") in filled.uniqueValuesFor("Subject")
-    filled.delIndex("Subject")
-    filled.addIndex("Subject", "KeywordIndex")
-    transaction.commit()
-    assert len(filled(Subject="Rot")) == 0
-    filled.reindexIndex("Subject", None)
-    transaction.commit()
-    assert len(filled(Subject="Rot")) == 2
+    assert len(catalog(getId="page")) == 1
+    catalog.manage_clearIndex(ids)
+    for _ in before_and_after_commit():
+        assert len(catalog(getId="page")) == 0
+        assert catalog.Indexes["getId"].numObjects() == 0
+        assert list(catalog.Indexes["getId"].uniqueValues()) == []
+        assert (len(catalog(Subject="Rot")) == 0) is (ids != "getId")
+        assert len(catalog(portal_type="Folder")) == 5
+    catalog.manage_reindexIndex(ids)
+    for _ in before_and_after_commit():
+        assert len(catalog(getId="page")) == 1
+        assert len(catalog(Subject="Rot")) == 2
 
 
 @pytest.mark.parametrize(
-    "name", ["depth", "parent_path", "rid", "zoid", "path_value", "effective_range_since", "odd-name"]
+    ("name", "ids"), [*(("manage_delIndex", ids) for ids in IDS), ("Indexes.manage_delObjects", ["getId"])], ids=repr
 )
-def test_an_index_may_have_any_name(filled: Any, name: str) -> None:
-    filled.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
-    filled.reindexIndex(name, None)
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert [b.getId for b in filled(**{name: "page"})] == ["page"]
-        assert len(filled(path={"query": "/plone/my_folder", "depth": 1})) == 9
+def test_indexes_are_deleted(catalog: Any, name: str, ids: Any) -> None:
+    attrgetter(name)(catalog)(ids)
+    for _ in before_and_after_commit():
+        assert "getId" not in catalog.indexes()
+        assert ("Subject" in catalog.indexes()) is ("Subject" not in ids)
+        assert len(catalog.unrestrictedSearchResults(getId="page")) == 0
+        assert len(catalog.unrestrictedSearchResults(getId="page", portal_type="Document")) == 6
+    with pytest.raises(KeyError):
+        del catalog._catalog.indexes["nobody"]
 
 
-def test_an_index_of_one_name_is_stripped(filled: Any) -> None:
-    filled.addIndex(" mine ", KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
-    assert "mine" in filled.indexes()
-    for name, message in (
-        (" mine", "already exists"),
-        (" _mine", "beginning with"),
-        ("  ", "empty"),
-        (" b_size", "b_size"),
-    ):
+@pytest.mark.parametrize("before", [True, False])
+def test_deleted_index_can_be_added_with_another_type(catalog: Any, before: bool) -> None:
+    catalog.delIndex("Subject")
+    if before:
+        transaction.commit()
+    catalog.addIndex("Subject", "FieldIndex")
+    catalog.manage_reindexIndex(["Subject"])
+    for _ in before_and_after_commit():
+        assert [b.getId for b in catalog(Subject=("Rot", "x y"))] == []
+        assert ("Rot", "x y") in catalog.uniqueValuesFor("Subject")
+    catalog.delIndex("Subject")
+    catalog.addIndex("Subject", "KeywordIndex")
+    transaction.commit()
+    assert len(catalog(Subject="Rot")) == 0
+    catalog.reindexIndex("Subject", None)
+    assert len(catalog(Subject="Rot")) == 2
+
+
+def test_an_index_may_have_any_name(catalog: Any) -> None:
+    names = ["depth", "parent_path", "rid", "zoid", "path_value", "effective_range_since", "odd-name"]
+    for name in names:
+        catalog.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
+        catalog.reindexIndex(name, None)
+    for _ in before_and_after_commit():
+        assert [[b.getId for b in catalog(**{name: "page"})] for name in names] == [["page"]] * len(names)
+        assert len(catalog(path={"query": "/plone/my_folder", "depth": 1})) == 9
+
+
+def test_an_index_of_one_name_is_stripped(catalog: Any) -> None:
+    catalog.addIndex(" mine ", KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
+    assert "mine" in catalog.indexes()
+    refused = {" mine": "already exists", " _mine": "beginning with", "  ": "empty", " b_size": "b_size"}
+    for name, message in refused.items():
         with pytest.raises(CatalogError, match=message):
-            filled.addIndex(name, KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
+            catalog.addIndex(name, KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
 
 
 class Asked(dict[str, Any]):
@@ -187,97 +179,85 @@ def test_an_index_with_a_word_of_queries_as_its_name_is_refused(shared_filled: A
     assert sorted(catalog.indexes()) == before
 
 
-def test_index_folder_deletes_indexes(filled: Any) -> None:
-    filled.Indexes.manage_delObjects(["getId"])
+def test_columns_come_and_go(catalog: Any) -> None:
+    catalog.addColumn("getLayout")
+    assert "getLayout" in catalog.schema()
+    assert catalog(getId="page")[0].getLayout is Missing.Value
+    catalog.catalog_object(catalog.resolve_path("/plone/my_folder/page"))
+    assert catalog(getId="page")[0].getLayout == "document_view"
+    catalog.manage_delColumn("getLayout")
+    assert not hasattr(aq_base(catalog(getId="page")[0]), "getLayout")
+    catalog.manage_delColumn(["Title", "Creator"])
     transaction.commit()
-    assert "getId" not in filled.indexes()
-    assert len(filled(portal_type="Event")) == 2
-    with pytest.raises(KeyError):
-        del filled._catalog.indexes["nobody"]
-
-
-def test_columns_come_and_go(filled: Any) -> None:
-    filled.addColumn("getLayout")
-    assert "getLayout" in filled.schema()
-    assert filled(getId="page")[0].getLayout is Missing.Value
-    filled.catalog_object(filled.resolve_path("/plone/my_folder/page"))
-    assert filled(getId="page")[0].getLayout == "document_view"
-    filled.manage_delColumn("getLayout")
-    assert not hasattr(aq_base(filled(getId="page")[0]), "getLayout")
-    filled.manage_delColumn(["Title", "Creator"])
-    transaction.commit()
-    assert not {"Title", "Creator", "getLayout"} & set(filled.schema())
-    assert filled(getId="page")[0].Description == "A quick brown fox"
+    assert not {"Title", "Creator", "getLayout"} & set(catalog.schema())
+    assert catalog(getId="page")[0].Description == "A quick brown fox"
 
 
 @pytest.mark.parametrize("clear", [0, 1])
-def test_the_catalog_is_refreshed(filled: Any, portal: Any, clear: int) -> None:
-    before = sorted(filled._catalog.uids)
+def test_the_catalog_is_refreshed(catalog: Any, portal: Any, clear: int) -> None:
+    before = sorted(catalog._catalog.uids)
     portal.my_folder.page.title = "Changed"
-    filled.refreshCatalog(clear=clear)
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert sorted(filled._catalog.uids) == before
-        assert [b.getPath() for b in filled(Title="changed")] == ["/plone/my_folder/page"]
+    catalog.refreshCatalog(clear=clear)
+    for _ in before_and_after_commit():
+        assert sorted(catalog._catalog.uids) == before
+        assert [b.getPath() for b in catalog(Title="changed")] == ["/plone/my_folder/page"]
 
 
-def test_clearFindAndRebuild_stays_in_the_transaction(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sorted(filled._catalog.uids)
-    filled.uncatalog_object("/plone/my_folder/page")
-    filled.catalog_object(filled.aq_parent.portal_workflow, "/plone/portal_workflow")
+def test_clearFindAndRebuild_stays_in_the_transaction(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(catalog._catalog.uids)
+    catalog.uncatalog_object("/plone/my_folder/page")
+    catalog.catalog_object(catalog.aq_parent.portal_workflow, "/plone/portal_workflow")
     transaction.commit()
     ended: list[str] = []
     monkeypatch.setattr(transaction.Transaction, "commit", lambda self: ended.append("commit"))
     monkeypatch.setattr(transaction.Transaction, "abort", lambda self: ended.append("abort"))
-    filled.clearFindAndRebuild()
+    catalog.clearFindAndRebuild()
     processQueue()
     assert ended == []
-    assert sorted(filled._catalog.uids) == before
+    assert sorted(catalog._catalog.uids) == before
     monkeypatch.undo()
     transaction.abort()
-    assert "/plone/portal_workflow" in filled._catalog.uids
-    assert "/plone/my_folder/page" not in filled._catalog.uids
+    assert "/plone/portal_workflow" in catalog._catalog.uids
+    assert "/plone/my_folder/page" not in catalog._catalog.uids
 
 
-def test_metadata_can_be_updated_alone(filled: Any, portal: Any) -> None:
+def test_metadata_can_be_updated_alone(catalog: Any, portal: Any) -> None:
     page = portal.my_folder.page
     page.title = "Changed"
-    rid = filled.getrid("/plone/my_folder/page")
-    assert filled._catalog.updateMetadata(page, "/plone/my_folder/page", rid) == rid
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert filled(getId="page")[0].Title == "Changed"
-        assert len(filled(Title="changed")) == 0
+    rid = catalog.getrid("/plone/my_folder/page")
+    assert catalog._catalog.updateMetadata(page, "/plone/my_folder/page", rid) == rid
+    for _ in before_and_after_commit():
+        assert catalog(getId="page")[0].Title == "Changed"
+        assert len(catalog(Title="changed")) == 0
 
 
-def test_rids_are_sorted_by_position(filled: Any, portal: Any) -> None:
+def test_rids_are_sorted_by_position(catalog: Any, portal: Any) -> None:
     def ids(catalog: Any) -> list[str]:
         inside = catalog._catalog
         query = {"path": {"query": "/plone/my_folder", "depth": 1}}
         rids = IISet(b.getRID() for b in catalog.unrestrictedSearchResults(query))
         return [b.getId for b in inside.sortResults(rids, inside.getIndex("getObjPositionInParent"))]
 
-    assert ids(filled) == ids(make_oracle(portal)) == portal.my_folder.objectIds()
+    assert ids(catalog) == ids(make_oracle(portal)) == portal.my_folder.objectIds()
 
 
-def test_slow_searches_are_reported(filled: Any, portal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_searches_are_reported(catalog: Any, portal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PGCATALOG_SLOW_QUERY_MS")
     oracle = make_oracle(portal)
-    for catalog in (filled, oracle):
-        catalog.manage_resetCatalogReport()
-        assert catalog.getCatalogReport() == []
-        catalog.manage_editCatalogReport(long_query_time="5")
-        len(catalog.unrestrictedSearchResults(getId="page"))
-        assert catalog.getCatalogReport() == []
-        catalog.manage_editCatalogReport(long_query_time=0.0)
+    for tool in (catalog, oracle):
+        tool.manage_resetCatalogReport()
+        tool.manage_editCatalogReport(long_query_time="5")
+        len(tool.unrestrictedSearchResults(getId="page"))
+        assert tool.getCatalogReport() == []
+        tool.manage_editCatalogReport(long_query_time=0.0)
         for name in ("page", "news"):
             # Our catalog searches only when the result is read.
-            len(catalog.unrestrictedSearchResults(getId=name, path="/plone", sort_on="getId"))
-        reports = catalog.getCatalogReport()
+            len(tool.unrestrictedSearchResults(getId=name, path="/plone", sort_on="getId"))
+        reports = tool.getCatalogReport()
         # ZCatalog's key also has the values of indexes with few values.
         keys = [{key if isinstance(key, str) else key[0] for key in report["query"]} for report in reports]
         assert keys == [{"getId", "path", "sort_on"}] * len(keys)
         assert sum(report["counter"] for report in reports) == 2
         assert all(report["duration"] > 0 and report["last"]["duration"] > 0 for report in reports)
-        catalog.manage_resetCatalogReport()
-        assert catalog.getCatalogReport() == []
+        tool.manage_resetCatalogReport()
+        assert tool.getCatalogReport() == []

@@ -5,27 +5,28 @@ from html import unescape
 from plone.app.textfield import RichTextValue
 from plone.namedfile.file import NamedBlobImage
 from plone.pgcatalog.classic.suggestions import DidYouMean
-from plone.pgcatalog.controlpanel.registry_records import PREFIX
-from plone.registry.interfaces import IRegistry
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.content import tune
+from tests.integration.fixtures import SiteWith
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.rebuilding import sql
 from tests.integration.traffic import traced
+from tests.integration.volto_pages import PIXEL
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 from urllib.parse import parse_qsl
 from urllib.parse import urlsplit
 from zope.component import getMultiAdapter
-from zope.component import getUtility
 from zope.interface import alsoProvides
 
-import base64
 import json
-import psycopg
 import pytest
 import re
 import transaction
@@ -46,26 +47,30 @@ OTHERS = {
 FOUND = ["visits", *PAGES, "urchin"]
 
 
-@pytest.fixture(scope="module")
-def dsn(site_template: str, postgres: Any) -> str:
-    return sites.clone(postgres, site_template)
+def fill_pages(portal: Any) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    add_users(portal)
+    for name, (title, text) in (PAGES | OTHERS).items():
+        page = create(portal, "Document", name, title=title, text=RichTextValue(text, "text/plain"))
+        if name != "secret":
+            publish(page)
+    tune(search_page=False, pins="hedgehog = /visits", synonyms="hedgehog, urchin", stop_words="en: the")
+
+
+SHARED = fill_pages
 
 
 @pytest.fixture(scope="module")
-def web(dsn: str) -> Iterator[Web]:
-    with sites.opened(dsn) as db:
-        with sites.inside(db) as portal:
-            portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
-            add_users(portal)
-            for name, (title, text) in (PAGES | OTHERS).items():
-                page = create(portal, "Document", name, title=title, text=RichTextValue(text, "text/plain"))
-                if name != "secret":
-                    publish(page)
-            tune(search_page=False)
-            tune(pins="hedgehog = /visits", synonyms="hedgehog, urchin", stop_words="en: the")
-            transaction.commit()
-            counted(dsn, portal.portal_catalog)
-        yield Web(db)
+def web(shared_site: Site) -> Web:
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    return shared_site.web
+
+
+def search(web: Web, text: str, login: str | None = None, **query: Any) -> Any:
+    page = web.get("/plone/@@search", login, "text/html", SearchableText=text, **query)
+    assert page.status == 200
+    return page.text
 
 
 def hits(page: str) -> list[str]:
@@ -82,34 +87,27 @@ def assert_ranked(names: list[str]) -> None:
 
 
 def test_the_search_page_shows_ranked_hits(web: Web) -> None:
-    page = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog")
-    assert page.status == 200
-    assert_ranked(hits(page.text))
-    assert re.search(r'id="search-results-number"[^>]*>\s*5\s*<', page.text)
-
-
-def test_pages_and_filters_of_the_search_page_agree(web: Web) -> None:
-    second = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog", **{"b_start:int": 3})
-    first = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog")
-    assert hits(second.text) == hits(first.text)[3:]
-    none = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog", **{"portal_type:list": "Event"})
-    assert hits(none.text) == []
-    by_title = web.get("/plone/@@search", None, "text/html", SearchableText="hedgehog", sort_on="sortable_title")
-    assert hits(by_title.text) == ["forest", "garden", "hedgehog", "urchin"]
+    page = search(web, "hedgehog")
+    assert_ranked(hits(page))
+    assert re.search(r'id="search-results-number"[^>]*>\s*5\s*<', page)
+    assert hits(search(web, "hedgehog", **{"b_start:int": 3})) == hits(page)[3:]
+    assert hits(search(web, "hedgehog", **{"portal_type:list": "Event"})) == []
+    assert hits(search(web, "hedgehog", sort_on="sortable_title")) == ["forest", "garden", "hedgehog", "urchin"]
 
 
 def test_search_page_shows_only_visible_hits(web: Web) -> None:
-    page = web.get("/plone/@@search", "boss:secret", "text/html", SearchableText="hedgehog")
-    assert sorted(hits(page.text)) == sorted([*FOUND, "secret"])
-    assert hits(page.text)[0] == "visits"
+    found = hits(search(web, "hedgehog", "boss:secret"))
+    assert sorted(found) == sorted([*FOUND, "secret"])
+    assert found[0] == "visits"
 
 
 def test_live_search_shows_the_hits_of_the_search_page(web: Web) -> None:
-    answer = json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2).body)
-    more = json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2, page=2).body)
-    rest = json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2, page=3).body)
-    assert (answer["total"], len(answer["items"]), len(more["items"]), len(rest["items"])) == (5, 2, 2, 1)
-    items = [*answer["items"], *more["items"], *rest["items"]]
+    pages = [
+        web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehog", perPage=2, page=number).json
+        for number in (1, 2, 3)
+    ]
+    assert (pages[0]["total"], [len(page["items"]) for page in pages]) == (5, [2, 2, 1])
+    items = [item for page in pages for item in page["items"]]
     assert_ranked([item["url"].rpartition("/")[2] for item in items])
     assert items[0]["title"] == "Visits"
 
@@ -132,32 +130,26 @@ def test_the_rest_services_have_the_same_order(web: Web, text: str) -> None:
 # -- did you mean
 
 
-def meant(page: Any) -> tuple[str, dict[str, str]] | None:
+def meant(page: str) -> tuple[str, dict[str, str]] | None:
     """Return the suggested text and the parameters of its link; None for a page without suggestion."""
-    assert page.status == 200
-    found = re.search(r'<p[^>]*id="did-you-mean"[^>]*>(.*?)<a href="([^"]*)">(.*?)</a></p>', page.text, re.S)
+    found = re.search(r'<p[^>]*id="did-you-mean"[^>]*>(.*?)<a href="([^"]*)">(.*?)</a></p>', page, re.S)
     if found is None:
-        assert "did-you-mean" not in page.text
+        assert "did-you-mean" not in page
         return None
     # Inside the results, the part that the page's script inserts.
-    assert found.start() > page.text.index('id="search-results"')
+    assert found.start() > page.index('id="search-results"')
     assert found[1].strip() == "Did you mean:"
     address = urlsplit(unescape(found[2]))
     assert (address.scheme, address.netloc, address.path) == ("http", "nohost", "/plone/@@search")
     return unescape(found[3]), dict(parse_qsl(address.query, keep_blank_values=True))
 
 
-def search(web: Web, text: str, login: str | None = None, **query: Any) -> Any:
-    return web.get("/plone/@@search", login, "text/html", SearchableText=text, **query)
-
-
 @pytest.mark.parametrize("login", [None, "mara:secret", "boss:secret"])
 def test_search_without_hits_suggests_a_correction(web: Web, login: str | None) -> None:
     page = search(web, "Hegdehog leaves", login)
-    assert hits(page.text) == []
-    found = meant(page)
-    assert found == ("Hedgehog leaves", {"SearchableText": "Hedgehog leaves"})
-    assert hits(search(web, found[0], login).text) == ["garden"]
+    assert hits(page) == []
+    assert meant(page) == ("Hedgehog leaves", {"SearchableText": "Hedgehog leaves"})
+    assert hits(search(web, "Hedgehog leaves", login)) == ["garden"]
 
 
 def test_link_of_the_suggestion_has_the_other_filters(web: Web) -> None:
@@ -170,16 +162,15 @@ def test_link_of_the_suggestion_has_the_other_filters(web: Web) -> None:
     }
     found = meant(search(web, "hegdehog", **filters, **{"b_start:int": "0", "ajax_load": "1"}))
     assert found == ("hedgehog", {**filters, "SearchableText": "hedgehog"})
-    assert len(hits(web.get("/plone/@@search", None, "text/html", **found[1]).text)) == 4
+    assert len(hits(search(web, "hedgehog", **filters))) == 4
     # Pages excluded by the filters are no suggestion.
     assert meant(search(web, "hegdehog", **{"portal_type:list": "Event"})) is None
     assert meant(search(web, "hegdehog", path="/plone/nowhere")) is None
 
 
 def test_suggestion_has_no_invisible_word(web: Web) -> None:
-    assert meant(search(web, "rendezvsou")) is None
-    assert meant(search(web, "rendezvsou", allowedRolesAndUsers="Manager")) is None
-    assert meant(search(web, "rendezvsou", "mara:secret")) is None
+    for login, query in ((None, {}), (None, {"allowedRolesAndUsers": "Manager"}), ("mara:secret", {})):
+        assert meant(search(web, "rendezvsou", login, **query)) is None
     assert meant(search(web, "rendezvsou", "boss:secret")) == ("rendezvous", {"SearchableText": "rendezvous"})
 
 
@@ -187,7 +178,7 @@ def test_suggestion_has_no_invisible_word(web: Web) -> None:
 def test_search_text_is_escaped(web: Web, rest: str) -> None:
     page = search(web, f"hegdehog {rest}")
     assert meant(page) == (f"hedgehog {rest}", {"SearchableText": f"hedgehog {rest}"})
-    shown = page.text.partition('id="did-you-mean"')[2].partition("</p>")[0]
+    shown = page.partition('id="did-you-mean"')[2].partition("</p>")[0]
     assert re.findall(r"[<>]+/?", shown) == [">", "<", ">", "</", ">"]
     assert not re.search(r"&(?!amp;|lt;|gt;|quot;|#)", shown)
 
@@ -195,30 +186,29 @@ def test_search_text_is_escaped(web: Web, rest: str) -> None:
 @pytest.mark.parametrize("text", ["hedgehog AND hegdehog", "", "  ", "xyzzyxyzzy", "\0", "(", "hegdehog -leaves*"])
 def test_no_link_finds_nothing(web: Web, text: str) -> None:
     found = meant(search(web, text))
-    assert found is None or hits(search(web, found[0]).text)
+    assert found is None or hits(search(web, found[0]))
 
 
 def test_search_with_hits_computes_no_suggestion(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(DidYouMean, "render", lambda self: asked.append(self) or "")
-    assert hits(search(web, "hedgehog").text)
+    assert hits(search(web, "hedgehog"))
     assert meant(search(web, "hedgehog", **{"b_start:int": "100"})) is None
-    assert meant(web.get("/plone", None, "text/html")) is None
-    assert json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hegdehog").body)["total"] == 5
+    assert meant(web.get("/plone", None, "text/html").text) is None
+    assert web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hegdehog").json["total"] == 5
     assert not asked
     search(web, "hegdehog")
     assert len(asked) == 1
 
 
-def test_error_in_the_suggestion_spares_the_page(web: Web, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("ALTER TABLE pgcatalog_words RENAME TO words_elsewhere")
-        try:
-            page = search(web, "hegdehog")
-        finally:
-            connection.execute("ALTER TABLE words_elsewhere RENAME TO pgcatalog_words")
+def test_error_in_the_suggestion_spares_the_page(web: Web, shared_site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    sql(shared_site.dsn, "ALTER TABLE pgcatalog_words RENAME TO words_elsewhere")
+    try:
+        page = search(web, "hegdehog")
+    finally:
+        sql(shared_site.dsn, "ALTER TABLE words_elsewhere RENAME TO pgcatalog_words")
     assert meant(page) is None
-    assert "No results were found" in page.text
+    assert "No results were found" in page
     assert 'relation "pgcatalog_words" does not exist' in caplog.text
     assert meant(search(web, "hegdehog")) is not None
 
@@ -229,7 +219,7 @@ def test_a_site_that_has_uninstalled_it_has_the_page_without(web: Web) -> None:
         portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
         transaction.commit()
     assert meant(search(web, "hegdehog")) is None
-    assert "hedgehog" in hits(search(web, "hedgehog").text)
+    assert "hedgehog" in hits(search(web, "hedgehog"))
 
 
 TITLES = {
@@ -242,33 +232,27 @@ TITLES = {
 }
 SECRET = {"secret": "Hedgewars rendezvous"}
 
-#: A transparent picture in PNG.
-PIXEL = base64.b64decode(
-    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
-)
+
+def fill_titles(portal: Any) -> None:
+    """Create public pages, and one that is private."""
+    add_users(portal)
+    for name, title in (TITLES | SECRET).items():
+        page = create(portal, "Document", name, title=title)
+        if name not in SECRET:
+            publish(page)
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, Web, dsn): a site whose pages are public, except one."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
-        add_users(portal)
-        for name, title in (TITLES | SECRET).items():
-            page = create(portal, "Document", name, title=title)
-            if name not in SECRET:
-                publish(page)
-        transaction.commit()
-        counted(dsn, portal.portal_catalog)
-        yield portal, Web(db), dsn
+def site(site_with: SiteWith) -> Iterator[Site]:
+    with sites.opened(site_with(fill_titles)) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            counted(site.dsn, portal.portal_catalog)
+        yield site
 
 
-def live(site: Any, text: str, login: str | None = None, **query: Any) -> dict[str, Any]:
-    _, web, _ = site
-    answer = web.get("/plone/@@ajax-search", login, "*/*", SearchableText=text, **{"perPage": 7, **query})
-    assert answer.status == 200
-    found: dict[str, Any] = answer.json
-    return found
+def live(site: Site, text: str, login: str | None = None, **query: Any) -> Any:
+    return site.web.get("/plone/@@ajax-search", login, "*/*", SearchableText=text, **{"perPage": 7, **query}).json
 
 
 def words(answer: dict[str, Any]) -> list[str]:
@@ -282,7 +266,7 @@ def searched(url: str) -> str:
     return dict(parse_qsl(address.query))["SearchableText"]
 
 
-def test_words_complete_what_was_typed(site: Any) -> None:
+def test_words_complete_what_was_typed(site: Site) -> None:
     answer = live(site, "garden HEDG")
     assert answer["total"] == 1
     assert words(answer) == ["garden hedgehogs"]
@@ -294,7 +278,7 @@ def test_words_complete_what_was_typed(site: Any) -> None:
     assert words(live(site, "owl ")) == []
 
 
-def test_live_search_items_are_plones_and_have_pages(site: Any) -> None:
+def test_live_search_items_are_plones_and_have_pages(site: Site) -> None:
     first, second = live(site, "hedgehogs"), live(site, "hedgehogs", page=2)
     assert (first["total"], len(first["items"])) == (second["total"], 7) == (10, 7)
     assert len({item["url"] for item in (*first["items"], *second["items"])}) == 10
@@ -302,7 +286,7 @@ def test_live_search_items_are_plones_and_have_pages(site: Any) -> None:
     assert words(second) == []
 
 
-def test_text_without_hits_is_corrected(site: Any) -> None:
+def test_text_without_hits_is_corrected(site: Site) -> None:
     answer, meant = live(site, "Hegdehogs gardn"), live(site, "Hedgehogs garden")
     assert answer["corrected"] == {
         "text": "Hedgehogs garden",
@@ -315,27 +299,23 @@ def test_text_without_hits_is_corrected(site: Any) -> None:
     assert (later["total"], len(later["items"])) == (10, 3)
 
 
-@pytest.mark.parametrize("text", ["xyzzyxyzzy", "", "  ", "\0", "(", '"', "hedgehogs owl", "hegdehogs owll", "*"])
-def test_text_unlike_any_word_finds_nothing(site: Any, text: str) -> None:
-    answer = live(site, text)
-    assert "corrected" not in answer
-    assert len(answer["items"]) == min(answer["total"], 7)
+def test_text_unlike_any_word_is_not_corrected(site: Site) -> None:
+    for text in ("xyzzyxyzzy", "", "  ", "\0", "(", '"', "hedgehogs owl", "hegdehogs owll", "*"):
+        answer = live(site, text)
+        assert "corrected" not in answer
+        assert len(answer["items"]) == min(answer["total"], 7)
+        # The browser checks the minimum length.
+        assert answer.get("short") == (None if text.strip() else "Type at least ${number} letters")
 
 
-def test_answer_without_a_text_has_the_message_for_too_short_texts(site: Any) -> None:
-    """The browser checks the minimum length."""
-    assert live(site, "")["short"] == "Type at least ${number} letters"
-    assert "short" not in live(site, "hedgehogs")
-
-
-def test_correction_obeys_the_filters(site: Any) -> None:
-    assert "corrected" in live(site, "hegdehogs", path="/plone/winter1")
-    assert "corrected" not in live(site, "hegdehogs", path="/plone/fourth")
+def test_correction_obeys_the_filters(site: Site) -> None:
+    for path, is_corrected in (("/plone/winter1", True), ("/plone/fourth", False)):
+        assert ("corrected" in live(site, "hegdehogs", path=path)) is is_corrected
     assert live(site, "hegdehogs", **{"portal_type:list": "Event"})["total"] == 0
 
 
 @pytest.mark.parametrize("login", [None, "mara:secret"])
-def test_live_search_has_no_invisible_word_or_title(site: Any, login: str | None) -> None:
+def test_live_search_has_no_invisible_word_or_title(site: Site, login: str | None) -> None:
     for text in ("hedgew", "hedgewar", "rendez", "rendezvsou", "Hedgewras"):
         answer = json.dumps(live(site, text, login)).lower()
         assert "hedgewars" not in answer.replace(text.lower(), "")
@@ -348,85 +328,61 @@ def test_live_search_has_no_invisible_word_or_title(site: Any, login: str | None
 
 @pytest.mark.parametrize(("text", "most"), [("hedg", 1), ("hedgehogs", 1), ("hegdehogs", 3), ("xyzzyxyzzy", 2)])
 @pytest.mark.parametrize("user", [None, "mara"])
-def test_live_search_sends_few_messages(site: Any, text: str, most: int, user: str | None) -> None:
-    portal, *_ = site
-    from plone.pgcatalog.interfaces import IPGCatalogLayer
-    from plone.pgcatalog.results.cache import result_cache
-
-    sites.return_to(portal)
-    request = portal.REQUEST
-    alsoProvides(request, IPGCatalogLayer)
-    result_cache().clear()
-    transaction.begin()
-    portal.portal_types.objectValues()
-    with acting_as(portal, user), traced(portal) as traffic:
-        request.form = {"SearchableText": text, "perPage": "7", "page": "1"}
-        json.loads(getMultiAdapter((portal, request), name="ajax-search")())
+def test_live_search_sends_few_messages(site: Site, text: str, most: int, user: str | None) -> None:
+    with site.inside() as portal:
+        alsoProvides(portal.REQUEST, IPGCatalogLayer)
+        result_cache().clear()
+        portal.portal_types.objectValues()
+        with acting_as(portal, user), traced(portal) as traffic:
+            portal.REQUEST.form = {"SearchableText": text, "perPage": "7", "page": "1"}
+            json.loads(getMultiAdapter((portal, portal.REQUEST), name="ajax-search")())
     statements = traffic[0].statements
     assert len(statements) <= most, statements
+
+
+def test_nothing_is_saved(site: Site) -> None:
+    """Plone's own code saves an empty list of scales in each page when it is first shown."""
+    with site.inside() as portal:
+        publish(create(portal, "Document", "lynx", title="A lynx"))
+    newest = "SELECT max(tid) FROM transaction_log"
+    before = sql(site.dsn, newest)
+    assert live(site, "lynx")["items"][0]["img_tag"] is None
+    assert sql(site.dsn, newest) == before
+
+
+def test_images_are_shown_as_by_plone(site: Site) -> None:
+    with site.inside() as portal:
+        image = NamedBlobImage(PIXEL, "image/png", "badger.png")
+        create(portal, "Image", "picture", title="Portrait of a badger", image=image)
+    [item] = live(site, "badger", "boss:secret")["items"]
+    assert item["img_tag"].startswith("<img ")
 
 
 # -- similar pages
 
 
-def related(site: Any, login: str | None = None) -> list[str]:
-    _, web, _ = site
-    page = web.get("/plone/first", login, "text/html").text
+def related(site: Site, login: str | None = None) -> list[str]:
+    page = site.web.get("/plone/first", login, "text/html").text
     return page.partition('id="related-pages"')[2].partition("</aside>")[0].split('href="')[1:]
 
 
-def test_related_pages_are_off_by_default(site: Any) -> None:
-    assert related(site) == []
-
-
-def test_related_pages_are_the_visible_ones_and_absent_on_the_front_page(site: Any) -> None:
-    portal, _, dsn = site
-    sites.return_to(portal)
-    transaction.begin()
-    getUtility(IRegistry)[f"{PREFIX}.related_pages"] = 5
-    share_words = "thistles burdock nettles"
-    for name in ("first", "winter1", "winter2", "secret"):
-        portal[name].description = share_words
-        portal[name].reindexObject()
-    transaction.commit()
-    counted(dsn, portal.portal_catalog)
-    try:
-        found = related(site)
-        assert {link.partition('"')[0] for link in found[:2]} == {f"http://nohost/plone/winter{n}" for n in (1, 2)}
-        assert len(found) == 5
-        for login in (None, "mara:secret"):
-            assert "secret" not in "".join(related(site, login))
-        assert "secret" in "".join(related(site, "boss:secret")[:3])
+def test_related_pages_are_the_visible_ones_and_absent_on_the_front_page(site: Site) -> None:
+    """Must be the last test of this site: it changes settings."""
+    assert related(site) == [], "off by default"
+    with site.inside() as portal:
+        tune(related_pages=5)
+        for name in ("first", "winter1", "winter2", "secret"):
+            portal[name].description = "thistles burdock nettles"
+            portal[name].reindexObject()
+        transaction.commit()
+        counted(site.dsn, portal.portal_catalog)
+    found = related(site)
+    assert {link.partition('"')[0] for link in found[:2]} == {f"http://nohost/plone/winter{n}" for n in (1, 2)}
+    assert len(found) == 5
+    for login in (None, "mara:secret"):
+        assert "secret" not in "".join(related(site, login))
+    assert "secret" in "".join(related(site, "boss:secret")[:3])
+    with site.inside() as portal:
         portal.setDefaultPage("first")
-        transaction.commit()
-        # The front page is about the whole site.
-        assert related(site) == []
-    finally:
-        getUtility(IRegistry)[f"{PREFIX}.related_pages"] = 0
-        portal.setDefaultPage(None)
-        transaction.commit()
-
-
-def test_nothing_is_saved(site: Any) -> None:
-    """Plone's own code saves an empty list of scales in each page when it is first shown."""
-    portal, _, dsn = site
-    publish(create(portal, "Document", "lynx", title="A lynx"))
-    transaction.commit()
-
-    def newest() -> Any:
-        with psycopg.connect(dsn) as connection:
-            return connection.execute("SELECT max(tid) FROM transaction_log").fetchone()
-
-    before = newest()
-    assert live(site, "lynx")["items"][0]["img_tag"] is None
-    assert newest() == before
-
-
-def test_images_are_shown_as_by_plone(site: Any) -> None:
-    portal, _, _ = site
-    picture = create(portal, "Image", "picture", title="Portrait of a badger")
-    picture.image = NamedBlobImage(PIXEL, "image/png", "badger.png")
-    picture.reindexObject()
-    transaction.commit()
-    [item] = live(site, "badger", "boss:secret")["items"]
-    assert item["img_tag"].startswith("<img ")
+    # The front page is about the whole site.
+    assert related(site) == []

@@ -11,8 +11,6 @@ from tests.integration import site as sites
 from tests.integration.clocks import set_clock
 from tests.integration.editors import abort
 from tests.integration.editors import editor
-from tests.integration.histories import answers
-from tests.integration.histories import counter
 from tests.integration.histories import Process
 from tests.integration.histories import process
 from tests.integration.web import Web
@@ -68,46 +66,41 @@ def pair(dsn: str, seconds: float, request: pytest.FixtureRequest) -> Iterator[t
         yield processes
 
 
-def test_nobody_misses_a_commit(pair: tuple[Process, Process], dsn: str) -> None:
-    """Both commit in turn; after each commit both answer as a new process."""
+def save_in_turn(
+    authors: dict[str, Process], *others: Process, change: Any = histories.change, shown: str = "title"
+) -> None:
+    """Let *authors*, by name, change a page in turn; all processes see each change."""
+    for number in range(ROUNDS):
+        for name, author in authors.items():
+            author.save(change, 1, f"{name}{number}")
+            for each in (*authors.values(), *others):
+                assert each.do(lambda site: getattr(site.page1, shown)).split()[0] == f"{name}{number}"
+
+
+def test_each_commit_is_seen_by_all_processes_under_a_later_name(pair: tuple[Process, Process], dsn: str) -> None:
+    """A request is repeated at most once, and no number of the counter comes twice: an ETag may be sent to the other."""
+    newest, given = -1, [pair[0].do(histories.counter)]
     with process(dsn) as reader:
         for number in range(ROUNDS):
             for name, author in zip(("one", "other"), pair, strict=True):
-                author.save(histories.change, number % histories.PAGES, f"{name}{number}")
+                page = number % histories.PAGES
+                assert author.save(histories.change, page, f"{name}{number}") <= 1
                 with process(dsn) as fresh:
-                    expected = fresh.do(answers)
-                assert expected["objects"][number % histories.PAGES][2] == f"{name}{number} {number % histories.PAGES}"
+                    expected = fresh.do(histories.answers)
+                assert expected["objects"][page][2] == f"{name}{number} {page}"
                 for each in (*pair, reader):
-                    assert each.do(answers) == expected
+                    assert each.do(histories.answers) == expected
+                tid = tid_of_page(dsn, author, page)
+                assert tid > newest
+                newest = tid
+                found, same = (each.do(histories.counter) for each in pair)
+                assert found == same
+                assert not set(found) & {value for values in given for value in values}
+                given.append(found)
 
 
 def test_a_commit_without_the_catalog_is_seen_too(pair: tuple[Process, Process]) -> None:
-    for number in range(ROUNDS):
-        for name, author in zip(("one", "other"), pair, strict=True):
-            author.save(histories.change_object, 0, f"{name}{number}")
-            for each in pair:
-                assert each.do(lambda site: site.page0.description) == f"{name}{number}"
-
-
-def test_two_processes_saving_the_same_page_do_not_conflict_for_ever(pair: tuple[Process, Process]) -> None:
-    """A request is repeated at most once: the clock is right from then on."""
-    for number in range(ROUNDS):
-        for name, author in zip(("one", "other"), pair, strict=True):
-            assert author.save(histories.change, 0, f"{name}{number}") <= 1
-            for each in pair:
-                each.do(lambda site: site.page0.title)  # is in their caches now
-    for each in pair:
-        assert each.do(lambda site: site.page0.title) == f"other{ROUNDS - 1} 0"
-
-
-def test_names_of_transactions_grow_from_commit_to_commit(pair: tuple[Process, Process], dsn: str) -> None:
-    newest = -1
-    for number in range(ROUNDS):
-        for author in pair:
-            author.save(histories.change, number % histories.PAGES, "word")
-            tid = tid_of_page(dsn, author, number % histories.PAGES)
-            assert tid > newest
-            newest = tid
+    save_in_turn({"one": pair[0], "other": pair[1]}, change=histories.change_object, shown="description")
 
 
 def tid_of_page(dsn: str, author: Process, number: int) -> int:
@@ -116,18 +109,6 @@ def tid_of_page(dsn: str, author: Process, number: int) -> int:
     with psycopg.connect(dsn) as connection:
         [(tid,)] = connection.execute("SELECT tid FROM object_state WHERE zoid = %s", [zoid])
         return int(tid)
-
-
-def test_both_have_one_counter_and_no_number_comes_twice(pair: tuple[Process, Process]) -> None:
-    """An ETag from one process may be sent to the other."""
-    given = [pair[0].do(counter)]
-    for number in range(ROUNDS):
-        for author in pair:
-            author.save(histories.change, 0, f"word{number}")
-            found = [each.do(counter) for each in pair]
-            assert found[0] == found[1]
-            assert not set(found[0]) & {value for values in given for value in values}
-            given.append(found[0])
 
 
 @pytest.fixture
@@ -170,11 +151,11 @@ def test_undo_undoes_exactly_the_given_transaction(undoing: tuple[Process, Proce
 
     undoing[who].save(undo)
     with process(dsn) as fresh:
-        expected = fresh.do(answers)
+        expected = fresh.do(histories.answers)
     assert [found[2] for found in expected["objects"]] == ["kept 0", "old 1", "old 2"]
     assert expected["hits"]["old"] == ["/plone/page2", "/plone/page1"]
     for each in undoing:
-        assert each.do(answers) == expected
+        assert each.do(histories.answers) == expected
 
 
 def test_a_request_simply_succeeds(dsn: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,11 +179,7 @@ def test_two_late_processes_continue_after_an_early_one(dsn: str) -> None:
     with process(dsn) as ahead, two(dsn, -5.0) as late:
         set_clock(ahead.db.storage, 5.0)
         ahead.save(histories.change, 0, "ahead")
-        for number in range(ROUNDS):
-            for name, author in zip(("one", "other"), late, strict=True):
-                author.save(histories.change, 1, f"{name}{number}")
-                for each in (*late, ahead):
-                    assert each.do(lambda site: site.page1.title) == f"{name}{number} 1"
+        save_in_turn({"one": late[0], "other": late[1]}, ahead)
 
 
 def test_clock_that_was_set_back_disturbs_no_process(dsn: str) -> None:
@@ -210,11 +187,7 @@ def test_clock_that_was_set_back_disturbs_no_process(dsn: str) -> None:
         set_clock(one.db.storage, 60.0)
         one.save(histories.change, 0, "ahead")
         set_clock(one.db.storage, 0.0)
-        for number in range(ROUNDS):
-            for name, author in (("other", other), ("one", one)):
-                author.save(histories.change, 1, f"{name}{number}")
-                for each in (one, other):
-                    assert each.do(lambda site: site.page1.title) == f"{name}{number} 1"
+        save_in_turn({"other": other, "one": one})
 
 
 def test_two_late_processes_commit_at_the_same_time(dsn: str) -> None:
@@ -232,7 +205,7 @@ def test_two_late_processes_commit_at_the_same_time(dsn: str) -> None:
                     assert each.finish(histories.change, page, f"late{number}") <= 1
                 titles = [f"{name} {page}" for page, name in enumerate(["ahead", f"late{number}", f"late{number}"])]
                 for each in (*late, ahead):
-                    assert [found[2] for found in each.do(answers)["objects"]] == titles
+                    assert [found[2] for found in each.do(histories.answers)["objects"]] == titles
 
 
 @pytest.mark.parametrize("behind", [0.005, 5.0])
@@ -246,9 +219,9 @@ def test_a_late_commit_is_a_transient_error_once(dsn: str, behind: float) -> Non
             late.commit()
         late.do(abort)
         with process(dsn) as fresh:
-            assert fresh.do(answers) == one.do(answers) == late.do(answers)
+            assert fresh.do(histories.answers) == one.do(histories.answers) == late.do(histories.answers)
         assert one.do(lambda site: site.page1.title) == "old 1"
         assert [other.save(histories.change, n, "repeated") for n in (1, 2)] == [0, 0]
         late.begin()
         with process(dsn) as fresh:
-            assert fresh.do(answers) == one.do(answers) == late.do(answers)
+            assert fresh.do(histories.answers) == one.do(histories.answers) == late.do(histories.answers)

@@ -7,10 +7,11 @@ from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.discovery import facets
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
-from tests.integration.content import counted
 from tests.integration.content import pretend_rows
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import Page
+from tests.integration.search_pages import site as site
+from tests.integration.search_pages import web as web
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from tests.integration.web import Web
@@ -20,7 +21,6 @@ from urllib.parse import urlsplit
 
 import pytest
 import re
-import transaction
 
 
 SHARED = fill_for_mara
@@ -39,20 +39,13 @@ QUERIES: list[dict[str, Any]] = [
 FACETS = {"portal_type", "Subject", "facet.Date", "Creator", "path", "similar"}
 
 
-@pytest.fixture(scope="module")
-def web(shared_site: Site) -> Web:
-    with shared_site.inside() as portal:
-        counted(shared_site.dsn, portal.portal_catalog)
-    return shared_site.web
-
-
 @pytest.fixture
-def large(shared_site: Site, web: Web) -> Iterator[Web]:
+def large(site: Site) -> Iterator[Web]:
     """The site, whose catalog has too many rows for synchronous facet counts."""
-    with shared_site.inside() as portal:
+    with site.inside() as portal:
         pretend_rows(portal, QUICK_ROWS + 1)
-    yield web
-    with shared_site.inside() as portal:
+    yield site.web
+    with site.inside() as portal:
         pretend_rows(portal, QUICK_ROWS)
 
 
@@ -65,46 +58,40 @@ def get(web: Web, **query: Any) -> tuple[Any, Page]:
     return response, Page(response)
 
 
+def canonical(page: Page) -> tuple[str, dict[str, str]]:
+    """Return the path and the parameters of the canonical link of *page*."""
+    [link] = page.tree.xpath('//link[@rel="canonical"]/@href')
+    return urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))
+
+
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_search_with_parameters_is_marked_noindex(web: Web, query: dict[str, Any]) -> None:
+def test_search_with_parameters_is_marked_noindex_and_its_words_are_its_canonical_link(
+    web: Web, query: dict[str, Any]
+) -> None:
     response, page = get(web, **query)
     assert response.headers["X-Robots-Tag"] == "noindex, follow"
     if query.get("facets") != "alone":
         assert page.tree.xpath('//head/meta[@name="robots"]/@content') == ["noindex, follow"]
+        words = {name: value for name, value in query.items() if name == "SearchableText"}
+        assert canonical(page) == ("/plone/@@search", words)
 
 
 def test_search_page_without_parameters_may_be_indexed(web: Web) -> None:
     response, page = get(web)
     assert "X-Robots-Tag" not in response.headers
     assert not page.tree.xpath('//meta[@name="robots"]')
+    assert canonical(page) == ("/plone/@@search", {})
+    assert canonical(Page(web.get("/plone/news", None, "text/html"))) == ("/plone/news", {}), "Plone's own"
 
 
-@pytest.mark.parametrize("query", [{}, *QUERIES[:-1]], ids=str)
-def test_canonical_link_has_the_words_of_a_search_only(web: Web, query: dict[str, Any]) -> None:
-    _, page = get(web, **query)
-    [canonical] = page.tree.xpath('//link[@rel="canonical"]/@href')
-    words = query.get("SearchableText")
-    assert urlsplit(canonical).path == "/plone/@@search"
-    assert dict(parse_qsl(urlsplit(canonical).query)) == ({"SearchableText": words} if words else {})
-
-
-def test_canonical_link_of_other_pages_is_plones(web: Web) -> None:
-    page = Page(web.get("/plone/news", None, "text/html"))
-    [canonical] = page.tree.xpath('//link[@rel="canonical"]/@href')
-    assert urlsplit(canonical).path == "/plone/news"
-
-
-@pytest.mark.parametrize("size", ["small", "large"])
-@pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_no_link_with_a_facet_is_to_be_followed(
-    web: Web, request: pytest.FixtureRequest, query: dict[str, Any], size: str
-) -> None:
-    if size == "large":
-        request.getfixturevalue("large")
-    _, page = get(web, **query)
-    links = page.tree.xpath('//*[@id="searchform"]//a | //*[@id="search-chips"]//a')
-    narrowed = [link for link in links if names_in(link.get("href")) & (FACETS | {"facets"})]
-    assert [link.get("href") for link in narrowed if "nofollow" not in link.get("rel", "").split()] == []
+@pytest.mark.parametrize("size", ["web", "large"])
+def test_no_link_with_a_facet_is_to_be_followed(request: pytest.FixtureRequest, size: str) -> None:
+    web = request.getfixturevalue(size)
+    for query in QUERIES:
+        _, page = get(web, **query)
+        links = page.tree.xpath('//*[@id="searchform"]//a | //*[@id="search-chips"]//a')
+        narrowed = [link for link in links if names_in(link.get("href")) & (FACETS | {"facets"})]
+        assert [link.get("href") for link in narrowed if "nofollow" not in link.get("rel", "").split()] == [], query
 
 
 def test_page_without_a_script_requests_facets_until_one_is_chosen(large: Web) -> None:
@@ -139,7 +126,7 @@ def counts_of(page: Page) -> list[int]:
 COUNTING: list[tuple[str, dict[str, Any]]] = [
     ("/plone/@@search", HEDGEHOG),
     ("/plone/@@search", {"SearchableText": "hegdehog"}),
-    ("/plone/@@search", {"SearchableText": "hedgehog", "facets": "alone"}),
+    ("/plone/@@search", {**HEDGEHOG, "facets": "alone"}),
     ("/plone/@@search", {"created.query:record": "no date"}),
     ("/plone/@pgsearch", {"q": "hedgehog", "facets": "Subject"}),
     ("/plone/@pgsearch", {"q": "hedgehog", "facets": "no_such_index"}),
@@ -191,16 +178,14 @@ def disallows(robots: str, path: str) -> bool:
     return any(re.match(pattern, path) for pattern in patterns)
 
 
-def test_documented_robots_txt_closes_searches_and_nothing_else(shared_site: Site, web: Web) -> None:
-    with shared_site.inside() as portal:
+def test_documented_robots_txt_closes_searches_and_nothing_else(site: Site, web: Web) -> None:
+    with site.inside() as portal:
         before = portal.portal_registry["plone.robots_txt"]
         portal.portal_registry["plone.robots_txt"] = ROBOTS.read_text("utf-8")
-        transaction.commit()
     try:
         robots = web.get("/plone/robots.txt", None, "text/plain").text
     finally:
-        with shared_site.inside() as portal:
+        with site.inside() as portal:
             portal.portal_registry["plone.robots_txt"] = before
-            transaction.commit()
     assert "Sitemap: http" in robots
     assert {path for path in (*OPEN, *CLOSED) if disallows(robots, path)} == set(CLOSED)

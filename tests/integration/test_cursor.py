@@ -5,7 +5,9 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.needles import fill
 from tests.integration.people import add_users
+from tests.integration.web import MANAGER
 from tests.integration.web import Response
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 
@@ -23,41 +25,22 @@ def fill_site(portal: Any) -> None:
     create(portal, "Document", "odd", title="Quotes \" ' and \\, 100 %, \u00fc \U0001f600")
 
 
-@pytest.fixture(scope="module")
-def web(site_with: Any) -> Iterator[Web]:
-    """Requests to a filled site."""
-    with sites.opened(site_with(fill_site)) as db:
-        yield Web(db)
+CONTENT = SHARED = fill_site
 
 
 @pytest.fixture
-def changing(site_with: Any) -> Iterator[Web]:
-    """Requests to a site that a test may change."""
-    with sites.opened(site_with(fill_site)) as db:
-        yield Web(db)
+def web(shared_site: Site) -> Web:
+    return shared_site.web
 
 
-ADMIN = "admin:secret"
-SORTS: list[dict[str, str]] = [
-    {},
-    {"sort": "getId asc"},
-    {"sort": "getId desc"},
-    {"sort": "modified desc"},
-    {"sort": "sortable_title asc"},
-    {"sort": "sortable_title desc"},
-    {"sort": "portal_type desc"},
-    {"sort": "is_folderish asc"},
-    {"sort": "path asc"},
-    {"sort": "start desc"},
-    {"sort": "effective desc"},
-    {"sort": "Date desc"},
-    {"sort": "Subject asc"},
-    {"sort": "UID asc"},
-]
-FEW_SORTS: list[dict[str, str]] = [{}, {"sort": "portal_type desc"}, {"sort": "Subject asc"}]
+ORDERS = (
+    *("getId asc", "getId desc", "modified desc", "sortable_title asc", "sortable_title desc", "portal_type desc"),
+    *("is_folderish asc", "path asc", "start desc", "effective desc", "Date desc", "Subject asc", "UID asc"),
+)
+SORTS: list[dict[str, str]] = [{}, *({"sort": order} for order in ORDERS)]
 
 
-def ask(web: Web, login: str | None = ADMIN, /, **query: Any) -> Response:
+def ask(web: Web, login: str | None = MANAGER, /, **query: Any) -> Response:
     return web.get("/plone/@pgsearch", login, accept="application/json", snippets="0", **query)
 
 
@@ -74,15 +57,15 @@ def pages(web: Web, rows: int, **query: Any) -> Iterator[Any]:
         cursor = response.json["next_cursor"]
 
 
-#: Each sort by pages of five, and a few by pages of other sizes, for all tests; the rest for the slow tests.
+#: Each sort by pages of five, and two by pages of two, for all tests; the rest for the slow tests.
 SIZES = [
-    pytest.param(sort, rows, id=f"{sort}-{rows}", marks=() if rows == 5 or sort in FEW_SORTS else pytest.mark.slow)
-    for sort in SORTS
-    for rows in (1, 2, 5, 200)
+    *((sort, 5) for sort in SORTS),
+    *((sort, 2) for sort in (SORTS[0], SORTS[-2])),
+    *(pytest.param(sort, rows, marks=pytest.mark.slow) for sort in SORTS for rows in (1, 2, 200)),
 ]
 
 
-@pytest.mark.parametrize(("sort", "rows"), SIZES)
+@pytest.mark.parametrize(("sort", "rows"), SIZES, ids=str)
 def test_all_pages_together_are_the_whole_answer(web: Web, sort: dict[str, str], rows: int) -> None:
     """Including ties and missing values; without a sort in the order of the record ids."""
     whole = ask(web, **sort, rows=200).json
@@ -101,17 +84,17 @@ def test_all_pages_together_are_the_whole_answer(web: Web, sort: dict[str, str],
 
 def test_cursor_page_has_the_keys_of_other_pages(web: Web) -> None:
     query = {"q": "needle", "sort": "getId asc", "facets": "portal_type", "rows": 5}
-    first = web.get("/plone/@pgsearch", ADMIN, accept="application/json", cursor="*", **query).json
-    plain = web.get("/plone/@pgsearch", ADMIN, accept="application/json", **query).json
+    first = web.get("/plone/@pgsearch", MANAGER, accept="application/json", cursor="*", **query).json
+    plain = web.get("/plone/@pgsearch", MANAGER, accept="application/json", **query).json
     assert first.pop("next_cursor")
     assert first.pop("@id") != plain.pop("@id")
     assert first == plain
     assert "highlighting" in first["response"]["docs"][0]
 
 
-def test_each_row_comes_once_while_others_save(changing: Web) -> None:
+def test_each_row_comes_once_while_others_save(db: Any) -> None:
     """Only unchanged rows count: others are added, removed and moved before, at and behind the cursor."""
-    web = changing
+    web = Web(db)
     query = {"sort": "getId asc", "portal_type": "Document"}
     before = names(ask(web, **query, rows=200).json)
     seen: list[str] = []
@@ -160,20 +143,9 @@ def test_foreign_or_forged_cursor_is_refused(web: Web) -> None:
     other = base64.urlsafe_b64encode(sealed[:32] + json.dumps(["z", "1"]).encode()).decode()
     changed = [sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :] for at in range(len(sealed))]
     wrong = [
-        "",
-        "x",
-        ".",
-        "..",
-        other,
-        cursor[:44],
-        f"{cursor}.{cursor}",
+        *("", "x", ".", "..", "\u00fc.\u00fc", "=.=", "*" * 9000, " *", "a." + "A" * 44),
+        *(other, cursor[:44], cursor[:-3], f"{cursor}.{cursor}"),
         *(base64.urlsafe_b64encode(each).decode() for each in changed),
-        "\u00fc.\u00fc",
-        "=.=",
-        cursor[:-3],
-        "*" * 9000,
-        " *",
-        "a." + "A" * 44,
     ]
     for text in wrong:
         assert "belongs to another search" in refused(ask(web, **query, cursor=text))
@@ -210,12 +182,12 @@ def test_restricted_indexes_and_authors_sort_no_visitors_results(web: Web) -> No
     assert "cannot be sorted by" in refused(ask(web, sort="allowedRolesAndUsers asc", cursor="*"))
 
 
-def test_a_cursor_survives_new_secrets_of_the_site(changing: Web) -> None:
+def test_a_cursor_survives_new_secrets_of_the_site(db: Any) -> None:
     """plone.keyring stores former secrets for a while."""
     from plone.keyring.interfaces import IKeyManager
     from zope.component import getUtility
 
-    web, query = changing, {"sort": "getId asc", "rows": 2}
+    web, query = Web(db), {"sort": "getId asc", "rows": 2}
     cursor = ask(web, **query, cursor="*").json["next_cursor"]
     for expected in (200, 200, 200, 200, 400):
         with sites.inside(web.db):

@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 from DateTime import DateTime
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.indexes.base import all_of
-from plone.pgcatalog.indexes.base import Column
-from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import Report
-from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes import base
 from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator
@@ -24,6 +20,7 @@ from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.custom import LengthIndex
 from tests.integration.custom import make_index
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
@@ -110,35 +107,24 @@ def test_custom_indexes_answer(both: Any, query: dict[str, Any]) -> None:
     assert ours == theirs
 
 
-NAMES = ("aFieldIndex", "aKeywordIndex", "several", "aTopicIndex")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_custom_indexes_have_values(both: Any, name: str) -> None:
-    def look(catalog: Any) -> Any:
+def test_custom_indexes_have_values(both: Any) -> None:
+    def look(catalog: Any, name: str) -> Any:
         index = catalog.Indexes[name]
         return (
-            list(index.uniqueValues()),
-            list(index.uniqueValues(None, 1)),
-            catalog.uniqueValuesFor(name),
-            index.numObjects(),
-            index.indexSize(),
+            *(list(index.uniqueValues()), list(index.uniqueValues(None, 1)), catalog.uniqueValuesFor(name)),
+            *(index.numObjects(), index.indexSize(), index.meta_type, index.getEntryForObject(-1, "default")),
             sorted(index.getEntryForObject(catalog.getrid("/plone/my_folder/page"), ())),
-            index.getEntryForObject(-1, "default"),
-            index.meta_type,
         )
 
-    ours, theirs = map(look, both)
-    assert ours == theirs
+    for name in ("aFieldIndex", "aKeywordIndex", "several", "aTopicIndex"):
+        ours, theirs = (look(catalog, name) for catalog in both)
+        assert ours == theirs, name
 
 
-@pytest.mark.parametrize("field", ["created", "expires"])
-def test_date_ranges_have_values_of_their_own_fields(both: Any, field: str) -> None:
-    ours, theirs = (list(c.Indexes["aDateRangeIndex"].uniqueValues(field, 1)) for c in both)
-    assert ours == theirs != []
-
-
-def test_settings_of_topics_survive(both: Any) -> None:
+def test_date_ranges_and_topics_have_values_of_their_own_settings(both: Any) -> None:
+    for field in ("created", "expires"):
+        ours, theirs = (list(c.Indexes["aDateRangeIndex"].uniqueValues(field, 1)) for c in both)
+        assert ours == theirs != []
     ours, theirs = (
         [(s.getId(), s.getType(), s.getExpression()) for s in c.Indexes["aTopicIndex"].filteredSets.values()]
         for c in both
@@ -181,14 +167,10 @@ def test_composite_indexes_have_their_components(catalog: Any) -> None:
     assert (len(index), list(index.uniqueValues()), index.getEntryForObject(1, "default")) == (0, [], "default")
 
 
-def test_a_range_in_range_without_an_end_finds_nothing(both: Any) -> None:
+def test_range_in_range_queries_its_two_indexes(both: Any) -> None:
     ours, _oracle = both
     for value in ("", "x", {"start": DateTime()}, {"end": DateTime()}, {"query": []}):
         assert list(ours.unrestrictedSearchResults(aDateRangeInRangeIndex=value)) == []
-
-
-def test_range_in_range_queries_its_two_indexes(both: Any) -> None:
-    ours, _oracle = both
     index = ours.Indexes["aDateRangeInRangeIndex"]
     assert (index.getStartIndexField(), index.getEndIndexField()) == ("effective", "expires")
     index.startindex = "nobody"
@@ -221,34 +203,24 @@ def test_custom_indexes_survive_install_and_uninstall(stock: Any) -> None:
 # -- unknown types, and translators for them
 
 
-class LengthIndex(FieldIndex):
-    """Indexes the length of a text."""
-
-    meta_type = "LengthIndex"
-
-    def _get_object_datum(self, obj: Any, attr: str) -> Any:
-        value = super()._get_object_datum(obj, attr)
-        return len(value) if isinstance(value, str) else value
-
-
 class LengthIndexTranslator(UnIndexTranslator):
     """An integer column."""
 
     meta_type = "LengthIndex"
 
-    def columns(self) -> tuple[Column, ...]:
-        return (Column(self.base, "integer"),)
+    def columns(self) -> tuple[base.Column, ...]:
+        return (base.Column(self.base, "integer"),)
 
-    def extract(self, obj: Any, report: Report) -> Values | None:
+    def extract(self, obj: Any, report: base.Report) -> base.Values | None:
         value = self.datum(obj)
         return None if value is MISSING else (value,)
 
-    def match_any(self, keys: list[Any]) -> Condition:
-        return Condition(f"{self.column.quoted} = ANY(%s::integer[])", (keys,))
+    def match_any(self, keys: list[Any]) -> base.Condition:
+        return base.Condition(f"{self.column.quoted} = ANY(%s::integer[])", (keys,))
 
-    def match_range(self, low: Any, high: Any) -> Condition:
+    def match_range(self, low: Any, high: Any) -> base.Condition:
         ends = [(">=", low), ("<=", high)]
-        return all_of(Condition(f"{self.column.quoted} {o} %s", (end,)) for o, end in ends if end is not None)
+        return base.all_of(base.Condition(f"{self.column.quoted} {o} %s", (end,)) for o, end in ends if end is not None)
 
     def order_by(self) -> tuple[str, ...]:
         return (self.column.quoted,)
@@ -256,10 +228,10 @@ class LengthIndexTranslator(UnIndexTranslator):
 
 @pytest.fixture
 def taught() -> Iterator[None]:
-    registry = getGlobalSiteManager()
-    registry.registerUtility(LengthIndexTranslator, IPGIndexTranslator, name="LengthIndex")
+    utility = {"component": LengthIndexTranslator, "provided": IPGIndexTranslator, "name": "LengthIndex"}
+    getGlobalSiteManager().registerUtility(**utility)
     yield
-    registry.unregisterUtility(LengthIndexTranslator, IPGIndexTranslator, name="LengthIndex")
+    getGlobalSiteManager().unregisterUtility(**utility)
 
 
 def length_index() -> LengthIndex:

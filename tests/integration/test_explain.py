@@ -1,6 +1,7 @@
 """EXPLAIN of recorded queries: compiled anew, read-only, and with a time limit."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from plone.pgcatalog.advice.replay import explain
 from plone.pgcatalog.advice.replay import explain_example
 from plone.pgcatalog.advice.replay import ReplayError
@@ -8,7 +9,6 @@ from plone.pgcatalog.cli.work import statement
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
-from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.plan import PlanFigures
@@ -18,14 +18,12 @@ from plone.pgcatalog.sql.expression import Statement
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import ROWS
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
 
-import dataclasses
 import datetime
 import json
 import psycopg
@@ -38,18 +36,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number}", title=f"Page {number}")
 
 
-@pytest.fixture(scope="module")
-def small(site_with: SiteWith) -> Iterator[Any]:
-    with sites.opened(site_with(fill)) as db, sites.inside(db) as portal:
-        yield portal
-
-
-@pytest.fixture
-def filled(small: Any) -> Any:
-    """A site with three pages, which no test changes."""
-    sites.return_to(small)
-    transaction.begin()
-    return small
+SHARED = fill
 
 
 def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any = None, **more: Any) -> Example:
@@ -61,8 +48,8 @@ def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any
     return Example(id=1, recorded_at=now, path="/", shape="", query=data, result_rows=1, **times, **values)
 
 
-def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
-    catalog = filled.portal_catalog._core
+def test_a_recorded_query_is_compiled_and_explained(shared_filled: Any) -> None:
+    catalog = shared_filled.portal_catalog._core
     plan = explain_example(catalog, example({"portal_type": "Document"}, [["modified", True]], 2))
     assert " rows expected, " in plan.text
     assert plan.text.splitlines()[-1].startswith("Time on the server: ")
@@ -77,22 +64,24 @@ def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
     assert "string_agg" in rids.statement
 
 
-def test_a_page_has_its_recorded_place(filled: Any) -> None:
-    catalog = filled.portal_catalog._core
-    evil = "SELECT evil() LIMIT 7 OFFSET 30; DROP TABLE x"
-    recorded = example({"portal_type": "Document"}, statement=evil, page=[30, 7])
-    plan = explain_example(catalog, recorded)
-    assert plan.statement.endswith("LIMIT 7 OFFSET 30")
-    assert "evil" not in plan.statement
-    everything = example({"portal_type": "Document"}, [["modified", True]], 2, page=[0, None])
-    assert explain_example(catalog, everything).statement.endswith("rid DESC")
+NO_PAGES = (None, "7", [7], ["30", "7"], [30, 7.5], {"size": 7})
 
 
-@pytest.mark.parametrize("page", [None, "7", [7], ["30", "7"], [30, 7.5], {"size": 7}])
-def test_record_without_a_page_has_the_page_of_its_query(filled: Any, page: Any) -> None:
+@pytest.mark.parametrize(
+    ("page", "query", "end"),
+    [
+        ([30, 7], {}, "LIMIT 7 OFFSET 30"),
+        ([0, None], {"sort": [["modified", True]], "limit": 2}, "rid DESC"),
+        *((page, {"limit": 5}, "LIMIT 5") for page in NO_PAGES),
+    ],
+)
+def test_page_is_the_recorded_one_or_that_of_the_query(shared_filled: Any, page: Any, query: Any, end: str) -> None:
     """A record is data: the page in the text of the statement is never read."""
-    recorded = example({"portal_type": "Document"}, limit=5, statement="SELECT 1 LIMIT 7 OFFSET 30", page=page)
-    assert explain_example(filled.portal_catalog._core, recorded).statement.endswith("LIMIT 5")
+    evil = "SELECT evil() LIMIT 7 OFFSET 31; DROP TABLE x"
+    recorded = example({"portal_type": "Document"}, **query, statement=evil, page=page)
+    plan = explain_example(shared_filled.portal_catalog._core, recorded)
+    assert plan.statement.endswith(end)
+    assert "evil" not in plan.statement
 
 
 @pytest.mark.parametrize(
@@ -108,34 +97,23 @@ def test_record_without_a_page_has_the_page_of_its_query(filled: Any, page: Any)
         (example({"portal_type": "x"}, operation="metadata"), "read for certain rows"),
     ],
 )
-def test_query_that_cannot_be_run_again_names_the_reason(filled: Any, recorded: Example, message: str) -> None:
+def test_query_that_cannot_be_run_again_names_the_reason(shared_filled: Any, recorded: Example, message: str) -> None:
     with pytest.raises(ReplayError, match=message):
-        explain_example(filled.portal_catalog._core, recorded)
+        explain_example(shared_filled.portal_catalog._core, recorded)
 
 
-def test_explaining_cannot_write(database: str) -> None:
+def test_explaining_cannot_write_and_has_a_time_limit(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS x")
-        with pytest.raises(ReplayError, match="read-only transaction"):
-            explain(database, Statement("DELETE FROM t"))
+        for sql, message in (
+            ("DELETE FROM t", "read-only transaction"),
+            ("SELECT pg_sleep(60)", r"after 0\.2 seconds"),
+        ):
+            with pytest.raises(ReplayError, match=message):
+                explain(database, Statement(sql), seconds=0.2)
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
-
-
-def test_explain_has_a_time_limit(database: str) -> None:
-    with pytest.raises(ReplayError, match=r"stopped after 0\.2 seconds"):
-        explain(database, Statement("SELECT pg_sleep(60)"), seconds=0.2)
-
-
-def test_unreachable_database_is_named() -> None:
     with pytest.raises(ReplayError, match="PostgreSQL: "):
         explain("host=/nowhere dbname=none", Statement("SELECT 1"))
-
-
-def test_example_is_the_recorded_query(filled: Any) -> None:
-    one = example({"portal_type": "Document"})
-    assert explain_example(filled.portal_catalog._core, dataclasses.replace(one, operation="count")).values == (
-        "Document",
-    )
 
 
 # -- the command's query
@@ -152,11 +130,11 @@ def test_example_is_the_recorded_query(filled: Any) -> None:
         {"portal_type": "x", "sort_on": "getObjPositionInParent"},
     ],
 )
-@pytest.mark.parametrize("part", ["page", "count", "rids"])
-def test_command_explains_each_query_that_a_search_accepts(filled: Any, query: dict[str, Any], part: str) -> None:
-    catalog = filled.portal_catalog
+def test_command_explains_each_query_that_a_search_accepts(shared_filled: Any, query: dict[str, Any]) -> None:
+    catalog = shared_filled.portal_catalog
     catalog.unrestrictedSearchResults(query)
-    assert statement(catalog._core, query, part).sql.startswith("SELECT ")
+    for part in ("page", "count", "rids"):
+        assert statement(catalog._core, query, part).sql.startswith("SELECT ")
 
 
 @pytest.mark.parametrize(
@@ -174,9 +152,9 @@ def test_command_explains_each_query_that_a_search_accepts(filled: Any, query: d
         ({}, "matches nothing"),
     ],
 )
-def test_command_names_the_error(filled: Any, query: dict[str, Any], message: str) -> None:
+def test_command_names_the_error(shared_filled: Any, query: dict[str, Any], message: str) -> None:
     with pytest.raises(ReplayError, match=message):
-        statement(filled.portal_catalog._core, query, "page")
+        statement(shared_filled.portal_catalog._core, query, "page")
 
 
 SECRET = "creator7"
@@ -196,7 +174,7 @@ def site(shared: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     assert recorder.flush(10)
     execute(shared, "DELETE FROM pgcatalog_slow_queries")
     execute(shared, "DELETE FROM pgcatalog_history")
-    recorder.recorders[shared.db.storage._dsn]._plans.clear()
+    recorder.recorders[shared.dsn]._plans.clear()
     result_cache().clear()
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
     yield shared
@@ -204,7 +182,7 @@ def site(shared: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def execute(site: Site, query: str, *values: Any) -> list[dict[str, Any]]:
-    with psycopg.connect(site.db.storage._dsn, autocommit=True, row_factory=dict_row) as connection:
+    with psycopg.connect(site.dsn, autocommit=True, row_factory=dict_row) as connection:
         cursor = connection.execute(query, values)
         return cursor.fetchall() if cursor.description else []
 
@@ -214,21 +192,33 @@ def recorded(site: Site, operation: str = "page") -> list[dict[str, Any]]:
     return execute(site, "SELECT * FROM pgcatalog_slow_queries WHERE operation = %s ORDER BY id", operation)
 
 
-def search(portal: Any, **query: Any) -> None:
-    for _brain in portal.portal_catalog.unrestrictedSearchResults(**query)[:5]:
-        break
+def search(site: Site, *creators: str, **query: Any) -> None:
+    """Search for the rows of each of *creators*, in one transaction."""
+    with site.inside() as portal:
+        for creator in creators or (SECRET,):
+            search_in(portal, Creator=creator, **query)
 
 
-def groups(site: Site, choice: Choice | None = None) -> dict[str, Group]:
+def search_in(portal: Any, **query: Any) -> None:
+    len(portal.portal_catalog.unrestrictedSearchResults(**{"sort_on": "modified", **query})[:5])
+
+
+@contextmanager
+def log(site: Site) -> Iterator[Any]:
+    """Yield the log of *site*, with all records."""
     assert recorder.flush(10)
     with site.inside() as portal:
-        found = log_of(portal.portal_catalog._core).groups(choice=choice or Choice())
-    return {group.shape: group for group in found if group.operation == "page"}
+        yield log_of(portal.portal_catalog._core)
+
+
+def groups(site: Site) -> list[Any]:
+    """Return the groups of recorded pages."""
+    with log(site) as found:
+        return [group for group in found.groups() if group.operation == "page"]
 
 
 def test_plan_is_stored_with_rows_and_without_values(site: Site) -> None:
-    with site.inside() as portal:
-        search(portal, Creator=SECRET, review_state="private", sort_on="modified")
+    search(site, review_state="private")
     [row] = recorded(site)
     assert SECRET not in json.dumps(row["plan"])
     assert "private" not in json.dumps(row["plan"])
@@ -241,12 +231,11 @@ def test_plan_is_stored_with_rows_and_without_values(site: Site) -> None:
 
 
 def test_a_shape_is_explained_once_an_hour(site: Site) -> None:
-    with site.inside() as portal:
-        for number in range(3):
-            search(portal, Creator=f"creator{number}", sort_on="modified")
-            assert recorder.flush(10)
+    for number in range(3):
+        search(site, f"creator{number}")
+        assert recorder.flush(10)
     assert [row["plan"] is not None for row in recorded(site)] == [True, False, False]
-    [group] = groups(site).values()
+    [group] = groups(site)
     assert group.server_ms is not None
     found = why(group)
     assert sum(found.parts.values()) == pytest.approx(1)
@@ -254,64 +243,66 @@ def test_a_shape_is_explained_once_an_hour(site: Site) -> None:
 
 def test_a_count_that_reads_all_rows_returns_those_it_counts(site: Site) -> None:
     with site.inside() as portal:
-        assert len(portal.portal_catalog.unrestrictedSearchResults(review_state="private")) == ROWS // 2
+        assert len(portal.portal_catalog.unrestrictedSearchResults(review_state="published")) == ROWS // 2
     [row] = recorded(site, "count")
     figures = PlanFigures.of(row["plan"])
     assert figures is not None
     assert figures.rows_returned == ROWS // 2
 
 
+def colds(site: Site) -> list[str]:
+    return [row["cold"] for row in recorded(site) if row["shape"].startswith("Creator")]
+
+
 def test_first_search_after_a_write_is_no_colder(site: Site) -> None:
     """The states of catalogs come with the snapshot."""
     with site.inside() as portal:
         create(portal, "Document", f"page{portal.portal_catalog.getCounter()}")
-    with site.inside() as portal:
-        search(portal, Creator=SECRET, sort_on="created")
-        search(portal, Creator="creator8", sort_on="created")
-        search(portal, Creator="creator9", sort_on="created")
-    colds = [row["cold"] for row in recorded(site) if row["shape"].startswith("Creator")]
+    search(site, SECRET, "creator8", "creator9", sort_on="created")
     # Whether the connection has prepared the statement depends on earlier tests.
-    assert set(colds) <= {"", "connection"}
-    assert colds[2] == ""
+    assert set(colds(site)) <= {"", "connection"}
+    assert colds(site)[2] == ""
 
 
 def test_first_search_of_a_process_is_cold(site: Site) -> None:
-    with sites.opened(site.db.storage._dsn) as db, Site(db).inside() as portal:
-        search(portal, Creator=SECRET, sort_on="Date")
-    assert recorded(site)[0]["cold"] == "process"
+    with sites.opened(site.dsn) as db:
+        search(Site(db), sort_on="Date")
+    assert colds(site) == ["process"]
 
 
-def test_storage_with_history_is_cold_no_more_often(site_template: str, postgres: Any, site: Site) -> None:
+def test_storage_with_history_is_cold_no_more_often(dsn: str, site: Site) -> None:
     """*site* makes everything slow."""
-    dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn, history_preserving=True) as db:
         kept = Site(db)
         for number in range(4):
             with kept.inside() as portal:
-                search(portal, Creator=f"creator{number}", sort_on="Date")
+                search_in(portal, Creator=f"creator{number}", sort_on="Date")
                 if number == 2:
                     create(portal, "Document", "page")
-                    transaction.commit()
-        first, second, third, fourth = [row["cold"] for row in recorded(kept) if row["shape"].startswith("Creator")]
-        assert first == "process"
-        assert {second, third, fourth} <= {"", "connection"}
+        first, *others = colds(kept)
+    assert first == "process"
+    assert len(others) == 3
+    assert set(others) <= {"", "connection"}
 
 
 def test_address_of_the_page_is_stored_without_its_query(site: Site) -> None:
+    """The history of one page is counted from its queries."""
     assert site.web.get("/plone/@@search", MANAGER, SearchableText="hedgehog").status == 200
-    pages = {row["page"] for row in recorded(site)}
-    assert pages == {"/plone/@@search"}
-    with site.inside() as portal:
-        log = log_of(portal.portal_catalog._core)
-        assert log.pages(Choice(hours=24)) == ["/plone/@@search"]
-        assert log.groups(choice=Choice(page="/plone/@@search"))
-        assert log.groups(choice=Choice(page="/plone")) == []
+    assert {row["page"] for row in recorded(site)} == {"/plone/@@search"}
+    [count] = execute(site, "SELECT count(*) FROM pgcatalog_slow_queries")
+    with log(site) as found:
+        assert found.pages(Choice(hours=24)) == ["/plone/@@search"]
+        assert found.groups(choice=Choice(page="/plone/@@search"))
+        assert found.groups(choice=Choice(page="/plone")) == []
+        hours = found.history(Choice(hours=24, page="/plone/@@search")).hours
+        assert sum(figures.count for figures in hours.values()) == count["count"] > 0
+        assert found.history(Choice(hours=24, page="/elsewhere")).hours == {}
 
 
 def test_pending_rows_cannot_be_explained_by_others(site: Site) -> None:
     with site.inside() as portal:
         create(portal, "Document", "pending")
-        search(portal, Creator=SECRET, sort_on="sortable_title")
+        search_in(portal, Creator=SECRET, sort_on="sortable_title")
         rows = [row for row in recorded(site) if row["shape"].startswith("Creator")]
         transaction.abort()
     assert rows
@@ -319,18 +310,16 @@ def test_pending_rows_cannot_be_explained_by_others(site: Site) -> None:
 
 
 def test_the_history_counts_every_query_of_an_hour(site: Site) -> None:
-    with site.inside() as portal:
-        for number in range(7):
-            search(portal, Creator=f"creator{number}", sort_on="modified")
-            if number == 3:
-                assert recorder.flush(10)
+    for first, behind in ((0, 4), (4, 7)):
+        search(site, *(f"creator{number}" for number in range(first, behind)))
+        assert recorder.flush(10)
     times = [row["total_ms"] for row in recorded(site)]
     [line] = execute(site, "SELECT figures FROM pgcatalog_history WHERE operation = 'page'")
     assert line["figures"] == histogram(times)
     # Rows deleted from the log stay in the history.
     execute(site, "DELETE FROM pgcatalog_slow_queries")
-    with site.inside() as portal:
-        history = log_of(portal.portal_catalog._core).history(Choice(hours=24))
+    with log(site) as found:
+        history = found.history(Choice(hours=24))
     [hour] = history.hours.values()
     assert hour.count == 7
     assert 0 < hour.p50_ms <= hour.p95_ms
@@ -339,74 +328,56 @@ def test_the_history_counts_every_query_of_an_hour(site: Site) -> None:
 
 
 def test_the_week_before_is_compared(site: Site) -> None:
-    with site.inside() as portal:
-        search(portal, Creator=SECRET, sort_on="modified")
-    [group] = groups(site).values()
-    with site.inside() as portal:
+    search(site)
+    [group] = groups(site)
+    with log(site) as found:
         # This log did not exist a week before.
-        assert not log_of(portal.portal_catalog._core).history(Choice(hours=24)).is_compared
+        assert not found.history(Choice(hours=24)).is_compared
     execute(
         site,
         "INSERT INTO pgcatalog_history SELECT catalog, hour - interval '7 days', operation, shape, %s"
         " FROM pgcatalog_history WHERE operation = 'page'",
         histogram([20.0] * 9),
     )
-    with site.inside() as portal:
-        history = log_of(portal.portal_catalog._core).history(Choice(hours=24))
+    with log(site) as found:
+        history = found.history(Choice(hours=24))
     assert history.is_compared
     assert history.before[group.key].count == 9
     assert len(history.hours) == 1
-    [group] = groups(site).values()
+    [group] = groups(site)
     assert not group.is_new  # this shape existed before the last start
 
 
 def test_new_shape_was_not_slow_before_the_last_start(site: Site) -> None:
-    with site.inside() as portal:
-        search(portal, Creator=SECRET, sort_on="modified")
-        zoid = portal.portal_catalog._core.zoid
+    search(site)
     # A log that begins with the last start, as in a new site, has no former period to compare with.
-    assert [group.is_new for group in groups(site).values()] == [False]
-    sizes = "INSERT INTO pgcatalog_history SELECT %s, date_trunc('hour', now(), 'UTC') - interval '3 h', '', '', '{1}'"
-    execute(site, sizes, zoid)
-    assert [group.is_new for group in groups(site).values()] == [True]
+    assert [group.is_new for group in groups(site)] == [False]
+    execute(
+        site,
+        "INSERT INTO pgcatalog_history"
+        " SELECT DISTINCT catalog, date_trunc('hour', now(), 'UTC') - interval '3 h', '', '', '{1}'::bigint[]"
+        " FROM pgcatalog_history",
+    )
+    assert [group.is_new for group in groups(site)] == [True]
     # As in a process that starts now: all entries are older.
     execute(site, "UPDATE pgcatalog_slow_queries SET process_started = now() + interval '1 minute'")
-    assert [group.is_new for group in groups(site).values()] == [False]
-
-
-def test_the_history_of_one_page_is_counted_from_its_queries(site: Site) -> None:
-    assert site.web.get("/plone/@@search", MANAGER, SearchableText="hedgehog").status == 200
-    count = len(execute(site, "SELECT id FROM pgcatalog_slow_queries")) if recorder.flush(10) else 0
-    with site.inside() as portal:
-        log = log_of(portal.portal_catalog._core)
-        found = log.history(Choice(hours=24, page="/plone/@@search"))
-        assert sum(figures.count for figures in found.hours.values()) == count > 0
-        assert log.history(Choice(hours=24, page="/elsewhere")).hours == {}
+    assert [group.is_new for group in groups(site)] == [False]
 
 
 def test_slow_for_this_site_is_ten_times_the_median(site: Site) -> None:
-    with site.inside() as portal:
-        for number in range(4):
-            search(portal, Creator=f"creator{number}", sort_on="modified")
+    search(site, *(f"creator{number}" for number in range(4)))
     assert recorder.flush(10)
-    execute(site, "UPDATE pgcatalog_slow_queries SET total_ms = 2")
-    execute(
-        site, "UPDATE pgcatalog_slow_queries SET total_ms = 21 WHERE id = (SELECT max(id) FROM pgcatalog_slow_queries)"
-    )
-    assert [group.long for group in groups(site).values()] == [1]
+    newest = "(SELECT max(id) FROM pgcatalog_slow_queries)"
+    execute(site, f"UPDATE pgcatalog_slow_queries SET total_ms = CASE WHEN id = {newest} THEN 21 ELSE 2 END")
+    assert [group.long for group in groups(site)] == [1]
 
 
 def test_the_history_is_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "HISTORY_LINES", 2)
-    execute(
-        site,
-        "INSERT INTO pgcatalog_history SELECT 1, now() - n * interval '1 hour', 'page', 'x', '{}'"
-        " FROM generate_series(1, 10) n",
-    )
-    execute(site, "INSERT INTO pgcatalog_history SELECT 1, now() - interval '30 days', '', '', '{}'")
-    execute(site, "INSERT INTO pgcatalog_history SELECT 1, now() - interval '50 days', '', '', '{}'")
-    with site.inside() as portal:
-        search(portal, Creator=SECRET, sort_on="modified")
+    line = "INSERT INTO pgcatalog_history SELECT 1, now() - n * interval"
+    execute(site, f"{line} '1 hour', 'page', 'x', '{{}}' FROM generate_series(1, 10) n")
+    execute(site, f"{line} '1 day', '', '', '{{}}' FROM (VALUES (30), (50)) AS days (n)")
+    search(site)
     assert recorder.flush(10)
     lines = execute(site, "SELECT operation FROM pgcatalog_history ORDER BY hour")
     # The sizes are few, and not displaced by queries.

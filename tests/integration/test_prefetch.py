@@ -148,7 +148,7 @@ def test_no_missing_part_and_no_error_stops_the_start(dsn: str, database: str, m
         warm_up(db)
     with sites.opened(dsn) as db, sites.application(db) as app:
         with monkeypatch.context() as patched:
-            patched.setattr("plone.pgcatalog.database.prefetch.PARTS", "SELECT no_such_column, %s, %s, %s")
+            patched.setattr("plone.pgcatalog.database.prefetch.OBJECT_PARTS", "SELECT no_such_column, %s, %s, %s")
             warm_up(db)
         assert app.plone.Title()
         assert "could not be read ahead" in caplog.text
