@@ -98,9 +98,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], list[tuple[dict[str, Any], list[s
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_seen_at_once_and_by_others_after_the_commit(
-    folders: Any, other: Any, name: str
-) -> None:
+def test_a_change_is_seen_at_once_and_by_others_after_the_commit(folders: Any, other: Any, name: str) -> None:
     change, queries = CHANGES[name]
     before, after = [before for _, before, _ in queries], [after for _, _, after in queries]
 
