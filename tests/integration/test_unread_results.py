@@ -13,6 +13,10 @@ from tests.integration.editors import editor
 from tests.integration.servers import execute
 from tests.integration.storage import backend
 from tests.integration.storage import terminate
+from tests.integration.two_sites import clear
+from tests.integration.two_sites import delete
+from tests.integration.two_sites import rename
+from tests.integration.two_sites import uninstall
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -92,14 +96,6 @@ def after(results: Results) -> dict[str, Any]:
 # -- unread results
 
 
-def delete(portal: Any) -> None:
-    portal.manage_delObjects(["folder"])
-
-
-def rename(portal: Any) -> None:
-    portal.manage_renameObject("folder", "renamed")
-
-
 def reorder(portal: Any) -> None:
     portal.folder.moveObjectsToTop([f"page{PAGES - 1}"])
 
@@ -108,17 +104,9 @@ def move(portal: Any) -> None:
     portal.other.manage_pasteObjects(portal.folder.manage_cutObjects(["page0", "page3"]))
 
 
-def clear(portal: Any) -> None:
-    portal.portal_catalog.manage_catalogClear()
-
-
 def rebuild(portal: Any) -> None:
     portal.folder.moveObjectsToTop([f"page{PAGES - 1}"])
     portal.portal_catalog.clearFindAndRebuild()
-
-
-def uninstall(portal: Any) -> None:
-    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
 
 
 def leave_site(portal: Any) -> None:
@@ -133,67 +121,47 @@ def change_elsewhere(portal: Any) -> None:
         other.commit()
 
 
-CHANGES = [delete, rename, reorder, move, clear, rebuild, uninstall, leave_site, change_elsewhere]
-QUICK = [delete, reorder, leave_site]
-
-
-def commit_after(portal: Any, change: Callable[[Any], None]) -> None:
-    change(portal)
-    transaction.commit()
-
-
-def abort_after(portal: Any, change: Callable[[Any], None]) -> None:
-    change(portal)
-    transaction.abort()
-
-
-def roll_back_after(portal: Any, change: Callable[[Any], None]) -> None:
-    savepoint = transaction.savepoint()
-    change(portal)
-    savepoint.rollback()
-
-
-def close_after(portal: Any, change: Callable[[Any], None]) -> None:
-    change(portal)
+def close(portal: Any) -> None:
     transaction.abort()
     portal._p_jar.close()
 
 
-def assert_of_the_search(db: Any, change: Callable[[Any], None], end: Any) -> None:
-    """Check that each result has the rows of the search, in order, after *change* and *end*; *end* does not fail.
-
-    A stream leaves out deleted rows.
-    """
-    with sites.inside(db) as portal:
-        expected = rids(search(portal) | begun(portal))
-        results = search(portal) | begun(portal)
-        end(portal, change)
-        assert [len(results[kind]) for kind in KINDS] == [len(expected[kind]) for kind in KINDS]
-        if end is close_after:
-            return
-        answers = after(results)
-        for kind in ("stream", "begun stream"):
-            found, rows = answers.pop(kind), expected.pop(kind)
-            assert found == [rid for rid in rows if rid in found]
-        assert answers == expected
+QUICK = [delete, reorder, leave_site]
+SLOW = [rename, move, clear, rebuild, uninstall, change_elsewhere]
+#: End of a change -> function of the site and of a savepoint before the change.
+ENDS: dict[str, Callable[[Any, Any], None]] = {
+    "none": lambda portal, savepoint: None,
+    "rollback": lambda portal, savepoint: savepoint.rollback(),
+    "abort": lambda portal, savepoint: transaction.abort(),
+    "close": lambda portal, savepoint: close(portal),
+    "commit": lambda portal, savepoint: transaction.commit(),
+}
 
 
-@pytest.mark.parametrize("change", QUICK)
+@pytest.mark.parametrize("change", [*QUICK, *(pytest.param(change, marks=pytest.mark.slow) for change in SLOW)])
 def test_unread_result_is_of_the_search(db: Any, change: Callable[[Any], None]) -> None:
-    for end in (roll_back_after, commit_after):
-        assert_of_the_search(db, change, end)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", CHANGES)
-def test_unread_result_is_of_the_search_after_every_change_and_end(db: Any, change: Callable[[Any], None]) -> None:
-    for end in (abort_after, roll_back_after, close_after, commit_after):
-        if change is change_elsewhere and end is not commit_after:
+    """Each result has the rows of the search, in order; a stream leaves out deleted rows."""
+    for name, end in ENDS.items():
+        if change is change_elsewhere and name != "commit":
             continue
-        assert_of_the_search(db, change, end)
+        with sites.inside(db) as portal:
+            expected = rids(search(portal) | begun(portal))
+            results = search(portal) | begun(portal)
+            savepoint = transaction.savepoint()
+            change(portal)
+            end(portal, savepoint)
+            assert [len(results[kind]) for kind in KINDS] == [len(expected[kind]) for kind in KINDS], name
+            if name == "close":
+                continue
+            answers = after(results)
+            for kind in ("stream", "begun stream"):
+                found, rows = answers.pop(kind), expected.pop(kind)
+                assert found == [rid for rid in rows if rid in found], name
+            assert answers == expected, name
 
 
 # -- unreadable results
+
 
 ERRORS = [
     AttributeError("a folder is gone"),
@@ -320,35 +288,19 @@ def test_result_that_could_not_be_read_raises_that_error(
             assert answers == {kind: error if answers[kind] is error else expected[kind] for kind in results}
 
 
-def commit_change(portal: Any) -> None:
-    portal.title = "Saved"
-    transaction.commit()
-
-
-def roll_back_change(portal: Any) -> None:
-    savepoint = transaction.savepoint()
-    portal.title = "Rolled back"
-    savepoint.rollback()
-
-
-def close(portal: Any) -> None:
-    transaction.abort()
-    portal._p_jar.close()
-
-
-ENDS = [commit_change, lambda _: transaction.commit(), roll_back_change, close]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ENDS, ids=["commit", "commit of nothing", "rollback", "close"])
-def test_lost_connection_ends_a_transaction_alike_with_unread_results(dsn: str, db: Any, end: Any) -> None:
-    def outcome(has_results: bool) -> type[Exception] | None:
+@pytest.mark.parametrize("end", ENDS)
+def test_lost_connection_ends_a_transaction_alike_with_unread_results(dsn: str, db: Any, end: str) -> None:
+    def outcome(has_results: bool, saves: bool) -> type[Exception] | None:
         with sites.inside(db) as portal:
             result_cache().clear()
             results = search(portal) if has_results else None
             terminate(dsn, backend(portal))
             try:
-                end(portal)
+                savepoint = transaction.savepoint()
+                if saves:
+                    portal.title = "Saved"
+                ENDS[end](portal, savepoint)
             except Exception as error:  # noqa: BLE001  the type is what is compared
                 return type(error)
             finally:
@@ -356,4 +308,5 @@ def test_lost_connection_ends_a_transaction_alike_with_unread_results(dsn: str, 
                 del results
             return None
 
-    assert outcome(has_results=True) == outcome(has_results=False)
+    for saves in (True, False):
+        assert outcome(has_results=True, saves=saves) == outcome(has_results=False, saves=saves)

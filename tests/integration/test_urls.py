@@ -37,11 +37,6 @@ PATHS = [
 ]
 
 
-@pytest.fixture
-def request_(app: Any) -> Any:
-    return with_request(app).REQUEST
-
-
 def check(known: URLs, request: Any) -> None:
     for _ in range(2):
         for path in PATHS:
@@ -49,23 +44,17 @@ def check(known: URLs, request: Any) -> None:
                 assert known.url(request, path, relative) == request.physicalPathToURL(path, relative), path
 
 
-def test_urls_are_right_in_every_virtual_root(request_: Any, app: Any) -> None:
-    known = URLs()
-    check(known, request_)
-    request_.setServerURL("https", "www.example.org", "443")
-    check(known, request_)
-    request_["PARENTS"] = [app.plone, app]
-    request_.setVirtualRoot(["_vh_sub", "path"])
-    check(known, request_)
-    request_["VirtualRootPhysicalPath"] = ("", "plone", "a b")
-    check(known, request_)
-
-
-def test_another_request_is_another_context(app: Any) -> None:
+def test_urls_are_right_in_every_virtual_root_and_request(app: Any) -> None:
     known = URLs()
     for host in ("one.example.org", "two.example.org"):
         request = with_request(app).REQUEST
-        request.setServerURL("http", host)
+        check(known, request)
+        request.setServerURL("https", host, "443")
+        check(known, request)
+        request["PARENTS"] = [app.plone, app]
+        request.setVirtualRoot(["_vh_sub", "path"])
+        check(known, request)
+        request["VirtualRootPhysicalPath"] = ("", "plone", "a b")
         check(known, request)
 
 

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 
+pytestmark = pytest.mark.slow
+
+
 DOCUMENTS = [f"folder0/doc{number}" for number in range(RELATIONS + 10)]
 
 

@@ -137,7 +137,8 @@ def rename(site: Any) -> None:
 
 
 def delete(site: Any) -> None:
-    site.manage_delObjects(["folder"])
+    """Delete the folder, whatever its name."""
+    site.manage_delObjects([name for name in ("folder", "renamed") if name in site])
 
 
 def uncatalog(site: Any) -> None:
@@ -164,7 +165,8 @@ def delete_site(site: Any) -> None:
     site.getPhysicalRoot()._delObject(site.id)
 
 
+#: In an order in which each action still finds the content that it changes.
 ACTIONS = [
-    *(clear, rebuild, clear_index, drop_index, add_index, retype_index, edit, publish, rename, delete, uncatalog),
-    *(uncatalog_the_others, uninstall, reinstall, delete_site),
+    *(edit, publish, clear_index, add_index, retype_index, drop_index, rebuild, uncatalog_the_others, rename, delete),
+    *(uncatalog, clear, reinstall, uninstall, delete_site),
 ]

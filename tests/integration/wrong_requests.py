@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from tests.integration.content import create
 from tests.integration.custom import make_index
@@ -202,6 +203,7 @@ def wrong_values(index: str) -> Iterator[Pairs]:
     yield from ([(index, "a"), (f"{index}.query", "b")], [(f"{index}.a.b.c.d", "a")], [(f"{index}{'.a' * 3000}", "a")])
 
 
+@cache
 def every_request() -> list[Pairs]:
     per_index = [pairs for index in ALL_INDEXES for pairs in (*wrong_orders(index), *wrong_values(index))]
     return [*wrong_parameters(), *per_index]
