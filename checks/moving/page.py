@@ -11,11 +11,11 @@ TRANSCRIPTS = PAGE.parents[1] / "reference" / "moves.md"
 SNIPPET = re.compile(r"^( *)% snippet: ([\w-]+)\n *```\w+\n(.*?)^ *```$", re.M | re.S)
 
 
-def snippets() -> dict[str, str]:
-    """Return the blocks of the page by name, without their indentation."""
+def snippets(path: Path = PAGE) -> dict[str, str]:
+    """Return the blocks of the page at *path* by name, without their indentation."""
     return {
         name: "".join(f"{line.removeprefix(indent)}\n" for line in body.splitlines())
-        for indent, name, body in SNIPPET.findall(PAGE.read_text("utf-8"))
+        for indent, name, body in SNIPPET.findall(path.read_text("utf-8"))
     }
 
 

@@ -43,13 +43,16 @@ def axe_source(folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def axe(pytestconfig: pytest.Config) -> Axe:
-    """Return a function that lists the faults inside of an element (a CSS selector): one line per rule and place."""
+    """Return a function that lists the faults inside of elements (CSS selectors): one line per rule and place."""
     source = axe_source(pytestconfig.cache.mkdir("axe-core"))
 
-    def violations(page: Page, inside: str = "html") -> list[str]:
-        assert page.locator(inside).count(), f"nothing to look at: {inside}"
+    def violations(page: Page, *elements: str) -> list[str]:
+        faults = []
         page.evaluate(source)
-        found = page.evaluate("inside => axe.run(inside).then(results => JSON.stringify(results.violations))", inside)
-        return [f"{rule['id']}: {node['html'][:200]}" for rule in json.loads(found) for node in rule["nodes"]]
+        for inside in elements or ("html",):
+            assert page.locator(inside).count(), f"nothing to look at: {inside}"
+            found = page.evaluate("inside => axe.run(inside).then(found => JSON.stringify(found.violations))", inside)
+            faults += [f"{rule['id']}: {node['html'][:200]}" for rule in json.loads(found) for node in rule["nodes"]]
+        return faults
 
     return violations

@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from playwright.sync_api import sync_playwright
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
+from tests.integration.content import counted
 from tests.integration.waiting import background_ended
 from tests.integration.web import application
+from tests.integration.web import Site
 from typing import Any
 from waitress import wasyncore
 from waitress.server import create_server
 
 import pytest
+import re
 import shutil
 import threading
 
@@ -64,6 +66,24 @@ def fits(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
+def found(page: Page, number: int) -> None:
+    """Wait until the search page has *number* hits."""
+    expect(page.locator("#search-results-number")).to_have_text(str(number))
+
+
+def unfold(page: Page) -> None:
+    """On a small screen, show the facets, and wait until all of them are there."""
+    page.get_by_role("button", name="Filter the results").click()
+    expect(page.locator("#search-filters")).to_have_class(re.compile(r"\bshow\b"))
+
+
+@contextmanager
+def visiting(browser: Browser, **options: Any) -> Iterator[Page]:
+    """Yield a browser page without a login; *options* are those of ``opened``."""
+    with opened(browser, **options) as context:
+        yield context.new_page()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     # Chromium's sandbox does not run for root, nor in a container without user namespaces.
@@ -72,11 +92,19 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def address(shared_site: Site) -> Iterator[str]:
+    """Address of the module's shared site, whose words are counted, served over HTTP."""
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    with served(shared_site.db) as url:
+        yield url
+
+
 @contextmanager
 def managed(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
     """Yield a browser page logged in as manager; *options* are those of ``opened``."""
-    with opened(browser, **options) as context:
-        page = context.new_page()
+    with visiting(browser, **options) as page:
         page.goto(f"{address}/login")
         page.fill("input[name=__ac_name]", "boss")
         page.fill("input[name=__ac_password]", "secret")
@@ -86,8 +114,14 @@ def managed(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(browser: Browser, address: str, tmp_path: Path) -> Iterator[Page]:
-    """A browser page logged in as manager; a screenshot is saved at the end."""
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A browser page logged in as manager."""
     with managed(browser, address) as page:
         yield page
-        page.screenshot(path=tmp_path / "end.png", full_page=True)
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Page]:
+    """A browser page without a login."""
+    with visiting(browser) as page:
+        yield page

@@ -1,7 +1,6 @@
 """The search page of a large catalog in a real browser: hits first, then the facets, and nothing jumps."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
@@ -10,16 +9,16 @@ from plone.pgcatalog.classic.search import QUICK_ROWS
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits
-from tests.acceptance.browser import opened
+from tests.acceptance.browser import found
 from tests.acceptance.browser import served
+from tests.acceptance.browser import unfold
+from tests.acceptance.browser import visiting
 from tests.acceptance.search_site import fill
 from tests.integration.content import counted
 from tests.integration.content import pretend_rows
 from tests.integration.web import Site
-from typing import Any
 
 import pytest
-import re
 
 
 pytestmark = BROWSER_TESTS
@@ -54,6 +53,7 @@ class Held:
     def release(self) -> None:
         with self.page.expect_response(FACETS):
             self.routes.pop().continue_()
+        complete(self.page)
 
 
 def complete(page: Page) -> None:
@@ -61,14 +61,8 @@ def complete(page: Page) -> None:
     expect(page.locator("#search-facets:not([aria-busy])")).to_be_attached()
 
 
-def unfolded(page: Page, width: int) -> None:
-    if width < 992:
-        page.get_by_role("button", name="Filter the results").click()
-        expect(page.locator("#search-filters")).to_have_class(re.compile(r"\bshow\b"))
-
-
-def place(page: Page) -> Any:
-    """Return where the first hit is, and how wide."""
+def place(page: Page) -> tuple[float, float]:
+    """Return the place of the first hit."""
     box = page.locator("#search-results .result-title").first.bounding_box()
     assert box is not None
     return box["x"], box["y"]
@@ -76,78 +70,57 @@ def place(page: Page) -> Any:
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_hits_are_there_before_the_facets_and_stay_where_they_are(
-    browser: Browser, address: str, axe: Axe, tmp_path: Path, width: int
+    browser: Browser, address: str, axe: Axe, width: int
 ) -> None:
-    with opened(browser, width=width) as context:
-        page = context.new_page()
+    with visiting(browser, width=width) as page:
         held = Held(page)
         page.goto(f"{address}/{HEDGEHOG}")
-        expect(page.locator("#search-results-number")).to_have_text("49")
+        found(page, 49)
         expect(page.locator("#search-facets[aria-busy]")).to_be_attached()
         before = place(page)
         assert axe(page, "#content-core") == []
-        page.screenshot(path=tmp_path / f"large-waiting-{width}.png")
         held.release()
-        complete(page)
         assert place(page) == before
-        unfolded(page, width)
+        if width == 375:
+            unfold(page)
         expect(page.get_by_label("Event")).to_be_visible()
         assert axe(page, "#content-core") == []
         assert fits(page)
-        page.screenshot(path=tmp_path / f"large-facets-{width}.png")
 
 
-def test_facets_and_focus_stay_during_a_count(browser: Browser, address: str) -> None:
-    with opened(browser) as context:
-        page = context.new_page()
-        page.goto(f"{address}/{HEDGEHOG}")
-        complete(page)
-        held = Held(page)
-        event = page.get_by_label("Event")
-        event.focus()
-        page.keyboard.press("Space")
-        expect(page.locator("#search-results-number")).to_have_text("14")
-        expect(page.locator("#search-chips strong")).to_have_count(1)
-        expect(event).to_be_focused()
-        expect(event).to_be_checked()
-        expect(page.get_by_label("News Item")).to_be_visible()
-        held.release()
-        complete(page)
-        expect(event).to_be_focused()
-        expect(page.locator("#search-chips strong")).to_have_text(["Event"])
-        # A removed choice is not checked any more, though its facet has not been counted again.
-        page.locator("#search-chips a").first.click()
-        expect(page.locator("#search-results-number")).to_have_text("49")
-        expect(event).not_to_be_checked()
-        # A choice made during the count applies.
-        page.get_by_label("Bruno Costa").check()
-        expect(page.locator("#search-results-number")).to_have_text("16")
-        held.release()
-        complete(page)
-        expect(page.locator("#search-chips strong")).to_have_text(["Bruno Costa"])
+def test_facets_and_focus_stay_during_a_count(visitor: Page, address: str) -> None:
+    page = visitor
+    page.goto(f"{address}/{HEDGEHOG}")
+    complete(page)
+    held, event, chips = Held(page), page.get_by_label("Event"), page.locator("#search-chips strong")
+    event.focus()
+    page.keyboard.press("Space")
+    found(page, 14)
+    expect(chips).to_have_count(1)
+    expect(event).to_be_focused()
+    expect(event).to_be_checked()
+    expect(page.get_by_label("News Item")).to_be_visible()
+    held.release()
+    expect(event).to_be_focused()
+    expect(chips).to_have_text(["Event"])
+    # A removed choice is not checked any more, though its facet has not been counted again.
+    page.locator("#search-chips a").first.click()
+    found(page, 49)
+    expect(event).not_to_be_checked()
+    # A choice made during the count applies.
+    page.get_by_label("Bruno Costa").check()
+    found(page, 16)
+    held.release()
+    expect(chips).to_have_text(["Bruno Costa"])
 
 
-def test_page_is_usable_without_its_facets(browser: Browser, address: str) -> None:
-    with opened(browser) as context:
-        page = context.new_page()
-        page.route(FACETS, lambda route: route.abort())
-        page.goto(f"{address}/{HEDGEHOG}&portal_type:list=Event")
-        complete(page)
-        expect(page.get_by_label("Event")).to_be_checked()
-        page.locator("#search-text").fill("winter")
-        page.locator("#search-text").press("Enter")
-        expect(page.locator("#search-heading")).to_contain_text("winter")
-        expect(page.locator("#search-chips strong")).to_have_text(["Event"])
-
-
-def test_without_a_script_facets_come_with_the_page(browser: Browser, address: str) -> None:
-    with opened(browser, java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto(f"{address}/{HEDGEHOG}")
-        page.get_by_label("Event").check()
-        page.get_by_label("Bruno Costa").check()
-        page.get_by_role("button", name="Apply").click()
-        expect(page.locator("#search-chips strong")).to_have_text(["Event", "Bruno Costa"])
-        page.locator("#search-chips a").first.click()
-        expect(page.locator("#search-results-number")).to_have_text("16")
-        expect(page.get_by_label("Event")).to_be_visible()
+def test_page_is_usable_without_its_facets(visitor: Page, address: str) -> None:
+    page = visitor
+    page.route(FACETS, lambda route: route.abort())
+    page.goto(f"{address}/{HEDGEHOG}&portal_type:list=Event")
+    complete(page)
+    expect(page.get_by_label("Event")).to_be_checked()
+    page.locator("#search-text").fill("winter")
+    page.locator("#search-text").press("Enter")
+    expect(page.locator("#search-heading")).to_contain_text("winter")
+    expect(page.locator("#search-chips strong")).to_have_text(["Event"])

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.registry.interfaces import IRegistry
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits
-from tests.acceptance.browser import opened
+from tests.acceptance.browser import found
 from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -42,6 +41,7 @@ PAGES = {
 QUESTION, FRAGE = "How do I take time off?", "Wie bekomme ich ein paar freie Tage?"
 SEARCH = f"@@search?SearchableText={quote_plus(QUESTION)}"
 TUNING = f"@@pgcatalog-search-controlpanel?try_text={quote_plus(QUESTION)}&try=1"
+TITLES = "#search-results .result-title a"
 NARROW = {"width": 620, "height": 760}
 PHONE = {"width": 375, "height": 740}
 
@@ -88,58 +88,36 @@ def shown(page: Page, url: str, text: str) -> None:
     until(is_shown)
 
 
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Page]:
-    """A browser page without a login."""
-    with opened(browser, **NARROW) as context:
-        yield context.new_page()
-
-
 def test_one_question_by_words_and_by_meaning(visitor: Page, place: tuple[Any, str], axe: Axe, tmp_path: Path) -> None:
     db, address = place
     page = visitor
-    titles = page.locator("#search-results .result-title a")
+    page.set_viewport_size(NARROW)
     set_by_meaning(db, False)
     page.goto(f"{address}/{SEARCH}")
-    expect(titles).to_have_count(0)
+    expect(page.locator(TITLES)).to_have_count(0)
     page.screenshot(path=tmp_path / "by-words.png")
     set_by_meaning(db, True)
     shown(page, f"{address}/{SEARCH}", PAGES["leave"][0])
     also = page.get_by_role("region", name="Related results")
     assert {PAGES["leave"][0], PAGES["urlaub"][0]} == set(also.locator(".result-title a").all_inner_texts()[:2])
-    expect(page.locator("#search-results-number")).to_have_text("0")
+    found(page, 0)
     page.screenshot(path=tmp_path / "by-meaning.png")
     assert axe(page, "#search-results") == []
     page.set_viewport_size(PHONE)
     assert fits(page)
-    page.screenshot(path=tmp_path / "by-meaning-phone.png")
-    page.emulate_media(color_scheme="dark")
-    page.screenshot(path=tmp_path / "by-meaning-phone-dark.png")
 
-
-def test_near_pages_come_after_the_hits(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
-    db, address = place
-    page = visitor
-    set_by_meaning(db, True)
     shown(page, f"{address}/@@search?SearchableText={quote_plus('two weeks before')}", "Related results")
-    expect(page.locator("#search-results-number")).to_have_text("1")
+    found(page, 1)
     expect(page.locator("ol .result-title a")).to_have_text([PAGES["leave"][0]])
-    expect(page.get_by_role("region", name="Related results")).to_contain_text(PAGES["urlaub"][1])
-    page.screenshot(path=tmp_path / "also-about.png", full_page=True)
+    expect(also).to_contain_text(PAGES["urlaub"][1])
 
-
-def test_the_question_in_german_finds_the_german_page(visitor: Page, place: tuple[Any, str], tmp_path: Path) -> None:
-    db, address = place
-    page = visitor
-    set_by_meaning(db, True)
     page.context.add_cookies([{"name": "I18N_LANGUAGE", "value": "de", "url": address}])
     shown(page, f"{address}/@@search?SearchableText={quote_plus(FRAGE)}", PAGES["urlaub"][0])
-    expect(page.locator("#search-results .result-title a").first).to_have_text(PAGES["urlaub"][0])
+    expect(page.locator(TITLES).first).to_have_text(PAGES["urlaub"][0])
     expect(page.get_by_role("region", name="Verwandte Ergebnisse")).to_be_visible()
-    page.screenshot(path=tmp_path / "by-meaning-german.png")
 
 
-def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str], tmp_path: Path) -> None:
+def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str]) -> None:
     db, address = place
     set_by_meaning(db, True)
     # The process has cached the question.
@@ -148,7 +126,6 @@ def test_live_search_has_near_pages_apart(page: Page, place: tuple[Any, str], tm
     page.get_by_role("combobox", name="Search Site").press_sequentially(QUESTION)
     expect(page.get_by_role("option").filter(has_text=PAGES["leave"][0])).to_contain_text("personnel office")
     expect(page.locator(".livesearch-results").get_by_text("Related results")).to_be_visible()
-    page.screenshot(path=tmp_path / "live-by-meaning.png")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +148,6 @@ def test_tuning_shows_the_similarity_of_each_hit(
     assert axe(page, "#try-a-query") == []
     page.set_viewport_size(PHONE)
     assert fits(page)
-    page.locator("#try-a-query").screenshot(path=tmp_path / f"{name}-phone.png")
     page.set_viewport_size({"width": 1280, "height": 900})
     # A threshold is tried before it is saved.
     page.locator("[name='form.widgets.meaning_threshold']").fill("0.99")

@@ -1,26 +1,20 @@
 """In a real browser: live search by keyboard, similar pages, and the tuning of the search with a trial query."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.app.textfield import RichTextValue
 from plone.pgcatalog.observe import searches
-from plone.registry.interfaces import IRegistry
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
-from tests.acceptance.browser import served
-from tests.integration import site as sites
-from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.content import tune
 from tests.integration.people import publish
+from tests.integration.web import Site
 from typing import Any
-from zope.component import getUtility
 
 import pytest
 import re
-import transaction
 
 
 pytestmark = BROWSER_TESTS
@@ -37,33 +31,31 @@ PAGES = {
 PHONE = {"width": 375, "height": 740}
 
 
-@pytest.fixture(scope="module")
-def address(site_template: str, postgres: Any) -> Iterator[str]:
-    """Address of a site with pages, served over HTTP; a Site Administrator is called boss."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        with sites.inside(db) as portal:
-            chain = ("simple_publication_workflow",)
-            portal.portal_workflow.setChainForPortalTypes(("Document",), chain)
-            portal.acl_users.userFolderAddUser("boss", "secret", ["Site Administrator"], [])
-            for name, (title, description, text) in PAGES.items():
-                page = create(portal, "Document", name, title=title, description=description)
-                page.text = RichTextValue(text, "text/plain")
-                page.reindexObject()
-                publish(page)
-            tune(related_pages=3)
-            registry = getUtility(IRegistry)
-            registry["plone.available_languages"] = ["en", "de"]
-            registry["plone.use_cookie_negotiation"] = True
-            transaction.commit()
-            counted(dsn, portal.portal_catalog)
-            zoid = portal.portal_catalog._core.zoid
-            for words, times, found in (("hedgehogs", 41, True), ("opening hours", 17, False), ("igel", 9, False)):
-                for _ in range(times):
-                    searches.record(dsn, zoid, words, found)
-            assert searches.flush(30)
-        with served(db) as url:
-            yield url
+def fill(portal: Any) -> None:
+    """Create published pages in a site with two languages; a Site Administrator is called boss."""
+    portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
+    portal.acl_users.userFolderAddUser("boss", "secret", ["Site Administrator"], [])
+    for name, (title, description, text) in PAGES.items():
+        page = create(portal, "Document", name, title=title, description=description)
+        page.text = RichTextValue(text, "text/plain")
+        page.reindexObject()
+        publish(page)
+    tune(related_pages=3)
+    portal.portal_registry["plone.available_languages"] = ["en", "de"]
+    portal.portal_registry["plone.use_cookie_negotiation"] = True
+
+
+SHARED = fill
+
+
+@pytest.fixture(scope="module", autouse=True)
+def recorded_searches(shared_site: Site) -> None:
+    with shared_site.inside() as portal:
+        zoid = portal.portal_catalog._core.zoid
+    for words, times, found in (("hedgehogs", 41, True), ("opening hours", 17, False), ("igel", 9, False)):
+        for _ in range(times):
+            searches.record(shared_site.dsn, zoid, words, found)
+    assert searches.flush(30)
 
 
 def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> None:
@@ -78,17 +70,13 @@ def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> 
     expect(page.locator("[role=status]")).to_contain_text("results")
     page.screenshot(path=tmp_path / "live-search-words.png")
 
-    # By keyboard to the last option, and on to no option.
-    field.press("ArrowUp")
-    assert field.get_attribute("aria-activedescendant") == options.last.get_attribute("id")
+    # By keyboard to the last option, on to no option and the first one, and back.
+    first, last = (option.get_attribute("id") for option in (options.first, options.last))
+    for key, active in (("Up", last), ("Down", None), ("Down", first), ("Up", None), ("Up", last)):
+        field.press(f"Arrow{key}")
+        assert field.get_attribute("aria-activedescendant") == active
     expect(options.last).to_have_attribute("aria-selected", "true")
-    field.press("ArrowDown")
-    assert field.get_attribute("aria-activedescendant") is None
-    field.press("ArrowDown")
-    assert field.get_attribute("aria-activedescendant") == options.first.get_attribute("id")
     assert field.evaluate("element => element === document.activeElement")
-    field.press("ArrowUp")
-    field.press("ArrowUp")
     field.press("Enter")
     page.wait_for_url("**/@@search?SearchableText=hedges")
 
@@ -109,9 +97,6 @@ def test_live_search_shows_the_hits_of_the_correction(page: Page, address: str, 
     expect(options).to_have_count(4)
     expect(page.locator("[role=status]")).to_contain_text("Showing results for hedgehogs")
     page.screenshot(path=tmp_path / "live-search-corrected.png")
-    page.set_viewport_size(PHONE)
-    page.goto(f"{address}/@@search?SearchableText=")
-    page.screenshot(path=tmp_path / "live-search-phone.png")
 
 
 def test_similar_pages_are_below_the_text(page: Page, address: str, tmp_path: Path) -> None:
@@ -139,7 +124,6 @@ def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str, tmp
     page.get_by_text("Pin a page", exact=True).first.click()
     expect(page.locator("#pin-words")).to_have_value("hedgehogs")
     page.locator("#pin-a-page .content-browser-selected-items-wrapper button, #pin-a-page a.btn").first.click()
-    page.screenshot(path=tmp_path / "content-browser.png")
     page.locator(".content-browser-wrapper").get_by_text("Our rescue station").first.click()
     page.locator(".content-browser-wrapper").get_by_role("button", name="select").first.click()
     page.get_by_role("button", name="Add to the form and try").first.click()
@@ -150,8 +134,6 @@ def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str, tmp
     page.screenshot(path=tmp_path / "tuning-preview.png", full_page=True)
     page.set_viewport_size(PHONE)
     page.screenshot(path=tmp_path / "tuning-preview-phone.png", full_page=True)
-    page.set_viewport_size({"width": 1280, "height": 900})
-
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".alert-info, .portalMessage").first).to_contain_text("Changes saved")
     page.goto(f"{address}/@@search?SearchableText=hedgehogs")
@@ -184,26 +166,25 @@ def test_live_search_similar_pages_and_tuning_are_in_german(page: Page, address:
     expect(page.get_by_role("heading", name="Ähnliche Seiten")).to_be_visible()
     page.get_by_role("combobox").press_sequentially("hegdehogs")
     expect(page.get_by_role("option").first).to_have_text("Ergebnisse für hedgehogs")
-    page.screenshot(path=tmp_path / "live-search-german.png")
 
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_live_search_similar_pages_and_tuning_are_accessible(page: Page, address: str, axe: Axe, width: int) -> None:
     """axe-core finds nothing in live search, similar pages and the tuning of the search."""
-    page.goto(f"{address}/hedgehogs")
     page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}/hedgehogs")
     assert axe(page, "#related-pages") == []
     if width < 992:
         page.locator(".navbar-toggler").click()
         # Plone's menu takes the focus when it has opened: earlier key presses are lost.
         expect(page.locator("#offcanvasNavbar")).to_be_focused()
+    field = page.get_by_role("combobox", name="Search Site")
     for text in ("hegdehogs", "hedge"):
-        field = page.get_by_role("combobox", name="Search Site")
         field.fill("")
         field.press_sequentially(text)
         expect(page.get_by_role("option").first).to_be_visible()
         field.press("ArrowDown")
-        assert axe(page, "#searchGadget") + axe(page, ".livesearch-results") == [], text
+        assert axe(page, "#searchGadget", ".livesearch-results") == [], text
     page.goto(f"{address}/@@pgcatalog-search-controlpanel?try_text=hedgehogs&try=1")
     for summary in page.locator("#try-a-query summary").all():
         summary.click()

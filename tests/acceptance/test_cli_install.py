@@ -9,17 +9,16 @@ from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.migration import tools
 from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
+from tests.acceptance.cli import answer
 from tests.acceptance.cli import command
-from tests.acceptance.cli import pgcatalog
+from tests.acceptance.cli import invoke
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
 
-import json
 import psycopg
 import pytest
-import signal
 import subprocess
 import time
 import transaction
@@ -51,49 +50,42 @@ def known(portal: Any) -> list[str]:
     return sorted(portal.portal_catalog._catalog.uids)
 
 
-def start(*args: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command(*args), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def kill_when(process: subprocess.Popen[bytes], dsn: str, query: str) -> None:
-    """Kill *process* as soon as *query* finds a row."""
+def run_until(query: str, dsn: str, *args: str) -> None:
+    """Run the command in a process of its own, and kill it as soon as *query* finds a row."""
+    process = subprocess.Popen(command(*args), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with psycopg.connect(dsn, autocommit=True) as connection:
         while not connection.execute(query).fetchall():
             assert process.poll() is None
             time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
 
 
-def test_a_killed_installation_is_resumed(stock_dsn: str, tmp_path: Path) -> None:
-    conf = write_conf(tmp_path, stock_dsn)
+def test_a_killed_installation_is_resumed(stock_dsn: str, tmp_path: Path, zope: None) -> None:
+    install = ("install", write_conf(tmp_path, stock_dsn), "--site", "plone")
     with opened(stock_dsn) as portal:
         before = known(portal)
-    rehearsed = pgcatalog("install", conf, "--site", "plone", "--dry-run", "--json")
-    assert rehearsed.returncode == 0, rehearsed.stderr
-    assert json.loads(rehearsed.stdout)["objects"] == len(before)
+    status, rehearsed = answer(*install, "--dry-run")
+    assert (status, rehearsed["objects"]) == (0, len(before))
     with opened(stock_dsn) as portal:
         assert isinstance(aq_base(portal.portal_catalog), CatalogTool)
-    process = start("install", conf, "--site", "plone")
-    kill_when(process, stock_dsn, "SELECT FROM pgcatalog_rebuild WHERE done > 0")
-    assert pgcatalog("status", "--dsn", stock_dsn).returncode == 1
-    done = pgcatalog("install", conf, "--site", "plone", "--json")
-    assert done.returncode == 0, done.stderr
+    run_until("SELECT FROM pgcatalog_rebuild WHERE done > 0", stock_dsn, *install)
+    assert invoke("status", "--dsn", stock_dsn).exit_code == 1
+    assert answer(*install)[0] == 0
     with opened(stock_dsn) as portal:
         assert isinstance(aq_base(portal.portal_catalog), PlonePGCatalogTool)
         # The entries of the old catalog, and nothing else.
         assert known(portal) == before
         assert [d.path for d in Verifier(portal.portal_catalog).differences()] == ["/plone/f3/d3"]
         assert len(portal.portal_catalog(SearchableText="document", portal_type="Document")) == 179
-    again = pgcatalog("install", conf, "--site", "plone")
-    assert (again.returncode, again.stdout) == (0, "the catalog is already installed\n")
-    assert pgcatalog("status", "--dsn", stock_dsn).returncode == 0
+    again = invoke(*install)
+    assert (again.exit_code, again.stdout) == (0, "the catalog is already installed\n")
+    assert invoke("status", "--dsn", stock_dsn).exit_code == 0
 
 
 def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_path: Path, zope: None) -> None:
-    conf = write_conf(tmp_path, dsn)
-    process = start("uninstall", conf, "--site", "plone")
-    kill_when(process, dsn, "SELECT FROM object_state WHERE class_name = 'CatalogTool'")
+    uninstall = ("uninstall", write_conf(tmp_path, dsn), "--site", "plone")
+    run_until("SELECT FROM object_state WHERE class_name = 'CatalogTool'", dsn, *uninstall)
     with opened(dsn) as portal:
         tool = portal.portal_catalog
         assert isinstance(aq_base(tool), PlonePGCatalogTool)
@@ -109,24 +101,18 @@ def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_pa
         create(portal, "Document", "new", title="New")
         transaction.commit()
         expected = known(portal)
-    rehearsed = pgcatalog("uninstall", conf, "--site", "plone", "--dry-run", "--json")
-    assert json.loads(rehearsed.stdout) == {"objects": len(expected), "done": len(expected) + 15}
-    done = pgcatalog("uninstall", conf, "--site", "plone", "--json")
-    assert done.returncode == 0, done.stderr
+    assert answer(*uninstall, "--dry-run") == (0, {"objects": len(expected), "done": len(expected) + 15})
+    assert answer(*uninstall)[0] == 0
     with opened(dsn) as portal:
         tool = portal.portal_catalog
         assert isinstance(aq_base(tool), CatalogTool)
         assert known(portal) == expected
         assert [b.getPath() for b in tool(Title="Changed")] == ["/plone/f1/d1"]
         assert [b.Title for b in tool(getId="d1", path="/plone/f1")] == ["Changed"]
-        roles = tool.getIndexDataForUID("/plone/f2/d2")["allowedRolesAndUsers"]
-        assert "user:test_user" in roles
+        assert "user:test_user" in tool.getIndexDataForUID("/plone/f2/d2")["allowedRolesAndUsers"]
         # All remaining pages, except for the one with a new title, and the new page.
-        assert (
-            len(tool(SearchableText="document", portal_type="Document"))
-            == len([p for p in expected if "/d" in p]) - 1
-            == 163
-        )
+        pages = [path for path in expected if "/d" in path]
+        assert len(tool(SearchableText="document", portal_type="Document")) == len(pages) - 1 == 163
         # An index and a lexicon still work.
         portal.f1.d1.title = "Again"
         portal.f1.d1.reindexObject()
@@ -140,10 +126,10 @@ def test_obstacle_is_reported_and_nothing_is_changed(stock_dsn: str, tmp_path: P
         portal.portal_catalog.addIndex("sort_limit", "FieldIndex")
         transaction.commit()
     conf = write_conf(tmp_path, stock_dsn)
-    rehearsed = pgcatalog("install", conf, "--site", "plone", "--dry-run")
-    assert (rehearsed.returncode, rehearsed.stdout.count("obstacle: ")) == (1, 1), rehearsed.stderr
-    refused = pgcatalog("install", conf, "--site", "plone")
-    assert refused.returncode == 2
+    rehearsed = invoke("install", conf, "--site", "plone", "--dry-run")
+    assert (rehearsed.exit_code, rehearsed.stdout.count("obstacle: ")) == (1, 1), rehearsed.stderr
+    refused = invoke("install", conf, "--site", "plone")
+    assert refused.exit_code == 2
     assert "An index cannot have the name 'sort_limit'" in refused.stderr
     with opened(stock_dsn) as portal:
         assert isinstance(aq_base(portal.portal_catalog), CatalogTool)

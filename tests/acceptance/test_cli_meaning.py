@@ -1,30 +1,26 @@
-"""``pgcatalog meaning``, in a process of its own, beside ``pgcatalog work``."""
+"""``pgcatalog meaning``, beside ``pgcatalog work``."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextlib import suppress
 from pathlib import Path
+from plone.pgcatalog.queue.worker import Worker
+from tests.acceptance.cli import answer
 from tests.acceptance.cli import command
-from tests.acceptance.cli import pgcatalog
+from tests.acceptance.cli import invoke
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
+from tests.integration import uploads
 from tests.integration.content import create
 from tests.integration.embedders import Answers
+from tests.integration.embedders import forget_embedders
 from tests.integration.embedders import NOT_OF_PAGES
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.meanings import setting
-from tests.integration.waiting import PATIENCE
-from tests.integration.waiting import until
 from typing import Any
 
-import json
-import os
 import psycopg
-import pty
 import pytest
 import subprocess
-import threading
 import transaction
 
 
@@ -36,11 +32,6 @@ CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
     $$BEGIN RAISE EXCEPTION 'permission denied to create extension'; END$$;
 CREATE EVENT TRIGGER refuse ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION') EXECUTE FUNCTION refuse();
 """
-
-
-@pytest.fixture
-def dsn(site_template: str, postgres: Any) -> str:
-    return sites.clone(postgres, site_template)
 
 
 @pytest.fixture
@@ -60,10 +51,8 @@ def embedder(dsn: str) -> Iterator[Answers]:
         yield answers
 
 
-def told(conf: str, *options: str) -> tuple[int, dict[str, Any]]:
-    done = pgcatalog("meaning", conf, "--site", "plone", "--json", *options)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+def shown(conf: str, *options: str) -> tuple[int, dict[str, Any]]:
+    return answer("meaning", conf, "--site", "plone", *options)
 
 
 def execute(dsn: str, statement: str) -> list[Any]:
@@ -72,24 +61,11 @@ def execute(dsn: str, statement: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def make_due(dsn: str) -> None:
-    """Make the waiting jobs due."""
-    execute(dsn, "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
-
-
-@contextmanager
-def working(conf: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``pgcatalog work`` to the end of the block, or to its own."""
-    with subprocess.Popen(command("work", conf), stderr=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def work_once(conf: str) -> None:
-    done = pgcatalog("work", conf, "--once")
-    assert done.returncode == 0, done.stderr
+def work(dsn: str) -> None:
+    """Do all due jobs, in this process, as if it had just started."""
+    forget_embedders()
+    with sites.opened(dsn) as db:
+        uploads.work(Worker(db, dsn))
 
 
 def passages(answers: Answers) -> list[str]:
@@ -101,97 +77,53 @@ def passages(answers: Answers) -> list[str]:
 
 def test_all_pages_are_embedded_and_a_refused_one_is_retried(conf: str, dsn: str, embedder: Answers) -> None:
     embedder.answer = lambda request: (413, {}, b"too long") if "poison" in str(request["input"]) else vectors(request)
-    status, before = told(conf)
+    status, before = shown(conf)
     assert (status, before["waiting"], before["failed"], before["tables"]) == (0, 4, 0, [])
-    with working(conf):
-        status, done = told(conf, "--wait")
+    with subprocess.Popen(command("work", conf), stderr=subprocess.DEVNULL) as working:
+        status, done = shown(conf, "--wait")
+        working.kill()
     assert (status, done["waiting"], done["failed"]) == (1, 0, 1)
     assert done["failures"][0]["reason"] == "the embedder returns 413: too long"
     [table] = done["tables"]
     assert (table["url"], table["answers_as"], table["is_complete"]) == (embedder.url, "test", True)
     embedder.answer = vectors
     passages(embedder)
-    status, again = told(conf, "--repeat")
+    status, again = shown(conf, "--repeat")
     assert (status, again["waiting"], again["failed"]) == (0, 1, 0)
-    work_once(conf)
+    work(dsn)
     assert passages(embedder) == ["About poison"]
     execute(dsn, f"ANALYZE {table['name']}")
     [(count,)] = execute(dsn, f"SELECT count(*) FROM {table['name']}")
-    text = pgcatalog("meaning", conf, "--site", "plone", "--backfill").stdout.splitlines()
-    assert text == [
+    assert invoke("meaning", conf, "--site", "plone", "--backfill").stdout.splitlines() == [
         f"embedder {embedder.url}, model test-{{kind}}",
         f"{count} pages queued",
         f"{table['name']}: test, 4 dimensions, {count} chunks, in use",
         f"{count + 1} waiting, 0 failed",
     ]
-    work_once(conf)
+    work(dsn)
     # Stored texts are not sent again.
     assert passages(embedder) == []
     assert execute(dsn, "SELECT subject FROM pgcatalog_queue WHERE subject <> catalog") == []
 
 
-def test_progress_is_shown_and_killed_work_is_repeated(conf: str, dsn: str, embedder: Answers) -> None:
-    reached, go_on = threading.Event(), threading.Event()
-
-    def answer(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        if "poison" in str(request["input"]):
-            reached.set()
-            go_on.wait(PATIENCE)
-        return vectors(request)
-
-    embedder.answer = answer
-    terminal, end = pty.openpty()
-    os.set_blocking(terminal, False)
-    shown = bytearray()
-
-    def is_shown() -> bool:
-        with suppress(BlockingIOError):
-            shown.extend(os.read(terminal, 65536))
-        return b"Pages" in shown and b"%" in shown
-
-    watch = command("meaning", conf, "--site", "plone", "--wait")
-    with working(conf), subprocess.Popen(watch, stderr=end, env=os.environ | {"TERM": "xterm"}) as watching:
-        try:
-            until(is_shown)
-            until(reached.is_set)
-            assert watching.poll() is None
-        finally:
-            watching.kill()
-            go_on.set()
-    assert b"Traceback" not in shown
-    for descriptor in (terminal, end):
-        os.close(descriptor)
-    # As if a minute were over: the jobs of a killed worker are due again.
-    make_due(dsn)
-    with working(conf):
-        status, done = told(conf, "--wait")
-    assert (status, done["waiting"], done["failed"]) == (0, 0, 0)
-    [table] = done["tables"]
-    assert table["is_complete"]
-    [(chunks, pages)] = execute(dsn, f"SELECT count(*), count(DISTINCT zoid) FROM {table['name']}")
-    [(relation,)] = execute(dsn, "SELECT relation FROM pgcatalog_state")
-    assert chunks == pages == execute(dsn, f"SELECT count(DISTINCT zoid) FROM {relation}")[0][0]
-
-
 def test_site_without_embedder_or_pgvector_is_reported(conf: str, dsn: str) -> None:
-    done = pgcatalog("meaning", conf, "--site", "plone", "--backfill", "--wait")
-    assert (done.returncode, done.stdout) == (1, "no embedder: set its URL in the control panel PostgreSQL Catalog\n")
+    done = invoke("meaning", conf, "--site", "plone", "--backfill", "--wait")
+    assert (done.exit_code, done.stdout) == (1, "no embedder: set its URL in the control panel PostgreSQL Catalog\n")
     execute(dsn, NO_PGVECTOR)
     with serving() as answers:
         with sites.opened(dsn) as db, sites.inside(db):
             setting(embedder_url=answers.url, embedder_model="test-{kind}")
-        work_once(conf)
-        without = pgcatalog("meaning", conf, "--site", "plone")
-        assert without.returncode == 0
+        work(dsn)
+        without = invoke("meaning", conf, "--site", "plone")
+        assert without.exit_code == 0
         assert "1 waiting, 0 failed" in without.stdout
         assert "pgvector is missing: install it on the server" in without.stdout
-        assert "Traceback" not in without.stdout + without.stderr
-        waiting = pgcatalog("meaning", conf, "--site", "plone", "--backfill", "--wait")
-        assert waiting.returncode == 1
+        waiting = invoke("meaning", conf, "--site", "plone", "--backfill", "--wait")
+        assert waiting.exit_code == 1
         assert "pgvector is missing: install it on the server" in waiting.stdout
         execute(dsn, "DROP EVENT TRIGGER refuse")
         for _ in range(2):
-            make_due(dsn)
-            work_once(conf)
-        status, with_it = told(conf)
+            uploads.due(dsn)
+            work(dsn)
+        status, with_it = shown(conf)
     assert (status, with_it["waiting"], with_it["failed"], len(with_it["tables"])) == (0, 0, 0, 1)

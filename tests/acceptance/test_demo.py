@@ -24,9 +24,10 @@ ENVIRONMENT = os.environ | {"COLUMNS": "160", "PYTHONUNBUFFERED": "1"}
 
 def run(*arguments: str, **options: Any) -> str:
     """Run the demo's command to its successful end; return its output."""
-    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": 1800}
-    done = subprocess.run([*COMMAND, *arguments], cwd=ROOT, env=ENVIRONMENT, check=False, **options)
-    assert done.returncode == 0, done.stdout
+    done = subprocess.run(
+        [*COMMAND, *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
     return str(done.stdout)
 
 
@@ -47,15 +48,9 @@ def demo(data: Path, output: Path) -> Iterator[tuple[subprocess.Popen[bytes], st
             process.kill()
 
 
-@pytest.mark.parametrize("options", [(), ("--objects", "200", "--zone", "America/Sao_Paulo")])
-def test_check_finds_no_difference(options: tuple[str, ...]) -> None:
-    """All answers, also over HTTP, are those of Plone's own catalog; each front page link shows the promised content.
-
-    By default at the size that visitors see; and with recurring events in another time zone.
-    """
-    output = run("--check", *options)
-    assert "ok, no problems" in output
-    assert "proves nothing" not in output or options
+def test_check_finds_no_difference() -> None:
+    """All answers, also over HTTP, are those of Plone's own catalog; each front page link shows the promised content."""
+    assert "ok, no problems" in run("--check", "--objects", "200", "--zone", "America/Sao_Paulo")
 
 
 def test_demo_stops_cleanly_and_starts_again(tmp_path: Path, open_tmp: Path) -> None:

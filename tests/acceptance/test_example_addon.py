@@ -4,6 +4,7 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 
 import os
+import psycopg
 import pytest
 import re
 import shutil
@@ -16,9 +17,10 @@ HERE = Path(__file__).parent
 GUIDE = HERE.parents[1] / "docs" / "how-to" / "test-your-add-on.md"
 STOCK = "from plone.app.testing import PLONE_FIXTURE as FIXTURE\n"
 OURS = "from plone.pgcatalog.testing.layers import PGCATALOG_FIXTURE as FIXTURE\n"
+#: Tests each of which would find the page of another.
 FIXTURES_TEST = """\
+import pytest
 import transaction
-
 
 def make(portal, name):
     from plone.app.testing import setRoles, TEST_USER_ID
@@ -28,26 +30,16 @@ def make(portal, name):
     portal.invokeFactory("Document", name, title="A needle")
     assert [b.getId for b in portal.portal_catalog(SearchableText="needle")] == [name]
 
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_integration(integration, name):
+    make(integration["portal"], name)
 
-def test_one(integration):
-    make(integration["portal"], "one")
-
-
-def test_two(integration):
-    make(integration["portal"], "two")
-
-
-def test_three(functional):
-    make(functional["portal"], "three")
+@pytest.mark.parametrize("name", ["three", "four"])
+def test_functional(functional, name):
+    make(functional["portal"], name)
     transaction.commit()
 
-
-def test_four(functional):
-    make(functional["portal"], "four")
-    transaction.commit()
-
-
-def test_five(acceptance):
+def test_acceptance(acceptance):
     from urllib.request import urlopen
 
     make(acceptance["portal"], "five")
@@ -85,7 +77,7 @@ def test_suite_passes_on_both_by_switching_one_line(addon: Path) -> None:
     for line, catalog in ((STOCK, "CatalogTool"), (OURS, "PlonePGCatalogTool")):
         layers.write_text(text.replace(STOCK, line), "utf-8")
         done = run(addon, "shelves/tests", SHELVES_CATALOG=catalog)
-        assert "5 passed" in done.stdout, done.stdout + done.stderr
+        assert "4 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_fixtures_of_pytest_isolate_tests_on_a_server_of_ones_own(open_tmp: Path, postgres: EmbeddedPostgres) -> None:
@@ -94,13 +86,9 @@ def test_fixtures_of_pytest_isolate_tests_on_a_server_of_ones_own(open_tmp: Path
     (open_tmp / "test_fixtures.py").write_text(FIXTURES_TEST)
     done = run(open_tmp, "test_fixtures.py", PGCATALOG_TEST_DSN=postgres.dsn())
     assert "5 passed" in done.stdout, done.stdout + done.stderr
-    import psycopg
-
     with psycopg.connect(postgres.dsn()) as connection:
-        left = connection.execute(
-            "SELECT datname FROM pg_database WHERE datname LIKE 'pgcatalog\\_test\\_%'"
-        ).fetchall()
-    assert left == []
+        left = "SELECT datname FROM pg_database WHERE datname LIKE 'pgcatalog\\_test\\_%'"
+        assert connection.execute(left).fetchall() == []
 
 
 def test_guide_has_the_lines_of_the_add_on() -> None:

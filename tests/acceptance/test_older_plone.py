@@ -129,14 +129,10 @@ def assert_sound(site: Site, expected: dict[str, Any]) -> None:
 
 
 def test_oracle_has_answers(expected: dict[str, Any]) -> None:
-    seen = [[f"Document {n}" for n in (1, 2) if f"Document {n}" in text] for text, _ in listings(expected)]
+    listings = [expected[f"{login} /plone/en/folder-0"] for login in LOGINS]
+    seen = [[f"Document {n}" for n in (1, 2) if f"Document {n}" in text] for text, _ in listings]
     assert seen == [[], ["Document 1", "Document 2"], ["Document 1"]]
     assert all(expected[link]["items_total"] for link in SEARCHES)
-
-
-def listings(expected: dict[str, Any]) -> list[Any]:
-    """Return the listing of a folder as shown to each login."""
-    return [expected[f"{login} /plone/en/folder-0"] for login in LOGINS]
 
 
 def test_upgrade_before_the_move_changes_no_answer(site_of: Any, upgraded: Path, expected: dict[str, Any]) -> None:

@@ -48,34 +48,24 @@ PANELS = ("pgcatalog", "pgcatalog-search", "pgcatalog-search-page")
 hidden: dict[str, Any] = {}
 
 
-def required(names: tuple[str, ...]) -> set[str]:
+def required(*names: str) -> set[str]:
     """Return the installed distributions that *names* require, directly or indirectly."""
+    there = {canonicalize_name(distribution.metadata["Name"]) for distribution in distributions()}
     found: set[str] = set()
     waiting = {canonicalize_name(name) for name in names}
-    there = {canonicalize_name(d.metadata["Name"]) for d in distributions()}
     while waiting:
-        name = waiting.pop()
-        found.add(name)
-        for text in requires(name) or ():
-            requirement = Requirement(text)
-            wanted = requirement.marker is None or any(
-                requirement.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)
-            )
-            other = canonicalize_name(requirement.name)
-            if wanted and other in there and other not in found:
-                waiting.add(other)
+        found.add(name := waiting.pop())
+        for requirement in map(Requirement, requires(name) or ()):
+            extras = [{"extra": extra} for extra in ("", *requirement.extras)]
+            if requirement.marker is None or any(map(requirement.marker.evaluate, extras)):
+                waiting |= {canonicalize_name(requirement.name)} & there - found
     return found
-
-
-def left_out(names: tuple[str, ...]) -> set[str]:
-    """Return the distributions of packages below ``plone`` and ``plonetheme`` that *names* do not require."""
-    others = {canonicalize_name(d.metadata["Name"]) for d in distributions()} - required(names)
-    return {name for name in others if name.startswith(("plone-", "plonetheme-"))}
 
 
 def installed(folder: Path) -> str:
     """Return the PYTHONPATH of all installed packages except the omitted ones, as links in *folder*."""
-    refused = left_out(ROOTS)
+    others = {canonicalize_name(distribution.metadata["Name"]) for distribution in distributions()} - required(*ROOTS)
+    refused = {name for name in others if name.startswith(("plone-", "plonetheme-"))}
     assert {"plone-classicui", "plone-app-multilingual"} <= refused
     assert canonicalize_name(REFUSED) not in refused
 
@@ -137,20 +127,15 @@ def use(db: Any) -> None:
         assert IPGCatalogTool.providedBy(portal.portal_catalog)
     for service, name in (("@search", "SearchableText"), ("@pgsearch", "q")):
         answer = web.get(f"/plone/{service}", MANAGER, "application/json", **{name: "hedgehog"})
-        assert answer.status == 200, answer.text
-        assert "/plone/page" in answer.text
-    for panel in PANELS:
-        answer = web.get(f"/plone/@controlpanels/{panel}", MANAGER, "application/json")
-        assert answer.status == 200, answer.text
-        assert answer.json["data"]
+        assert (answer.status, "/plone/page" in answer.text) == (200, True), answer.text
     changed = web.patch("/plone/@controlpanels/pgcatalog-search-page", MANAGER, {"count_limit": 7})
     assert changed.status == 204, changed.text
-    panel = web.get("/plone/@controlpanels/pgcatalog-search-page", MANAGER, "application/json")
-    assert panel.json["data"]["count_limit"] == 7
+    panels = {name: web.get(f"/plone/@controlpanels/{name}", MANAGER, "application/json").json for name in PANELS}
+    assert all(panel["data"] for panel in panels.values())
+    assert panels["pgcatalog-search-page"]["data"]["count_limit"] == 7
     for path in ("/plone/@@search", "/plone/page", "/plone/portal_catalog/manage_catalogView"):
         answer = web.get(path, MANAGER, "text/html")
-        assert answer.status == 200, answer.text
-        assert "search-facets" not in answer.text
+        assert (answer.status, "search-facets" in answer.text) == (200, False), answer.text
     with sites.inside(db) as portal:
         portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
         assert not IPGCatalogTool.providedBy(portal.portal_catalog)

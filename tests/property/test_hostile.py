@@ -4,6 +4,7 @@
 """
 
 from Acquisition import aq_base
+from collections.abc import Callable
 from collections.abc import Iterator
 from hypothesis import assume
 from hypothesis import given
@@ -55,13 +56,8 @@ def examples(few: int) -> settings:
     )
 
 
+#: A site whose catalog indexes ``odd`` in every way; the tests change the page between two others.
 SHARED = fill
-
-
-@pytest.fixture
-def shared(shared_portal: Any) -> Any:
-    """A site whose catalog indexes ``odd`` in every way; the tests change the page between two others."""
-    return shared_portal
 
 
 def make_small_oracle(portal: Any) -> Any:
@@ -138,20 +134,20 @@ def same(one: Any, other: Any) -> bool:
 
 @examples(60)
 @given(maker=makers)
-def test_hostile_result_of_an_indexer_is_saved_as_by_zcatalog(shared: Any, maker: Maker) -> None:
-    catalog, page = shared.portal_catalog, shared.page
+def test_hostile_result_of_an_indexer_is_saved_as_by_zcatalog(shared_portal: Any, maker: Maker) -> None:
+    catalog, page = shared_portal.portal_catalog, shared_portal.page
     transaction.begin()
-    before = neighbours(shared)
-    oracle = make_small_oracle(shared)
+    before = neighbours(shared_portal)
+    oracle = make_small_oracle(shared_portal)
     with indexed("odd", lambda obj: maker()), indexed("odd_start", lambda obj: maker()), reports() as reported:
         theirs = outcome(lambda: oracle.catalog_object(page, "/plone/page"))
         ours = outcome(lambda: (catalog.catalog_object(page, "/plone/page"), transaction.commit()))
     # Our errors are errors of ZCatalog; if two indexes refuse a value, they may differ in which one raises first.
     assert ours is None or theirs is not None
-    check_alive(shared)
-    assert neighbours(shared) == before
+    check_alive(shared_portal)
+    assert neighbours(shared_portal) == before
     if ours is None and theirs is None:
-        compare_answers(shared, oracle, maker, reported)
+        compare_answers(shared_portal, oracle, maker, reported)
 
 
 def compare_answers(portal: Any, oracle: Any, maker: Maker, reported: set[str]) -> None:
@@ -171,51 +167,42 @@ def compare_answers(portal: Any, oracle: Any, maker: Maker, reported: set[str]) 
         assert brain.odd is Missing.Value or same(brain.odd, theirs.odd)
 
 
-@examples(40)
-@given(value=plain)
-def test_hostile_attribute_is_saved_as_by_the_storage(shared: Any, value: Any) -> None:
-    """A commit with the catalog succeeds or fails exactly as with the storage alone."""
-    root = shared._p_jar.root()
+def is_saved_as_by_the_storage(portal: Any, value: Any, change: Callable[[Any], None]) -> bool:
+    """Check that a commit of *change* of the page has the outcome of *value* in the storage alone; return if it succeeds."""
     transaction.begin()
-    before = neighbours(shared)
+    before = neighbours(portal)
 
     def store() -> None:
-        root["plain"] = PersistentMapping(value=value)
+        portal._p_jar.root()["plain"] = PersistentMapping(value=value)
         transaction.commit()
 
     def save() -> None:
-        shared.page.odd = value
-        shared.page.reindexObject()
+        change(portal.page)
+        portal.page.reindexObject()
         transaction.commit()
 
     alone = outcome(store)
     assert outcome(save) is alone
-    check_alive(shared)
-    assert neighbours(shared) == before
+    check_alive(portal)
+    assert neighbours(portal) == before
+    return alone is None
+
+
+@examples(40)
+@given(value=plain)
+def test_hostile_attribute_is_saved_as_by_the_storage(shared_portal: Any, value: Any) -> None:
+    is_saved_as_by_the_storage(shared_portal, value, lambda page: setattr(page, "odd", value))
 
 
 @examples(30)
 @given(title=texts, subject=st.lists(texts, max_size=3).map(tuple), user=texts)
-def test_hostile_queries_are_answered(shared: Any, title: str, subject: tuple[str, ...], user: str) -> None:
-    catalog, page = shared.portal_catalog, shared.page
-    transaction.begin()
-    before = neighbours(shared)
-
-    def store() -> None:
-        shared._p_jar.root()["plain"] = PersistentMapping(value=(title, subject, {user: ["Reader"]}))
-        transaction.commit()
-
-    def save() -> None:
+def test_hostile_queries_are_answered(shared_portal: Any, title: str, subject: tuple[str, ...], user: str) -> None:
+    def change(page: Any) -> None:
         page.title, page.subject = title, subject
         page.__ac_local_roles__ = {user: ["Reader"], "admin": ["Owner"]}
-        page.reindexObject()
-        transaction.commit()
 
-    alone = outcome(store)
-    assert outcome(save) is alone
-    check_alive(shared)
-    assert neighbours(shared) == before
-    if alone is None:
+    if is_saved_as_by_the_storage(shared_portal, (title, subject, {user: ["Reader"]}), change):
+        catalog = shared_portal.portal_catalog
         [brain] = catalog.unrestrictedSearchResults(getId="page")
         assert (brain.Title, brain.Subject) == (title, subject)
         for keyword in subject:
@@ -226,14 +213,14 @@ def test_hostile_queries_are_answered(shared: Any, title: str, subject: tuple[st
 
 @examples(30)
 @given(id=texts)
-def test_any_path_is_catalogued(shared: Any, id: str) -> None:
+def test_any_path_is_catalogued(shared_portal: Any, id: str) -> None:
     assume(id.strip("/") and id not in NEIGHBOURS)
-    catalog = shared.portal_catalog
+    catalog = shared_portal.portal_catalog
     path = f"/plone/{id}"
     transaction.begin()
-    before, count = neighbours(shared), len(catalog)
+    before, count = neighbours(shared_portal), len(catalog)
     known = clean_path(path) in catalog._catalog.uids
-    catalog.catalog_object(shared.page, path)
+    catalog.catalog_object(shared_portal.page, path)
     for _ in range(2):
         assert len(catalog) == count + (not known)
         assert clean_path(path) in catalog._catalog.uids
@@ -243,7 +230,7 @@ def test_any_path_is_catalogued(shared: Any, id: str) -> None:
     transaction.commit()
     assert len(catalog) == count - known
     if known:
-        catalog.catalog_object(shared.page)
+        catalog.catalog_object(shared_portal.page)
         transaction.commit()
-    assert neighbours(shared) == before
-    check_alive(shared)
+    assert neighbours(shared_portal) == before
+    check_alive(shared_portal)

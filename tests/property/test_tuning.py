@@ -14,9 +14,7 @@ from plone.pgcatalog.fulltext.tuning import QueryWords
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
-from Products.CMFPlone.UnicodeSplitter import Splitter
-from Products.ZCTextIndex.Lexicon import Lexicon
+from tests.unit.lexicons import plone_lexicon
 from typing import Any
 
 import itertools
@@ -31,7 +29,7 @@ TUNING = {
     "synonyms": "car, auto, motor vehicle\ntv => 数据库\ne-mail, email, Über\nthe => motor",
     "stop_words": "en: the, of, e-mail\nde: auto",
 }
-LEXICON = Lexicon(Splitter(), I18NNormalizer())
+LEXICON = plone_lexicon()
 #: All texts of one or two words, and some longer ones.
 _random = random.Random(7)
 TEXTS = [

@@ -6,6 +6,9 @@ from DateTime import DateTime
 from functools import partial
 from pathlib import Path
 from plone.pgcatalog.database.layout import Layout
+from plone.pgcatalog.database.prepared import PLAN_CUSTOM
+from plone.pgcatalog.database.prepared import PLAN_GENERIC
+from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.sets import CachedSets
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query import statements
@@ -13,8 +16,11 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.settings import RANKED_ROWS
 from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import EVERYTHING
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.predicate import below
+from plone.pgcatalog.sql.predicate import between
 from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.values import set_number
 from tests.unit.compiling import compiled
@@ -151,3 +157,39 @@ def test_unknown_shares_hide_no_index() -> None:
     assert bind.share(({}, {}), column, ["Document"]) is None
     assert bind.share(({}, {"portal_type": {"Document": 0.5}}), column, ["Document", "Link"]) == 0.5
     assert bind.share(({"portal_type": 0.25}, {}), column, None) == 0.25
+
+
+# -- planner hints: with statements that compare long values, and only the necessary ones
+
+TEXT, DOCUMENTS = compiled({"Title": "red"}).where, compiled({"portal_type": "Document"}).where
+PATH = Column("path", "text")
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_hinted"),
+    [
+        *((condition, False) for condition in (DOCUMENTS, ~DOCUMENTS, compiled({"Subject": "a"}).where)),
+        *((condition, True) for condition in (TEXT, DOCUMENTS & TEXT, TEXT | DOCUMENTS, ~TEXT)),
+    ],
+)
+def test_long_values_are_not_compared_in_a_scan_and_the_setting_ends_with_the_statement(
+    condition: Condition, is_hinted: bool
+) -> None:
+    statement = Statement(f"SELECT rid FROM relation WHERE {condition.sql}", condition.params, condition.is_costly)
+    hints = ["SET LOCAL enable_seqscan = off", "SET LOCAL enable_seqscan TO DEFAULT"] if is_hinted else []
+    found, at = with_planner_hints(statement)
+    assert found[at] is statement
+    assert [each.sql for each in found if each is not statement] == hints
+
+
+@pytest.mark.parametrize("other", [below(PATH, "/plone/a"), between(PATH, "a", "b"), TEXT | DOCUMENTS, ~TEXT])
+def test_only_a_condition_without_alternative_plans_is_planned_once(other: Condition) -> None:
+    """Another one may be found by an index, which depends on its values."""
+    assert not bind.plans_once(TEXT & other)
+    assert all(map(bind.plans_once, (TEXT, TEXT & DOCUMENTS, TEXT & below(PATH, "/plone").hidden())))
+
+
+def test_the_plan_of_one_statement_is_not_that_of_the_next() -> None:
+    statement = Statement("SELECT 1", (), plans_once=True)
+    assert with_planner_hints(statement) == ([Statement(PLAN_GENERIC), statement, Statement(PLAN_CUSTOM)], 1)
+    assert with_planner_hints(statement, replans=False) == ([statement], 0)

@@ -1,12 +1,12 @@
 """The command pgcatalog itself: its subcommands, the modules it loads, and its recorded sessions in the reference."""
 
 from pathlib import Path
-from plone.pgcatalog.cli import commands
 from plone.pgcatalog.cli.commands import COMMANDS
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.commands import SECTIONS
 from plone.pgcatalog.indexing import rebuild_worker
-from typing import Any
+from tests.unit.sources import ROOT
+from tests.unit.sources import text
 
 import click
 import click.testing
@@ -17,80 +17,53 @@ import subprocess
 import sys
 
 
-#: Packages that only a command with a ZOPE_CONF may load.
-ZOPE = (
-    *("AccessControl", "Acquisition", "OFS", "Products.CMFCore", "Products.CMFPlone", "Products.ZCatalog", "Zope2"),
-    "ZPublisher",
-)
-LOADED = "import sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
+#: Packages that only a command with a ZOPE_CONF may load, and those that no other command needs.
+ZOPE = "AccessControl Acquisition OFS Products.CMFCore Products.CMFPlone Products.ZCatalog Zope2 ZPublisher"
+LOOK = "Acquisition ZODB Zope2 zope.component psycopg_pool"
+#: Prints after each step the number of loaded modules, and those of the named packages that are loaded.
+SCRIPT = f"""
+import importlib, sys
+from plone.pgcatalog.cli.commands import main
+
+def loaded(names=""):
+    print("loaded", len(sys.modules), *(name for name in names.split() if name in sys.modules))
+
+for option in ("--help", "--version"):
+    main([option], standalone_mode=False)
+    loaded()
+for name in ("reports", "data"):
+    importlib.import_module("plone.pgcatalog.cli." + name)
+loaded("{LOOK}")
+for name in ("status", "vacuum", "export", "check"):
+    main([name, "--help"], standalone_mode=False)
+loaded("{ZOPE}")
+"""
 
 
-def loaded(code: str) -> str:
-    """Return the packages of Zope that a new process has loaded after *code*."""
-    program = f"{code}\n{LOADED}"
-    done = subprocess.run([sys.executable, "-c", program, *ZOPE], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[-1]
+def output(*arguments: str) -> str:
+    return click.testing.CliRunner().invoke(main, arguments).output
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], *([name, "--help"] for name in ("status", "vacuum", "export", "check"))]
-)
-def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
-    code = f"from plone.pgcatalog.cli.commands import main\nmain({arguments!r}, standalone_mode=False)\n"
-    assert loaded(code) == "[]"
+def test_commands_that_need_no_zope_load_few_modules_and_none_of_zope() -> None:
+    """Most of them are of psycopg and rich; Plone has some 5,000."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    counts, packages = zip(*re.findall(r"^loaded (\d+) ?(.*)$", done.stdout, re.M), strict=True)
+    assert [int(count) < most for count, most in zip(counts, (200, 250, 500, 600), strict=True)] == [True] * 4, counts
+    assert packages == ("", "", "", "")
 
 
-#: Upper limits for the modules loaded on Python 3.12, most of them of psycopg and rich; Plone has some 5,000.
-@pytest.mark.parametrize(
-    ("code", "most"),
-    [
-        ("from plone.pgcatalog.cli.commands import main; main(['--help'], standalone_mode=False)", 200),
-        ("from plone.pgcatalog.cli.commands import main; main(['--version'], standalone_mode=False)", 250),
-        *((f"import plone.pgcatalog.cli.{name}", 500) for name in ("reports", "data")),
-    ],
-)
-def test_commands_that_need_no_zope_load_few_modules(code: str, most: int) -> None:
-    count = "import sys; print(len(sys.modules), *(name for name in sys.argv[1:] if name in sys.modules))"
-    command = [
-        sys.executable,
-        "-c",
-        f"{code}\n{count}",
-        "Acquisition",
-        "ZODB",
-        "Zope2",
-        "zope.component",
-        "psycopg_pool",
-    ]
-    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
-    assert int(last[0]) < most
-    assert last[1:] == []
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_there_under_its_name(name: str) -> None:
-    command = main.get_command(click.Context(main), name)
-    assert isinstance(command, click.Command)
-    assert (command.name, bool(command.help)) == (name, True)
-
-
-def test_commands_for_production_come_before_those_for_trying_out() -> None:
-    text = click.testing.CliRunner().invoke(main, ["--help"]).output
-    places = [text.index(f"{title}:") for title in SECTIONS]
+def test_every_command_is_there_under_its_name_and_those_for_production_first() -> None:
+    for name in COMMANDS:
+        command = main.get_command(click.Context(main), name)
+        assert isinstance(command, click.Command)
+        assert (command.name, bool(command.help)) == (name, True)
+    help = output("--help")
+    places = [help.index(f"{title}:") for title in SECTIONS]
     assert places == sorted(places)
-    assert text.index("  bench ") > text.index("Measure:") > text.index("  rebuild ")
-    assert max(map(len, text.splitlines())) <= 80
-
-
-def test_the_version_names_the_storage_too() -> None:
-    text = click.testing.CliRunner().invoke(main, ["--version"]).output
-    assert text.startswith("plone.pgcatalog 1.")
-    assert "zodb-pgjsonb 1." in text
-
-
-def test_an_unknown_command_is_an_error() -> None:
-    result = click.testing.CliRunner().invoke(main, ["instal"])
-    assert result.exit_code == 2
-    assert "No such command 'instal'" in result.output
+    assert help.index("  bench ") > help.index("Measure:") > help.index("  rebuild ")
+    assert max(map(len, help.splitlines())) <= 80
+    assert re.match(r"plone\.pgcatalog 1\.[^\n]*zodb-pgjsonb 1\.", output("--version"), re.S)
+    assert "No such command 'instal'" in output("instal")
 
 
 # -- arguments are checked before Plone is started
@@ -141,20 +114,18 @@ def test_wrong_arguments_are_reported_before_plone_is_started(
     assert told in done.output
 
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-PAGE = (REFERENCE / "commands.md").read_text("utf-8")
-SECTION = re.compile(r"^## pgcatalog (\w+)\n(.*?)(?=^## |\Z)", re.M | re.S)
-INCLUDE = re.compile(r"^```\{literalinclude\} (\S+)$", re.M)
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def test_reference_shows_a_session_of_each_command_without_places_of_a_machine() -> None:
-    sessions = [(name, path) for name, section in SECTION.findall(PAGE) for path in INCLUDE.findall(section)]
-    assert {path for _, path in sessions} == {f"cli/{path.name}" for path in (REFERENCE / "cli").iterdir()}
-    assert {Path(path).stem for _, path in sessions} == set(commands.COMMANDS)
-    for command, path in sessions:
-        text = (REFERENCE / path).read_text("utf-8")
-        assert re.match(rf"\$ pgcatalog {command}\b.*\n.", text), path
-        assert not re.search(r"/tmp|/root|/home|/usr|host=|user=|password=|Traceback", text), path
+    page = text(REFERENCE / "commands.md")
+    sessions = re.findall(r"^## pgcatalog (\w+)\n(?:(?!## ).*\n)*?```\{literalinclude\} cli/(\S+)$", page, re.M)
+    assert {name for _, name in sessions} == {path.name for path in (REFERENCE / "cli").iterdir()}
+    assert {command for command, _ in sessions} == set(COMMANDS)
+    for command, name in sessions:
+        session = text(REFERENCE / "cli" / name)
+        assert re.match(rf"\$ pgcatalog {command}\b.*\n.", session), name
+        assert not re.search(r"/tmp|/root|/home|/usr|host=|user=|password=|Traceback", session), name
 
 
 def test_few_objects_are_visited_by_one_process_and_many_by_all_cores() -> None:
@@ -171,7 +142,7 @@ def test_few_objects_are_visited_by_one_process_and_many_by_all_cores() -> None:
     ],
 )
 def test_zope_conf_of_a_process_is_that_of_its_command(
-    tmp_path: Path, monkeypatch: Any, arguments: list[str], found: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], found: str | None
 ) -> None:
     (tmp_path / "zope.conf").write_text("")
     (tmp_path / "wsgi.ini").write_text("[server:main]\nport = 1\n[app:zope]\nzope_conf = %(here)s/zope.conf\n")

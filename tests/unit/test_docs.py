@@ -1,5 +1,9 @@
-"""The documentation is complete, its links are valid, and its examples run."""
+"""The documentation is complete, its links, commands and paths are valid, and its examples run."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from fnmatch import filter as matching
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.compat.zcatalog import NOT_CALLED
@@ -11,9 +15,9 @@ from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
 from plone.pgcatalog.settings import SETTINGS
-from tests.unit.pages import commands
-from tests.unit.pages import FENCE
 from tests.unit.sources import environment_variables
+from tests.unit.sources import modules
+from tests.unit.sources import project_files
 from tests.unit.sources import ROOT
 from tests.unit.sources import SOURCE
 from tests.unit.sources import text
@@ -23,20 +27,42 @@ from zope.component import getGlobalSiteManager
 
 import ast
 import click
+import json
 import psycopg
 import pytest
 import re
+import shlex
+import tomllib
 
 
 DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
 #: Built by ``make docs`` from stored results, and not in the repository.
-BUILT = DOCS / "reference" / "benchmark-results.md"
+BUILT = REFERENCE / "benchmark-results.md"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts and p != BUILT)
-DEVIATIONS = DOCS / "explanation" / "deviations.md"
 INDEX_TYPE = DOCS / "how-to" / "index-type.md"
 
+FENCE = re.compile(r"^( *)```\{?([\w-]*)\}?[^`\n]*\n(.*?)^\1```$", re.M | re.S)
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.M)
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Return (name, command) of the console scripts of the package, and of their subcommands."""
+    scripts = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["scripts"]
+    found: list[tuple[str, click.Command]] = []
+    for script, target in scripts.items():
+        command = EntryPoint(script, target, "console_scripts").load()
+        if not isinstance(command, click.Group):
+            found.append((script, command))
+            continue
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            found.append((f"{script} {name}", subcommand))
+    return found
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -48,19 +74,22 @@ def blocks(path: Path, language: str) -> list[str]:
     ]
 
 
+def section(page: Path, heading: str) -> str:
+    """Return the part of *page* below *heading*; raises ValueError without it."""
+    _, rest = text(page).split(f"\n## {heading}\n")
+    return rest.partition("\n## ")[0]
+
+
 # -- complete
 
 
 def test_every_environment_variable_is_in_the_reference() -> None:
-    variables = environment_variables()
-    assert {"PGCATALOG_DSN", "PGCATALOG_PG_BIN"} <= variables
-    page = text(DOCS / "reference" / "environment.md")
-    assert set(re.findall(r"^\| `(\w+)`", page, re.M)) == variables
+    assert set(re.findall(r"^\| `(\w+)`", text(REFERENCE / "environment.md"), re.M)) == environment_variables()
+    assert {"PGCATALOG_DSN", "PGCATALOG_PG_BIN"} <= environment_variables()
 
 
 def test_every_setting_is_in_the_reference_with_its_default() -> None:
-    page = text(DOCS / "reference" / "environment.md").partition("\n## Settings\n")[2]
-    lines = re.findall(r"^\| `(plone\.[\w.]+)`(.*)$", page, re.M)
+    lines = re.findall(r"^\| `(plone\.[\w.]+)`(.*)$", section(REFERENCE / "environment.md", "Settings"), re.M)
     rows = {name: [cell.strip(" `") for cell in rest.split("|")] for name, rest in lines}
     assert set(rows) == {f"{PREFIX}.{name}" for name in SETTINGS}
     for name, setting in SETTINGS.items():
@@ -83,81 +112,53 @@ def created_tables() -> dict[str, list[str]]:
     return tables
 
 
-def test_every_table_is_in_the_reference() -> None:
-    tables = created_tables()
+def test_every_table_is_in_the_reference_and_the_picture() -> None:
+    tables, page = created_tables(), REFERENCE / "tables.md"
     assert {"pgcatalog_state", "pgcatalog_retired", "object_state.idx"} <= set(tables)
-    page = text(DOCS / "reference" / "tables.md")
     for table, columns in tables.items():
         # The relation of a catalog is named after its tool.
-        heading = table if table != "{relation}" else "pgcatalog_`<hex oid>`"
-        assert f"\n## {heading}\n" in page
-        section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-        assert [c for c in columns if f"| `{c}` |" not in section] == []
+        found = section(page, table if table != "{relation}" else "pgcatalog_`<hex oid>`")
+        assert [column for column in columns if f"| `{column}` |" not in found] == [], table
+    picture = text(page).partition("```text\n")[2].partition("```")[0]
+    assert set(TABLES) <= set(re.findall(r"\w+", picture))
 
 
-def test_every_shared_table_is_in_the_picture() -> None:
-    picture = text(DOCS / "reference" / "tables.md").partition("```text\n")[2].partition("```")[0]
-    assert [name for name in TABLES if not re.search(rf"\b{name}\b", picture)] == []
-
-
-def test_every_index_type_is_in_the_reference() -> None:
-    table = text(DOCS / "reference" / "tables.md")
-    rows = re.findall(r"^\| ((?:\w+Index(?:, )?)+) \|", table, re.M)
-    names = {*BUILT_IN, ZCTextIndexTranslator.meta_type}
-    assert {name for row in rows for name in row.split(", ")} == names
-    assert [n for n in names if n not in text(DOCS / "reference/python-api.md")] == []
+def test_every_index_type_and_interface_is_in_the_reference() -> None:
+    rows = re.findall(r"^\| ((?:\w+Index(?:, )?)+) \|", text(REFERENCE / "tables.md"), re.M)
+    types = {*BUILT_IN, ZCTextIndexTranslator.meta_type}
+    assert {name for row in rows for name in row.split(", ")} == types
+    own = [name for name, each in vars(interfaces).items() if getattr(each, "__module__", "") == interfaces.__name__]
+    assert len(own) >= 3
+    assert [name for name in (*types, *own) if name not in text(REFERENCE / "python-api.md")] == []
 
 
 def test_every_marker_is_in_the_reference_with_an_example() -> None:
-    page = text(DOCS / "reference" / "idx-markers.md")
+    page = text(REFERENCE / "idx-markers.md")
     assert set(re.findall(r"`(@\w+)`", page)) == set(codec._decoders)
-    examples = re.findall(r"`(\{\"@.*?\})` \|", page)
+    examples = [json.loads(example) for example in re.findall(r"`(\{\"@.*?\})` \|", page)]
     assert len(examples) >= 18
-    for example in examples:
-        data = ast.literal_eval(example.replace("null", "None").replace("false", "False").replace("true", "True"))
-        assert codec.encode(codec.decode(data)) == data
+    assert [codec.encode(codec.decode(example)) for example in examples] == examples
 
 
-def test_every_interface_is_in_the_reference() -> None:
-    reference = "\n".join(text(path) for path in (DOCS / "reference").glob("*.md"))
-    own = [name for name, each in vars(interfaces).items() if getattr(each, "__module__", "") == interfaces.__name__]
-    assert len(own) >= 3
-    assert [name for name in own if name not in reference] == []
-
-
-def test_every_logger_is_in_the_reference() -> None:
-    page = text(DOCS / "reference" / "logging.md")
+def test_every_logger_and_uncalled_method_is_in_the_reference() -> None:
     calls = re.compile(r"\blogger\.(?:debug|info|warning|error|exception)\(")
-    logging = [
-        path.relative_to(ROOT / "src").with_suffix("") for path in SOURCE.rglob("*.py") if calls.search(text(path))
-    ]
+    logging = [path.relative_to(ROOT / "src").with_suffix("") for path, _ in modules() if calls.search(text(path))]
     names = [".".join(path.parts).removesuffix(".__init__") for path in logging]
-    assert [name for name in names if f"| `{name}` |" not in page] == []
+    assert [name for name in names if f"| `{name}` |" not in text(REFERENCE / "logging.md")] == []
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", text(REFERENCE / "patches.md"), re.M)
+    found = {(cls, name): reason for cls, names, reason in rows for name in re.findall(r"`(\w+)`", names)}
+    assert found == {(cls.__name__, name): why for cls, reasons in NOT_CALLED.items() for name, why in reasons.items()}
 
 
-def test_every_patchable_name_that_is_not_called_is_in_the_reference() -> None:
-    page = text(DOCS / "reference" / "patches.md")
-    rows = []
-    for cls, reasons in NOT_CALLED.items():
-        for reason in sorted(set(reasons.values())):
-            names = ", ".join(f"`{name}`" for name in sorted(reasons) if reasons[name] == reason)
-            rows.append(f"| `{cls.__name__}` | {names} | {reason} |")
-    assert [line for line in page.splitlines() if line.startswith("| `")] == rows
-
-
-def test_every_chore_is_where_contributors_look() -> None:
+def test_every_chore_and_command_is_in_the_reference() -> None:
     chores = set(re.findall(r"^([a-z-]+):.*## ", text(ROOT / "Makefile"), re.M))
     documented = set(re.findall(r"^\| `make ([a-z-]+)`", text(ROOT / "CONTRIBUTING.md"), re.M))
     assert documented == chores - {"help"}
-
-
-def test_every_command_is_in_the_reference() -> None:
-    page = text(DOCS / "reference" / "commands.md")
-    assert set(re.findall(r"^## (.+)$", page, re.M)) == {name for name, _command in commands()}
+    page = REFERENCE / "commands.md"
+    assert set(re.findall(r"^## (.+)$", text(page), re.M)) == {name for name, _command in commands()}
     for name, command in commands():
-        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         options = {o.opts[0] for o in command.params if isinstance(o, click.Option) and not o.hidden}
-        assert set(re.findall(r"^\| `(--[\w-]+)`", section, re.M)) == options
+        assert set(re.findall(r"^\| `(--[\w-]+)`", section(page, name), re.M)) == options, name
 
 
 def test_every_test_of_a_fault_exists() -> None:
@@ -168,11 +169,16 @@ def test_every_test_of_a_fault_exists() -> None:
 
 
 def test_deviations_have_unique_names_and_reasons() -> None:
-    sections = re.split(r"^### ", text(DEVIATIONS), flags=re.M)[1:]
+    sections = re.split(r"^### ", text(DOCS / "explanation" / "deviations.md"), flags=re.M)[1:]
     names = [section.partition("\n")[0] for section in sections]
     assert len(names) == len(set(names)) > 30
     assert [name for name in names if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)] == []
     assert [n for n, s in zip(names, sections, strict=True) if "\n*Why:* " not in s] == []
+
+
+def test_guide_names_the_version_of_volto_that_is_built() -> None:
+    built = json.loads(text(ROOT / "frontend" / "package.json"))["dependencies"]["@plone/volto"]
+    assert set(re.findall(r"Volto (\d[\d.]*\d)", text(DOCS / "how-to" / "volto.md"))) == {built}
 
 
 # -- links
@@ -184,31 +190,29 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "path", [*ROOT.glob("*.md"), *(ROOT / "news").glob("*.md"), *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix()
-)
-def test_links_have_a_target(path: Path) -> None:
+def test_links_have_a_target() -> None:
     """In the repository and in the built documentation, which has the files below ``docs`` only."""
     broken = []
-    links = LINK.findall(FENCE.sub("", text(path))) + re.findall(r"^```\{literalinclude\} (.+)$", text(path), re.M)
-    for link in links:
-        if re.match(r"[a-z]+:", link):
-            continue
-        name, _, anchor = link.partition("#")
-        target = (path.parent / name).resolve() if name else path
-        is_built = target.is_relative_to(DOCS) or not path.is_relative_to(DOCS)
-        if target == BUILT or not target.is_file() or not is_built or (anchor and anchor not in anchors(target)):
-            broken.append(link)
+    for path in [*ROOT.glob("*.md"), *(ROOT / "news").glob("*.md"), *PAGES]:
+        links = LINK.findall(FENCE.sub("", text(path))) + re.findall(r"^```\{literalinclude\} (.+)$", text(path), re.M)
+        for link in links:
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (path.parent / name).resolve() if name else path
+            is_built = target.is_relative_to(DOCS) or not path.is_relative_to(DOCS)
+            if target == BUILT or not target.is_file() or not is_built or (anchor and anchor not in anchors(target)):
+                broken.append((path.name, link))
     assert broken == []
 
 
 # -- examples
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())
-def test_python_examples_are_python(path: Path) -> None:
-    for block in blocks(path, "python"):
-        ast.parse(block)
+def test_python_examples_are_python() -> None:
+    for path in PAGES:
+        for block in blocks(path, "python"):
+            ast.parse(block, path.name)
 
 
 def test_example_of_an_index_type_is_found_and_answers_in_postgresql(connection: psycopg.Connection[Any]) -> None:
@@ -252,9 +256,68 @@ def test_example_of_an_index_type_is_found_and_answers_in_postgresql(connection:
         assert [rid for (rid,) in rows] == rids
 
 
-def test_no_page_installs_the_other_project_of_this_name() -> None:
-    """On the Python Package Index the name belongs to another project."""
-    install = re.compile(r"(?:pip|uv)[\w -]* install [^`\n]*plone\.pgcatalog")
-    pages = [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    found = [(page.name, line) for page in pages for line in text(page).splitlines() if install.search(line)]
-    assert [(name, line) for name, line in found if "/path/to/" not in line and name != "decisions.md"] == []
+# -- commands and paths: each chore, variable, module, command, option and file exists
+
+
+FILES = [path.relative_to(ROOT).as_posix() for path in project_files()]
+FOLDERS = {parent.as_posix() for name in FILES for parent in Path(name).parents}
+MAKEFILE = text(ROOT / "Makefile")
+VARIABLES = {*re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.M), "PYTHON"}
+CHORES = re.findall(r"^([a-z-]+):", MAKEFILE, re.M)
+COMMANDS = dict(commands())
+#: Chores of another project: the one created by cookieplone.
+OTHERS = {("docs/how-to/volto.md", "build"), ("docs/how-to/volto.md", "install")}
+SHELLS = ("", "console", "ini", "sh", "shell", "text", "yaml")
+#: Text before a command: the beginning of a line, or of a command in it; a prompt; variables; a folder of executables.
+BEFORE = r"(?:^|&& |; |-- |[|] )\s*(?:[$#] )?(?:[A-Z_]+=\S* )*(?:\S*/bin/)?"
+
+
+def code(page: str) -> Iterator[str]:
+    """Yield the lines of blocks, and the spans in the text, of *page*."""
+    for _indent, language, body in FENCE.findall(text(ROOT / page)):
+        if language in SHELLS:
+            yield from re.sub(r"\s*\\\n\s*", " ", body).splitlines()
+    yield from SPAN.findall(FENCE.sub("", text(ROOT / page)))
+
+
+def lines(page: str, program: str) -> Iterator[tuple[list[str], str]]:
+    """Yield for each command line with *program*: its arguments as words, and the whole line."""
+    for line in code(page):
+        found = re.search(rf"{BEFORE}{program}( [^&;|<>]*)?(?:[&;|<>]|$)", line)
+        if found:
+            yield shlex.split(found[1] or "", comments=True), line
+
+
+def wrong_makes(page: str) -> Iterator[str]:
+    """Yield the words that are no chores or variables of the Makefile."""
+    for words, line in lines(page, "make"):
+        for word in words:
+            name, is_variable, _ = word.partition("=")
+            known = VARIABLES if is_variable else CHORES
+            if name not in known and not name.startswith(".venv/.installed-") and (page, word) not in OTHERS:
+                yield f"{word}: {line}"
+
+
+def wrong_commands(page: str) -> Iterator[str]:
+    """Yield the lines with subcommands of pgcatalog that do not exist, or with options that they do not have."""
+    for words, line in lines(page, "pgcatalog"):
+        if words and not words[0].startswith("-"):
+            command = COMMANDS.get(f"pgcatalog {words[0]}")
+            known = {"--help", *(name for each in command.params for name in each.opts)} if command else set()
+            options = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+            if command is None or not options <= known:
+                yield line
+
+
+def wrong_paths(page: str) -> Iterator[str]:
+    """Yield the paths that are not in the repository."""
+    top = "|".join(re.escape(name) for name in sorted(FOLDERS) if "/" not in name and name != ".")
+    for line in code(page):
+        for word in re.findall(rf"(?<![\w./$-])(?:{top})/[\w./*-]+", line):
+            if (name := word.rstrip("./")) not in FOLDERS and not matching(FILES, name):
+                yield word
+
+
+@pytest.mark.parametrize("wrong", [wrong_makes, wrong_commands, wrong_paths])
+def test_commands_and_paths_of_each_page_exist(wrong: Callable[[str], Iterator[str]]) -> None:
+    assert [(page, found) for page in FILES if page.endswith(".md") for found in wrong(page)] == []

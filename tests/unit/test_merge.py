@@ -3,14 +3,10 @@
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from plone.pgcatalog.indexing.merge import ancestors
+from plone.pgcatalog.indexing import pending
 from plone.pgcatalog.indexing.merge import Current
 from plone.pgcatalog.indexing.merge import Merge
 from plone.pgcatalog.indexing.merge import our_changes
-from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.pending import Journal
-from plone.pgcatalog.indexing.pending import JournaledDict
-from plone.pgcatalog.indexing.pending import SeenRow
 from typing import Any
 from ZODB.POSException import ConflictError
 
@@ -49,15 +45,20 @@ def test_an_emptied_column_is_written_again() -> None:
         our_changes("/a", OLD, {"title": "2"}, {"title": "1"}, frozenset({"title"}))
 
 
-def row(rid: int, path: str, version: str = "1") -> SeenRow:
-    return SeenRow(rid, path, rid, version, None, 1, "{1,1}", '{"title": "a"}', ("roles", "title"), None)
+def row(rid: int, path: str, version: str = "1") -> pending.SeenRow:
+    return pending.SeenRow(rid, path, rid, version, None, 1, "{1,1}", '{"title": "a"}', ("roles", "title"), None)
 
 
-def entry(rid: int, path: str, **values: Any) -> Entry:
-    return Entry(path, rid, rid, **({"full": True, "exists": True} | values))
+def entry(rid: int, path: str, **values: Any) -> pending.Entry:
+    return pending.Entry(path, rid, rid, **({"full": True, "exists": True} | values))
 
 
-def merge(entries: list[Entry], seen: list[SeenRow], now: list[SeenRow], evicted: set[int] | None = None) -> Merge:
+def merge(
+    entries: list[pending.Entry],
+    seen: list[pending.SeenRow],
+    now: list[pending.SeenRow],
+    evicted: set[int] | None = None,
+) -> Merge:
     return Merge(entries, {r.rid: r for r in seen}, now, evicted or set())
 
 
@@ -78,7 +79,7 @@ def test_only_our_values_are_left() -> None:
 
 def test_moved_row_has_the_changes_of_others() -> None:
     moved = entry(1, "/b", exists=False, columns={"title": "old"})
-    found = merge([Entry("/a", 1, 1, deleted=True), moved], [row(1, "/a")], [row(1, "/a", "2")], {1})
+    found = merge([pending.Entry("/a", 1, 1, deleted=True), moved], [row(1, "/a")], [row(1, "/a", "2")], {1})
     found.merge_entry(moved, Current("/a", {"title": "2", "roles": "1"}, {"title": "1"}, {}), frozenset(), stored=True)
     assert found.moved == {1: "/b"}
     assert found.evicted == set()
@@ -94,30 +95,25 @@ def test_subtree_removed_by_others_stays_removed() -> None:
     assert set(found.removed) == {1, 2}
 
 
-def test_new_row_below_a_changed_row_is_a_conflict() -> None:
+def test_new_row_below_a_changed_row_is_a_conflict_and_a_moved_one_is_not() -> None:
+    """The moved row existed before."""
+    below = Current("/a", {"title": "1", "roles": "2"}, {}, {})
     above = entry(1, "/a")
     found = merge([above, entry(2, "/a/b")], [row(1, "/a")], [row(1, "/a", "2")])
-    found.merge_entry(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
+    found.merge_entry(above, below, frozenset(), stored=True)
     with pytest.raises(ConflictError, match="/a/b: /a was changed"):
         found.follow()
-
-
-def test_row_moved_below_a_changed_row_existed_before() -> None:
     above, moved = entry(1, "/a", full=False), entry(2, "/a/c", exists=False)
     found = merge([above, moved], [row(1, "/a"), row(2, "/a/b")], [row(1, "/a", "2"), row(2, "/a/b")], {2})
-    found.merge_entry(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
+    found.merge_entry(above, below, frozenset(), stored=True)
     found.follow()
     assert set(found.live) == {1, 2}
 
 
 @pytest.mark.parametrize("taken", [row(9, "/a/b"), row(2, "/elsewhere")])
-def test_path_used_by_others_is_a_conflict(taken: SeenRow) -> None:
+def test_path_used_by_others_is_a_conflict(taken: pending.SeenRow) -> None:
     with pytest.raises(ConflictError):
         merge([entry(2, "/a/b", exists=False)], [], [taken])
-
-
-def test_ancestors_are_the_containers() -> None:
-    assert list(ancestors("/a/b/c")) == ["/a/b", "/a"]
 
 
 STEPS = st.lists(
@@ -136,8 +132,8 @@ STEPS = st.lists(
 @settings(derandomize=True, deadline=None)
 @given(STEPS)
 def test_rollback_restores_the_state_of_a_copy(steps: list[tuple]) -> None:  # type: ignore[type-arg]
-    journal = Journal()
-    target = JournaledDict(journal)
+    journal = pending.Journal()
+    target = pending.JournaledDict(journal)
     marks = []
     for kind, *args in steps:
         if kind == "set":
@@ -157,18 +153,13 @@ def test_rollback_restores_the_state_of_a_copy(steps: list[tuple]) -> None:  # t
             assert dict(target) == expected
 
 
-def test_journal_without_marks_is_empty() -> None:
-    journal = Journal()
-    target = JournaledDict(journal)
+def test_journal_has_the_entries_of_marks_in_use_only() -> None:
+    """As in Plone: a savepoint for each object, of which only the latest is used."""
+    journal = pending.Journal()
+    target = pending.JournaledDict(journal)
     for number in range(100):
         target[number] = number
     assert len(journal) == 0
-
-
-def test_entries_of_dropped_marks_are_dropped() -> None:
-    """As in Plone: a savepoint for each object, of which only the latest is used."""
-    journal = Journal()
-    target = JournaledDict(journal)
     longest = 0
     for number in range(1000):
         mark = journal.mark(None)
@@ -180,13 +171,13 @@ def test_entries_of_dropped_marks_are_dropped() -> None:
 
 
 def test_mark_can_be_rolled_back_to_again() -> None:
-    journal = Journal()
-    target = JournaledDict(journal)
-    target["kept"] = 1
+    journal = pending.Journal()
+    target = pending.JournaledDict(journal)
+    target["old"] = 1
     mark = journal.mark("state")
     for _ in range(2):
-        target["kept"] = 2
+        target["old"] = 2
         target["new"] = 3
         journal.rewind(mark)
-        assert target == {"kept": 1}
+        assert target == {"old": 1}
     assert mark.state == "state"

@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from plone.pgcatalog import i18n
 from plone.pgcatalog.i18n import _
-from plone.pgcatalog.i18n import english
-from plone.pgcatalog.i18n import joined
-from plone.pgcatalog.i18n import restored
-from plone.pgcatalog.i18n import stored
 from scripts import messages
 
 import pytest
@@ -14,7 +11,7 @@ import re
 
 
 TEMPLATES = sorted(messages.PACKAGE.rglob("*.pt"))
-CATALOGS = sorted(messages.LOCALES.glob(f"*/LC_MESSAGES/{messages.DOMAIN}.po"))
+MESSAGES = messages.messages()
 #: Attributes with texts for people.
 READ = ("title", "aria-label", "placeholder", "data-question")
 LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -25,10 +22,6 @@ NAMES = {"/path", "RSS 1.0"}
 VARIABLE = re.compile(r"\$\{\w+\}")
 #: An id instead of a text.
 ID = re.compile(r"[a-z]+(_[a-z]+)+")
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(messages.PACKAGE).as_posix()
 
 
 def untranslated(element: messages.Element) -> Iterator[str]:
@@ -49,22 +42,18 @@ def untranslated(element: messages.Element) -> Iterator[str]:
             yield from untranslated(part)
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
-def test_every_text_of_a_page_is_marked(path: Path) -> None:
-    assert list(untranslated(messages.parsed(path))) == []
+def unnamed(element: messages.Element) -> bool:
+    """Return whether a part of the translated text of *element* has no name, or the name of another part."""
+    names = [part.attributes.get("i18n:name") for part in element.parts if isinstance(part, messages.Element)]
+    return None in names or len(set(names)) < len(names)
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
-def test_every_part_of_a_text_has_a_name(path: Path) -> None:
-    elements = [e for e in messages.parsed(path).elements if "i18n:translate" in e.attributes and not e.is_replaced]
-    for element in elements:
-        names = [part.attributes.get("i18n:name") for part in element.parts if isinstance(part, messages.Element)]
-        assert None not in names, element.message
-        assert len(set(names)) == len(names), element.message
-
-
-@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
-def test_every_page_has_the_domain(path: Path) -> None:
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.relative_to(messages.PACKAGE).as_posix())
+def test_every_text_of_a_page_is_marked_and_its_parts_have_names(path: Path) -> None:
+    page = messages.parsed(path)
+    assert list(untranslated(page)) == []
+    marked = [each for each in page.elements if "i18n:translate" in each.attributes and not each.is_replaced]
+    assert [each.message for each in marked if unnamed(each)] == []
     assert f'i18n:domain="{messages.DOMAIN}"' in path.read_text("utf-8")
 
 
@@ -73,36 +62,30 @@ def test_translations_are_registered_once() -> None:
     assert sum(directives) == 1
 
 
-def test_messages_are_english_texts() -> None:
-    assert [message for message in messages.messages() if ID.fullmatch(message)] == []
-
-
-def test_the_template_of_catalogs_has_every_message() -> None:
+def test_template_of_catalogs_has_every_message_in_english() -> None:
     """Otherwise run scripts/messages.py."""
     assert (messages.LOCALES / f"{messages.DOMAIN}.pot").read_text("utf-8") == messages.written({})
-    assert len(messages.messages()) > 300
+    assert len(MESSAGES) > 300
+    assert [message for message in MESSAGES if ID.fullmatch(message)] == []
 
 
-@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
-def test_a_catalog_is_complete_and_compiled(path: Path) -> None:
+def test_german_catalog_is_complete_and_compiled() -> None:
     """No message is missing or superfluous, and the variables are the message's own."""
-    found, known = messages.translations(path), messages.messages()
-    assert [message for message in known if not found.get(message)] == []
-    assert [message for message in found if message not in known] == []
-    for message, (default, _files) in known.items():
+    [path] = messages.LOCALES.glob(f"*/LC_MESSAGES/{messages.DOMAIN}.po")
+    found = messages.translations(path)
+    assert path.parts[-3] == "de"
+    assert [message for message in MESSAGES if not found.get(message)] == []
+    assert found.keys() <= MESSAGES.keys()
+    for message, (default, _files) in MESSAGES.items():
         assert sorted(VARIABLE.findall(found[message])) == sorted(VARIABLE.findall(default)), message
     assert path.with_suffix(".mo").read_bytes() == messages.compiled(path)
 
 
-def test_german_is_there() -> None:
-    assert [path.parts[-3] for path in CATALOGS] == ["de"]
-
-
 def test_english_messages_can_be_values_of_messages() -> None:
     line = _("Line ${number}: ${problem}", {"number": "3", "problem": _("${line} names no word", {"line": "'a'"})})
-    assert english(line) == "Line 3: 'a' names no word"
-    assert english(joined([line, "costs $5", _("Done")])) == "Line 3: 'a' names no word; costs $5; Done"
-    assert english("costs ${price}") == "costs ${price}"
+    assert i18n.english(line) == "Line 3: 'a' names no word"
+    assert i18n.english(i18n.joined([line, "costs $5", _("Done")])) == "Line 3: 'a' names no word; costs $5; Done"
+    assert i18n.english("costs ${price}") == "costs ${price}"
 
 
 @pytest.mark.parametrize(
@@ -118,5 +101,5 @@ def test_english_messages_can_be_values_of_messages() -> None:
     ],
 )
 def test_a_stored_message_is_restored(message: str) -> None:
-    found = restored(stored(message))
-    assert (found, english(found), type(found)) == (message, english(message), type(message))
+    found = i18n.restored(i18n.stored(message))
+    assert (found, i18n.english(found), type(found)) == (message, i18n.english(message), type(message))

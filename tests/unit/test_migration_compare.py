@@ -32,27 +32,27 @@ KEYS = {"a": 1, "b": 1, "c": 2}
         ("", "", "same"),
     ],
 )
-def test_sorted_answers(before: str, after: str, expected: str) -> None:
+def test_sorted_answers_differ_by_more_than_ties(before: str, after: str, expected: str) -> None:
     assert verdict_of(before, after, KEYS) == expected
+    # Without a sort the order is undefined.
+    assert verdict_of(before, before[::-1], {}, sort_on=None) == "same"
 
 
-def test_order_without_a_sort_is_undefined() -> None:
-    assert verdict_of("abc", "cba", {}, sort_on=None) == "same"
+def results(*paths: str, visible: tuple[str, ...] = (), ms: float = 1.0) -> QueryResults:
+    return QueryResults(list(paths), list(visible), {}, ms, ms)
+
+
+LISTING = SiteQuery("listing", "/site", {})
 
 
 def test_differences_visible_to_visitors_count() -> None:
-    query = SiteQuery("listing", "/site", {})
-    found = compare(
-        query, QueryResults(["a", "b"], ["a"], {}, 1.0, 1.0), QueryResults(["a", "b"], ["a", "b"], {}, 2.0, 2.0)
-    )
+    found = compare(LISTING, results("a", "b", visible=("a",)), results("a", "b", visible=("a", "b")))
     assert (found.verdict, found.missing, found.additional) == ("different", [], ["b"])
     assert not found.is_fine
 
 
 def test_rehearsal_judges_pages_and_not_the_sum_of_their_queries() -> None:
-    query = SiteQuery("listing", "/site", {})
-    slower = compare(query, QueryResults(["a"], [], {}, 1.0, 1.0), QueryResults(["a"], [], {}, 3.5, 3.5))
-    other = compare(query, QueryResults(["a"], [], {}, 1.0, 1.0), QueryResults(["b"], [], {}, 4.0, 0.1))
+    slower, other = (compare(LISTING, results("a"), after) for after in (results("a", ms=3.5), results("b", ms=4.0)))
     pages = [PageTimes("/site", 50.0, 40.0), PageTimes("/site/a", 50.0, 39.0)]
     assert verdict_on([slower], pages) == (
         "All 1 results are the same.\nA page takes 39.5 ms, with Plone's own catalog 50.0 ms: 0.79 of the time"
@@ -64,11 +64,6 @@ def test_rehearsal_judges_pages_and_not_the_sum_of_their_queries() -> None:
 
 
 def test_catalogs_take_turns_at_being_first() -> None:
-    order = ""
-
-    def visit(name: str) -> None:
-        nonlocal order
-        order += name
-
-    times_in_turns([lambda: visit("a"), lambda: visit("b")], 3)
-    assert order == "ab" + "ba" + "ab" + "ba"
+    order: list[str] = []
+    times_in_turns([lambda: order.append("a"), lambda: order.append("b")], 3)
+    assert "".join(order) == "ab" + "ba" + "ab" + "ba"

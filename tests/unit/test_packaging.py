@@ -4,14 +4,15 @@ from itertools import chain
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from pathlib import Path
-from tests.unit.pages import project_files
+from tests.unit.sources import project_files
+from tests.unit.sources import ROOT
+from tests.unit.sources import SOURCE
+from tests.unit.sources import text
 from typing import Any
 
-import os
-import pytest
+import json
 import re
 import runpy
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,9 +20,7 @@ import tomllib
 import yaml
 
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
-PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PYPROJECT: dict[str, Any] = tomllib.loads(text(ROOT / "pyproject.toml"))
 PROJECT: dict[str, Any] = PYPROJECT["project"]
 RELEASE: str = runpy.run_path(str(ROOT / "scripts" / "version.py"))["__version__"]
 MAX_LINES = 500
@@ -48,20 +47,15 @@ def test_no_file_names_the_machine_of_its_author() -> None:
 def test_checkout_has_no_lock_file_no_pinned_interpreter_and_no_long_module() -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in project_files()}
     assert not files.keys() & {"uv.lock", ".python-version"}
-    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in files.items() if path.suffix == ".py"}
+    lines = {name: len(text(path).splitlines()) for name, path in files.items() if path.suffix == ".py"}
     assert {name: number for name, number in lines.items() if number > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize(
-    ("folder", "forbidden"),
-    # Importing Testing before Zope has started swaps the configured database for a DemoStorage.
-    [("", r"Testing\b"), ("query", PLONE), ("indexes", PLONE)],
-)
-def test_sources_import_no_forbidden_package(folder: str, forbidden: str) -> None:
-    statement = re.compile(rf"^\s*(?:from|import) (?:{forbidden})", re.M)
-    paths = [*(PACKAGE / folder).rglob("*.py")]
-    assert paths
-    assert [path.name for path in paths if statement.search(path.read_text("utf-8"))] == []
+def test_sources_import_no_forbidden_package() -> None:
+    """Importing Testing before Zope has started swaps the configured database for a DemoStorage."""
+    for folder, forbidden in (("", r"Testing\b"), ("query", PLONE), ("indexes", PLONE)):
+        statement = re.compile(rf"^\s*(?:from|import) (?:{forbidden})", re.M)
+        assert [path.name for path in (SOURCE / folder).rglob("*.py") if statement.search(text(path))] == []
 
 
 def test_every_direct_requirement_is_pinned_by_name_and_version_only() -> None:
@@ -76,31 +70,26 @@ def test_every_direct_requirement_is_pinned_by_name_and_version_only() -> None:
 
 def test_each_build_has_a_version_of_its_own(tmp_path: Path) -> None:
     """Pip replaces an installed build only by one of another version."""
-    for name in ("scripts/version.py", "pyproject.toml", "README.md", "src/plone/pgcatalog/__init__.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    for name in ("scripts/version.py", "pyproject.toml", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-
-    def version(*git: str, day: int = 25) -> str:
-        """Run *git* in the folder; return its version then."""
-        who = {f"GIT_{who}_{what}": "a@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        who |= dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), f"2026-11-{day}T08:00:00+0100")
-        for command in ["git", *git], [sys.executable, "-B", "scripts/version.py"]:
-            output = subprocess.check_output(command, cwd=tmp_path, env=os.environ | who, text=True)
-        return output.strip()
-
-    commit = ("commit", "-q", "--allow-empty", "-m", "one")
-    unpacked = version("--version")
-    subprocess.check_call(["git", "init", "-q"], cwd=tmp_path)
-    subprocess.check_call(["git", "add", "."], cwd=tmp_path)
-    first, second, third = version(*commit, day=24), version(*commit), version(*commit)
-    assert re.fullmatch(rf"{re.escape(RELEASE)}\.dev20261124070000\+g[0-9a-f]{{10}}", first)
-    assert Version(unpacked) < Version(first) < Version(second) < Version(RELEASE)
-    assert version("tag", f"v{RELEASE}") == RELEASE
-    (tmp_path / "src" / "new.py").write_text("a = 1")
-    changed = version("tag", "-d", f"v{RELEASE}")
-    (tmp_path / "src" / "new.py").write_text("a = 2")
-    assert len({second, third, changed, version("status")}) == 4
-    assert changed.startswith(f"{third}.s")
+    found = []
+    commands = (
+        "--version",
+        "init -q",
+        "add .",
+        "commit -q -m one",
+        f"tag v{RELEASE}",
+        "commit -q --allow-empty -m two",
+    )
+    for command in commands:
+        git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *command.split()]
+        subprocess.check_call(git, cwd=tmp_path)
+        found.append(subprocess.check_output([sys.executable, "scripts/version.py"], cwd=tmp_path, text=True).strip())
+    unpacked, _, _, first, tagged, second = found
+    assert re.fullmatch(rf"{re.escape(RELEASE)}\.dev\d{{14}}\+g[0-9a-f]{{10}}", first)
+    assert Version(unpacked) < Version(first) < Version(tagged) == Version(RELEASE)
+    assert len({unpacked, first, tagged, second}) == 4
 
 
 def test_release_finds_every_news_fragment_and_the_place_of_its_section() -> None:
@@ -109,45 +98,44 @@ def test_release_finds_every_news_fragment_and_the_place_of_its_section() -> Non
     types = "|".join(each["directory"] for each in towncrier["type"])
     fragments = [path for path in (ROOT / "news").iterdir() if path.name != "README.md"]
     name = re.compile(rf"[0-9]+\.(?:{types})(?:\.[0-9]+)?\.md")
-    assert [
-        path.name for path in fragments if not name.fullmatch(path.name) or not path.read_text("utf-8").strip()
-    ] == []
-    _, marker, sections = (ROOT / towncrier["filename"]).read_text("utf-8").partition(towncrier["start_string"])
+    assert [path.name for path in fragments if not name.fullmatch(path.name) or not text(path).strip()] == []
+    _, marker, sections = text(ROOT / towncrier["filename"]).partition(towncrier["start_string"])
     assert marker
     assert re.findall(r"^## (\S+)", sections, re.M).count(RELEASE) <= 1
 
 
 def test_workflow_runs_existing_chores_with_every_supported_version() -> None:
-    text = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
-    jobs: dict[str, Any] = yaml.safe_load(text)["jobs"]
-    matrix = jobs["test"]["strategy"]["matrix"]
+    workflow = text(ROOT / ".github/workflows/tests.yml")
+    matrix: dict[str, Any] = yaml.safe_load(workflow)["jobs"]["test"]["strategy"]["matrix"]
     assert matrix["python"] == re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    [promised] = re.findall(r"^\| PostgreSQL \| ([\d, ]+);", (ROOT / "README.md").read_text("utf-8"), re.M)
+    [promised] = re.findall(r"^\| PostgreSQL \| ([\d, ]+);", text(ROOT / "README.md"), re.M)
     assert matrix["postgresql"] == promised.split(", ")
-    chores = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
-    made = {shlex.split(run)[1] for run in re.findall(r"run: (make .*)$", text, re.M)}
-    assert {"lint", "test", "test-slow", "test-plone"} <= made <= chores
+    made = set(re.findall(r"run: make ([a-z-]+)", workflow))
+    assert (
+        {"lint", "test", "test-slow", "test-plone"}
+        <= made
+        <= set(re.findall(r"^([a-z-]+):", text(ROOT / "Makefile"), re.M))
+    )
     # Actions of others are pinned to a commit.
-    assert [each for each in re.findall(r"uses: (\S+)", text) if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
+    assert [
+        each for each in re.findall(r"uses: (\S+)", workflow) if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)
+    ] == []
 
 
-def test_container_has_a_zope_conf_that_zope_reads(tmp_path: Path) -> None:
-    from plone.pgcatalog.cli.target import configured_databases
-
-    text = (ROOT / "scripts/container/zope.conf").read_text("utf-8").replace("@DSN@", "host=db dbname=plone")
-    conf = tmp_path / "zope.conf"
-    conf.write_text(re.sub("/(app|data)", str(tmp_path), text))
-    [database] = configured_databases(str(conf))
-    assert (database.dsn, database.pool_size, database.pool_max) == ("host=db dbname=plone", 8, 10)
-
-
-def test_no_chore_installs_the_distribution_by_its_name() -> None:
+def test_neither_chores_nor_pages_install_the_distribution_by_its_name() -> None:
     """On the Python Package Index the name belongs to another project."""
     name = re.escape(PROJECT["name"])
     requirement = re.compile(rf"(?:pip install|--group|uv pip install)[^\n]*[ '\"]{name}(?:\[|==|>=|['\" ]|$)", re.M)
-    places = [
-        *ROOT.glob("src/**/*.py"),
-        *ROOT.glob("*.yml"),
-        *map(ROOT.joinpath, ("Makefile", "Containerfile", "tox.ini")),
-    ]
-    assert [path.name for path in places if requirement.search(path.read_text("utf-8"))] == []
+    chores = map(ROOT.joinpath, ("Makefile", "Containerfile", "tox.ini"))
+    places = [*ROOT.glob("src/**/*.py"), *ROOT.glob("*.yml"), *chores]
+    assert [path.name for path in places if requirement.search(text(path))] == []
+    install = re.compile(rf"(?:pip|uv)[\w -]* install [^`\n]*{name}")
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    found = [(page.name, line) for page in pages for line in text(page).splitlines() if install.search(line)]
+    assert [line for page, line in found if "/path/to/" not in line and page != "decisions.md"] == []
+
+
+def test_add_on_for_volto_requires_only_volto_itself() -> None:
+    """Pnpm installs another Volto for an add-on that names Volto as its peer."""
+    package = json.loads(text(ROOT / "frontend/packages/volto-pgcatalog/package.json"))
+    assert [name for name in package if "ependencies" in name] == []

@@ -1,7 +1,6 @@
-"""A result reads only requested rows, none twice, and caches them for the next search."""
+"""A result reads only requested rows, none twice, and caches them for the next search; answers are merged."""
 
 from array import array
-from collections.abc import Callable
 from collections.abc import Iterator
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexes.base import NOTHING
@@ -9,6 +8,8 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
+from plone.pgcatalog.results.answer import NOTHING_MATCHES
+from plone.pgcatalog.results.answer import UNKNOWN
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.loader import RowLoader
@@ -16,6 +17,7 @@ from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.expression import EVERYTHING
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.predicate import equals
 from types import SimpleNamespace
@@ -25,6 +27,8 @@ import pytest
 
 
 ROWS = list(range(100, 123))
+#: Calls of a reader: for all rows, and for their number.
+ALL, COUNT = Reader.read, Reader.total
 
 
 class View:
@@ -86,45 +90,43 @@ def reader(view: View, asked: CompiledQuery | None = None) -> Reader:
     return Reader(view, asked or query(), RowLoader(view, array("q")))  # type: ignore[arg-type]
 
 
-# -- only requested rows are read
+# -- only requested rows are read, and data that is read together
+
+NUMBER = len(ROWS)
+COUNTED = Window(5, 10, True)
+BOTH = "page and total"
+#: Case -> window; calls, each a number of rows to read or a method of the reader; messages; rows, whether all, their number.
+READS: dict[str, tuple[Window, list[Any], list[Any], list[int], bool, int | None]] = {
+    "nothing is read before it is needed": (Window(), [], [], [], False, None),
+    "next rows": (Window(), [10, 7, 20], [("page", 0, 10), ("page", 10, 10)], ROWS[:20], False, None),
+    "last page": (Window(), [20, 30, 50, ALL], [("page", 0, 20), ("page", 20, 10)], ROWS, True, NUMBER),
+    "all rows are record ids only": (Window(), [ALL, ALL], [("rids",)], ROWS, True, NUMBER),
+    "count is read once, without rows": (Window(), [COUNT, COUNT], [("count",)], [], False, NUMBER),
+    "count, then rows": (Window(), [COUNT, 5, COUNT], [("count",), ("page", 0, 5)], ROWS[:5], False, NUMBER),
+    "window is read at once": (Window(0, 5), [1], [("page", 0, 5)], ROWS[:5], True, None),
+    "last window has the count": (Window(20, 5), [1], [("page", 20, 5)], ROWS[20:], True, NUMBER),
+    "after the last row": (Window(50, 5), [1], [("page", 50, 5)], [], True, None),
+    "window without room is not read": (Window(3, 0), [1], [], [], True, None),
+    "read of a page counts nothing": (COUNTED, [1], [("page", 5, 10)], ROWS[5:15], True, None),
+    "count fetches the page": (COUNTED, [COUNT, 1], [(BOTH, 5, 10)], ROWS[5:15], True, NUMBER),
+    "length fetches it": (COUNTED, [Reader.length], [(BOTH, 5, 10)], ROWS[5:15], True, NUMBER),
+    "count of a slice fetches no rows": (Window(0, 10), [COUNT], [("count",)], [], False, NUMBER),
+    "page without room is counted": (Window(0, 0, True), [COUNT], [("count",)], [], True, NUMBER),
+    "count after the last row": (Window(50, 5, True), [COUNT], [(BOTH, 50, 5), ("count",)], [], True, NUMBER),
+}
 
 
-def test_nothing_is_read_before_it_is_needed() -> None:
+@pytest.mark.parametrize(("window", "calls", "asked", "rows", "whole", "total"), READS.values(), ids=READS)
+def test_result_reads_requested_data_once(
+    window: Window, calls: list[Any], asked: list[Any], rows: list[int], whole: bool, total: int | None
+) -> None:
     view = View()
-    assert not reader(view).answer.whole
-    assert view.asked == []
-
-
-def test_first_rows_are_read_alone_and_the_next_after_them() -> None:
-    view = View()
-    found = reader(view)
-    found.read(10)
-    assert list(found.rids) == ROWS[:10]
-    found.read(7)
-    found.read(20)
-    assert list(found.rids) == ROWS[:20]
-    assert view.asked == [("page", 0, 10), ("page", 10, 10)]
-    assert (found.answer.whole, found.answer.total) == (False, None)
-
-
-def test_page_that_is_not_full_is_the_last_and_has_the_count() -> None:
-    view = View()
-    found = reader(view)
-    found.read(20)
-    found.read(30)
-    assert (list(found.rids), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
-    found.read(50)
-    found.read()
-    assert view.asked == [("page", 0, 20), ("page", 20, 10)]
-
-
-def test_all_rows_are_read_as_record_ids_only() -> None:
-    view = View()
-    found = reader(view)
-    found.read()
-    found.read()
-    assert (list(found.rids), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
-    assert view.asked == [("rids",)]
+    found = reader(view, query(window=window))
+    for call in calls:
+        found.read(call) if isinstance(call, int) else call(found)
+    assert view.asked == asked
+    assert (list(found.rids), found.answer.whole, found.answer.total) == (rows, whole, total)
+    assert found.total() == len(ROWS)
 
 
 def test_paths_and_scores_are_read_with_all_rows_on_request() -> None:
@@ -138,17 +140,6 @@ def test_paths_and_scores_are_read_with_all_rows_on_request() -> None:
         result_cache().clear()
 
 
-def test_count_is_read_once_and_without_rows() -> None:
-    view = View()
-    found = reader(view)
-    assert [found.total(), found.total()] == [len(ROWS)] * 2
-    assert (list(found.rids), found.answer.whole) == ([], False)
-    assert view.asked == [("count",)]
-    found.read(5)
-    assert found.total() == len(ROWS)
-    assert len(view.asked) == 2
-
-
 def test_count_reported_by_a_page_is_not_read() -> None:
     view = View()
     view.told = len(ROWS)
@@ -156,25 +147,6 @@ def test_count_reported_by_a_page_is_not_read() -> None:
     found.read(5)
     assert (found.total(), found.answer.whole) == (len(ROWS), False)
     assert view.asked == [("page", 0, 5)]
-
-
-@pytest.mark.parametrize(
-    ("window", "expected", "total"),
-    [
-        (Window(0, 5), ROWS[:5], None),
-        (Window(20, 5), ROWS[20:], len(ROWS)),
-        # After the last row the count is unknown.
-        (Window(50, 5), [], None),
-        (Window(3, 0), [], None),
-    ],
-)
-def test_window_is_read_at_once_and_nothing_beyond(window: Window, expected: list[int], total: int | None) -> None:
-    view = View()
-    found = reader(view, query(window=window))
-    found.read(1)
-    assert (list(found.rids), found.answer.whole, found.answer.total) == (expected, True, total)
-    assert view.asked == ([("page", window.start, window.size)] if window.size else [])
-    assert found.total() == len(ROWS)
 
 
 def test_impossible_query_is_never_sent() -> None:
@@ -186,38 +158,6 @@ def test_impossible_query_is_never_sent() -> None:
     assert view.asked == []
 
 
-# -- rules: data that is read together
-
-
-@pytest.mark.parametrize("count", [Reader.total, Reader.length])
-def test_count_of_a_page_fetches_its_rows(count: Callable[[Reader], Any]) -> None:
-    view = View()
-    found = reader(view, query(window=Window(5, 10, True)))
-    count(found)
-    found.read(1)
-    assert (list(found.rids), found.total()) == (ROWS[5:15], len(ROWS))
-    assert view.asked == [("page and total", 5, 10)]
-
-
-def test_read_of_a_page_counts_nothing() -> None:
-    view = View()
-    reader(view, query(window=Window(5, 10, True))).read(1)
-    assert view.asked == [("page", 5, 10)]
-
-
-@pytest.mark.parametrize("window", [Window(0, 10), Window()])
-def test_count_of_another_result_fetches_no_rows(window: Window) -> None:
-    view = View()
-    assert reader(view, query(window=window)).total() == len(ROWS)
-    assert view.asked == [("count",)]
-
-
-def test_page_without_room_is_counted_only() -> None:
-    view = View()
-    assert reader(view, query(window=Window(0, 0, True))).total() == len(ROWS)
-    assert view.asked == [("count",)]
-
-
 def test_count_in_an_open_batch_fetches_the_first_rows() -> None:
     view = View(is_batching=True)
     found = reader(view)
@@ -226,19 +166,13 @@ def test_count_in_an_open_batch_fetches_the_first_rows() -> None:
     assert view.asked == [("page and total", 0, 50)]
 
 
-def test_count_after_the_last_row_is_read_alone() -> None:
-    view = View()
-    assert reader(view, query(window=Window(50, 5, True))).total() == len(ROWS)
-    assert view.asked == [("page and total", 50, 5), ("count",)]
-
-
 def test_page_is_counted_only_on_request() -> None:
     view = View()
     found = reader(view, query(window=Window(0, 5)))
     found.counts_with_page = True
     found.read(1)
-    assert found.total() == len(ROWS)
-    assert view.asked == [("page and total", 0, 5)]
+    assert found.total() == NUMBER
+    assert view.asked == [(BOTH, 0, 5)]
 
 
 def test_many_requests_for_both_change_nothing_for_the_next() -> None:
@@ -256,55 +190,15 @@ def test_many_requests_for_both_change_nothing_for_the_next() -> None:
 # -- data read by other results
 
 
-def test_repeated_search_reads_nothing() -> None:
+def test_answer_is_cached_for_other_results_of_the_same_state() -> None:
     reader(View()).read(10)
     view = View()
     found = reader(view)
-    found.read(10)
-    assert list(found.rids) == ROWS[:10]
-    assert view.asked == []
     found.read(12)
-    assert view.asked == [("page", 10, 2)]
-
-
-def test_cached_count_stays_cached() -> None:
-    reader(View()).total()
-    reader(View()).read(10)
-    view = View()
-    found = reader(view)
-    found.read(10)
-    assert found.total() == len(ROWS)
-    assert view.asked == []
-
-
-@pytest.mark.parametrize(
-    ("view", "asked"), [(View(generation=2), query()), (View(), query("Event")), (View(), query(window=Window(0, 10)))]
-)
-def test_another_state_and_another_query_are_read(view: View, asked: CompiledQuery) -> None:
-    reader(View()).read(10)
-    reader(view, asked).read(10)
-    assert view.asked == [("page", 0, 10)]
-
-
-def test_transaction_with_changes_reads_for_itself_and_caches_nothing() -> None:
-    reader(View()).read(10)
-    own = View(is_committed=False)
-    reader(own).read(12)
-    assert own.asked == [("page", 0, 12)]
-    view = View()
-    reader(view).read(12)
-    assert view.asked == [("page", 10, 2)]
-
-
-def test_rows_read_before_a_change_are_not_cached_as_later_ones() -> None:
-    view = View()
-    found = reader(view)
-    found.read(5)
-    view.generation = 2
-    found.read(10)
-    later = View(generation=2)
-    reader(later).read(5)
-    assert later.asked == [("page", 0, 5)]
+    assert (list(found.rids), view.asked) == (ROWS[:12], [("page", 10, 2)])
+    for view, asked in ((View(generation=2), query()), (View(), query("Event")), (View(is_committed=False), query())):
+        reader(view, asked).read(10)
+        assert view.asked == [("page", 0, 10)]
 
 
 # -- sizes and copies
@@ -314,3 +208,49 @@ def test_more_rows_and_scores_take_more_bytes() -> None:
     sizes = [Answer(), Answer((1,)), Answer((1,), (0.5,)), Answer((1, 2, 3), (0.5, 0.5, 0.5))]
     assert sorted(sizes, key=lambda answer: answer.bytes) == sizes
     assert len({answer.bytes for answer in sizes}) == len(sizes)
+
+
+# -- answers: pages combined, counts, and the merge of two answers
+
+
+def ranked(window: Window | None = None, limit: int | None = None, score: Fragment | None = None) -> CompiledQuery:
+    return CompiledQuery(EVERYTHING, (OLDEST_FIRST,), score, window or Window(), count_limit=limit)
+
+
+def rows(*ids: int) -> list[tuple[int, str, float | None]]:
+    return [(number, f"/plone/{number}", None) for number in ids]
+
+
+def test_page_knows_the_end_and_the_number_of_rows() -> None:
+    assert [UNKNOWN.with_page(ranked(), rows(1, 2), 2, total=total).whole for total in (2, 3)] == [True, False]
+    # Without rows only a page from the first row on.
+    assert [UNKNOWN.with_page(ranked(Window(start, 2)), [], 2).total for start in (4, 0)] == [None, 0]
+
+
+def test_scores_are_those_of_a_ranked_query() -> None:
+    found = [(1, "/plone/1", 0.5), (2, "/plone/2", None)]
+    assert UNKNOWN.with_page(ranked(score=Fragment("1")), found, 5).scores == (0.5, 0.0)
+    assert UNKNOWN.with_page(ranked(), found, 5).scores == ()
+
+
+@pytest.mark.parametrize(("counted", "total", "exceeds"), [(9, 9, False), (10, 10, False), (11, None, True)])
+def test_counting_ends_after_a_limit(counted: int, total: int | None, exceeds: bool) -> None:
+    for answer in (
+        UNKNOWN.with_count(counted, 10),
+        UNKNOWN.with_page(ranked(Window(0, 1), limit=10), rows(1), 1, counted),
+    ):
+        assert (answer.total, answer.exceeds(10)) == (total, exceeds)
+        assert not answer.exceeds(None)
+        assert not answer.exceeds(11)
+
+
+def test_merged_answer_has_the_data_of_both() -> None:
+    few, many = Answer((1,), total=3), Answer((1, 2))
+    for merged in (few.merged(many), many.merged(few)):
+        assert (merged.ids, merged.total) == ((1, 2), 3)
+    newer = Answer((1,), total=4)
+    assert few.merged(newer) == newer
+
+
+def test_query_without_hits_has_a_complete_answer() -> None:
+    assert (NOTHING_MATCHES.whole, NOTHING_MATCHES.total, list(NOTHING_MATCHES.ids)) == (True, 0, [])

@@ -34,41 +34,26 @@ def row(version: str = "1.1", stamp: Stamp | None = FORMER) -> Row:
 def test_stored_row_is_shared_by_all_users_of_a_source(store: RowStore) -> None:
     page = row()
     store.put([(7, page, 20)])
-    assert RowStore("history 1").get(7) is page
-    assert RowStore("history 2").get(7) is None
-    assert RowStore(None).get(7) is None
-
-
-def test_unknown_history_caches_nothing() -> None:
-    RowStore(None).put([(7, row(), 20)])
-    assert len(result_cache()) == 0
-    assert RowStore(None).count == 0
+    assert [RowStore(source).get(7) for source in ("history 1", "history 2", None)] == [page, None, None]
+    # An unknown history caches nothing.
+    RowStore(None).put([(8, row(), 20)])
+    assert (len(result_cache()), RowStore(None).count) == (1, 0)
 
 
 def test_row_is_confirmed_in_its_version_only(store: RowStore) -> None:
     page = row()
     store.put([(7, page, 20)])
-    assert store.confirm(7, "2.1", LATTER) is None
+    assert store.confirm(7, "2.1", LATTER) is store.confirm(8, "1.1", LATTER) is None
+    # A transaction with changes confirms without a state.
+    assert store.confirm(7, "1.1", None) is page
     assert page.stamp == FORMER
     assert store.confirm(7, "1.1", LATTER) is page
     assert (page.stamp, page.used) == (LATTER, True)
-    assert store.confirm(8, "1.1", LATTER) is None
-
-
-def test_an_older_snapshot_does_not_set_the_state_back(store: RowStore) -> None:
-    page = row(stamp=LATTER)
-    store.put([(7, page, 20)])
+    # An older snapshot does not set the state back.
     assert store.confirm(7, "1.1", FORMER) is page
     assert page.stamp == LATTER
     store.put([(7, row("0.9", FORMER), 20)])
     assert store.get(7) is page
-
-
-def test_a_transaction_with_changes_confirms_without_a_state(store: RowStore) -> None:
-    page = row()
-    store.put([(7, page, 20)])
-    assert store.confirm(7, "1.1", None) is page
-    assert page.stamp == FORMER
 
 
 def test_path_alone_is_no_complete_row(store: RowStore) -> None:
@@ -105,27 +90,3 @@ def test_memory_of_rows_is_the_counted_one(store: RowStore) -> None:
     finally:
         tracemalloc.stop()
     assert 0.75 < taken / result_cache().size < 1.25
-
-
-def loop(store: RowStore, rids: range) -> None:
-    """Read the rows *rids* as a loop does, and store the missing ones."""
-    for rid in rids:
-        if store.confirm(rid, "1.1", FORMER) is None:
-            store.put([(rid, row(), 1000)], yields=True)
-
-
-def test_loop_displaces_no_row_in_use(store: RowStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = result_cache()
-    monkeypatch.setattr(cache, "limit", 150_000)
-    for _ in range(4):
-        loop(store, range(100))
-        assert [rid for rid in range(100) if store.get(rid)] == list(range(store.count))
-        assert 0.9 * cache.limit < cache.size <= cache.limit
-    # A page that is shown is stored.
-    store.put([(99, row(), 1000)])
-    assert store.get(99) is not None
-    # Unused rows, such as those of a former source, are removed in the second turn.
-    for _ in range(3):
-        loop(RowStore("history 2"), range(60))
-    assert RowStore("history 2").count == 60
-    assert store.count > 0

@@ -8,34 +8,14 @@ from datetime import UTC
 from hypothesis import given
 from hypothesis import strategies as st
 from itertools import pairwise
-from plone.pgcatalog.observe.log import BOUNDS
-from plone.pgcatalog.observe.log import Figures
-from plone.pgcatalog.observe.log import Group
-from plone.pgcatalog.observe.log import histogram
-from plone.pgcatalog.observe.log import History
-from plone.pgcatalog.observe.log import quantile
+from plone.pgcatalog.observe import log
+from plone.pgcatalog.observe import record
 from plone.pgcatalog.observe.plan import deviation
-from plone.pgcatalog.observe.plan import lines
-from plone.pgcatalog.observe.plan import PlanFigures
-from plone.pgcatalog.observe.plan import summary
 from plone.pgcatalog.observe.plan import why
-from plone.pgcatalog.observe.record import encode_query
-from plone.pgcatalog.observe.record import MAX_BYTES
-from plone.pgcatalog.observe.record import recall
-from plone.pgcatalog.observe.record import shape_of
 from plone.pgcatalog.observe.recorder import PAUSE
 from plone.pgcatalog.observe.recorder import Throttle
-from plone.pgcatalog.query.objects import And
-from plone.pgcatalog.query.objects import Eq
-from plone.pgcatalog.query.objects import In
-from plone.pgcatalog.query.objects import Not
-from plone.pgcatalog.query.objects import Or
-from plone.pgcatalog.query.objects import Path
-from plone.pgcatalog.query.objects import Range
-from plone.pgcatalog.query.objects import Text
-from plone.pgcatalog.zmi.slow_queries import chart_of
-from plone.pgcatalog.zmi.slow_queries import HEIGHT
-from plone.pgcatalog.zmi.slow_queries import WIDTH
+from plone.pgcatalog.query import objects as q
+from plone.pgcatalog.zmi import slow_queries as page
 from typing import Any
 
 import json
@@ -54,7 +34,7 @@ INDEXES: dict[str, tuple[str, ...]] = {
 
 
 def shape(query: dict[str, Any], sort: Any = (), limited: bool = False) -> str:
-    return shape_of(query, INDEXES, sort, limited)
+    return record.shape_of(query, INDEXES, sort, limited)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +53,10 @@ def shape(query: dict[str, Any], sort: Any = (), limited: bool = False) -> str:
         ({"unknown": "x", "Creator": "x"}, "Creator ="),
         ({"Creator": {"query": "x", "invented by a visitor": 1}}, "Creator ="),
         ({"modified": {"query": 1, "range": "invented"}}, "modified = range:"),
-        ({"where": Or(Eq("Creator", 1), Not(In("Subject", [2])))}, "where Or(Eq Creator, Not(In Subject))"),
+        (
+            {"where": q.Or(q.Eq("Creator", 1), q.Not(q.In("Subject", [2])))},
+            "where Or(Eq Creator, Not(In Subject))",
+        ),
         ({"where": "of a request"}, ""),
         ({}, ""),
     ],
@@ -95,51 +78,55 @@ def test_recorded_query_can_be_restored() -> None:
         "path_depth": 1,
         "path": "/plone",
         "b_size": 10,
-        "where": And(
-            Eq("Creator", "j"), Range("modified", max=3), Text("x"), Path(["/a", "/b"], depth=2), {"Subject": ["a"]}
+        "where": q.And(
+            q.Eq("Creator", "j"),
+            q.Range("modified", max=3),
+            q.Text("x"),
+            q.Path(["/a", "/b"], depth=2),
+            {"Subject": ["a"]},
         ),
         "unknown": object(),
     }
-    text, left_out = encode_query(query, INDEXES, [("modified", True)], "5")
+    text, left_out = record.encode_query(query, INDEXES, [("modified", True)], "5")
     del query["unknown"]
-    assert recall(json.loads(text)) == (query, [("modified", True)], 5)
+    assert record.recall(json.loads(text)) == (query, [("modified", True)], 5)
     assert left_out == []
 
 
 def test_user_is_not_recorded() -> None:
     roles = ["Anonymous", "Member", "user:jane", "user:Staff"]
-    text, _ = encode_query({"allowedRolesAndUsers": roles}, INDEXES, (), None)
-    assert recall(json.loads(text))[0] == {"allowedRolesAndUsers": ["Anonymous", "Member"]}
-    text, _ = encode_query({"allowedRolesAndUsers": {"query": roles}}, INDEXES, (), None)
-    assert recall(json.loads(text))[0] == {"allowedRolesAndUsers": {"query": ["Anonymous", "Member"]}}
-    text, left_out = encode_query({"where": In("allowedRolesAndUsers", roles)}, INDEXES, (), None)
+    text, _ = record.encode_query({"allowedRolesAndUsers": roles}, INDEXES, (), None)
+    assert record.recall(json.loads(text))[0] == {"allowedRolesAndUsers": ["Anonymous", "Member"]}
+    text, _ = record.encode_query({"allowedRolesAndUsers": {"query": roles}}, INDEXES, (), None)
+    assert record.recall(json.loads(text))[0] == {"allowedRolesAndUsers": {"query": ["Anonymous", "Member"]}}
+    text, left_out = record.encode_query({"where": q.In("allowedRolesAndUsers", roles)}, INDEXES, (), None)
     assert "jane" not in text
     assert left_out == ["where"]
 
 
 def test_masked_values_are_not_recorded() -> None:
-    query = {"SearchableText": "my illness", "Creator": "jane", "where": Text("my illness")}
-    text, left_out = encode_query(query, INDEXES, (), None, {"SearchableText", "Title"})
+    query = {"SearchableText": "my illness", "Creator": "jane", "where": q.Text("my illness")}
+    text, left_out = record.encode_query(query, INDEXES, (), None, {"SearchableText", "Title"})
     assert "illness" not in text
     assert "jane" in text
     assert left_out == ["SearchableText", "where"]
-    text, left_out = encode_query(query, INDEXES, (), None, {"*"})
+    text, left_out = record.encode_query(query, INDEXES, (), None, {"*"})
     assert json.loads(text) == {"query": {}, "where": None, "sort": [], "limit": None}
     assert left_out == ["Creator", "SearchableText", "where"]
 
 
-@pytest.mark.parametrize("value", [object(), ["x" * MAX_BYTES], {"query": lambda: 1}, "x" * 10**6])
+@pytest.mark.parametrize("value", [object(), ["x" * record.MAX_BYTES], {"query": lambda: 1}, "x" * 10**6])
 def test_values_that_cannot_be_recorded_are_named(value: Any) -> None:
-    text, left_out = encode_query({"Creator": value, "path": "/x"}, INDEXES, (), object())
+    text, left_out = record.encode_query({"Creator": value, "path": "/x"}, INDEXES, (), object())
     assert json.loads(text)["query"] == {"path": "/x"}
     assert left_out == ["Creator"]
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800", float("nan"), 10**400, "\N{GRINNING FACE}", b"\xff", None, [None]])
 def test_odd_values_are_restored(value: Any) -> None:
-    text, left_out = encode_query({"Creator": value}, INDEXES, (), None)
+    text, left_out = record.encode_query({"Creator": value}, INDEXES, (), None)
     assert left_out == []
-    assert repr(recall(json.loads(text))[0]) == repr({"Creator": value})
+    assert repr(record.recall(json.loads(text))[0]) == repr({"Creator": value})
 
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -147,35 +134,24 @@ NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 
 @given(st.lists(st.floats(0.01, 29_000), min_size=1, max_size=50), st.sampled_from([0.5, 0.95]))
 def test_a_quantile_is_in_the_bucket_of_the_true_one(times: list[float], part: float) -> None:
-    counts = histogram(times)
+    counts = log.histogram(times)
     assert sum(counts) == len(times)
     place = next(n for n in range(1, len(times) + 1) if n >= part * len(times))
     true = sorted(times)[place - 1]
-    low = max([0, *(bound for bound in BOUNDS if bound <= true)])
-    high = min(bound for bound in (*BOUNDS, 2 * BOUNDS[-1]) if bound > true)
-    assert low <= quantile(counts, part) <= high
+    low = max([0, *(bound for bound in log.BOUNDS if bound <= true)])
+    high = min(bound for bound in (*log.BOUNDS, 2 * log.BOUNDS[-1]) if bound > true)
+    assert low <= log.quantile(counts, part) <= high
+    assert log.quantile(log.histogram([]), part) == 0.0
 
 
-def test_empty_histogram_has_no_quantile() -> None:
-    assert quantile(histogram([]), 0.5) == 0.0
-    assert Figures.of(None) == Figures(0, 0.0, 0.0)
+TIMES = {"mean_ms": 25.0, "median_ms": 25.0, "p95_ms": 30.0, "max_ms": 30.0, "total_ms": 100.0, "server_ms": None}
+PARTS = {"embed_ms": 0.0, "compile_ms": 5.0, "execute_ms": 90.0, "decode_ms": 5.0}
+OTHERS = {"shape": "x", "operation": "page", "count": 4, "last": NOW, "share": 1.0, "newest": 1, "key": "k", "long": 0}
 
 
-def group(**changed: Any) -> Group:
-    values = {
-        **{"shape": "x", "operation": "page", "count": 4, "mean_ms": 25.0, "p95_ms": 30.0, "max_ms": 30.0},
-        **{"total_ms": 100.0, "last": NOW, "share": 1.0, "newest": 1, "key": "k", "median_ms": 25.0, "long": 0},
-        **{
-            "is_new": False,
-            "embed_ms": 0.0,
-            "compile_ms": 5.0,
-            "execute_ms": 90.0,
-            "decode_ms": 5.0,
-            "server_ms": None,
-        },
-        **{"cold": {"process": 0, "connection": 0}, "plan": None},
-    }
-    return Group(**(values | changed))
+def group(**changed: Any) -> log.Group:
+    cold = {"process": 0, "connection": 0}
+    return log.Group(**{**TIMES, **PARTS, **OTHERS, "is_new": False, "cold": cold, "plan": None, **changed})
 
 
 @pytest.mark.parametrize(
@@ -202,37 +178,17 @@ def test_the_cause_is_the_largest_part_of_the_time(changed: dict[str, Any], caus
 def test_bars_are_in_the_picture() -> None:
     first = NOW.replace(minute=0) - timedelta(hours=23)
     hours = {
-        first: Figures(1, 10.0, 20.0),
-        NOW.replace(minute=0): Figures(4, 50.0, 80.0),
-        first - timedelta(hours=1): Figures(9, 1.0, 1.0),
+        first: log.Figures(1, 10.0, 20.0),
+        NOW.replace(minute=0): log.Figures(4, 50.0, 80.0),
+        first - timedelta(hours=1): log.Figures(9, 1.0, 1.0),
     }
-    chart = chart_of(History(hours=hours), 24, NOW)
+    chart = page.chart_of(log.History(hours=hours), 24, NOW)
     assert [bar.figures.count for bar in chart.bars] == [1, 4]
     assert chart.bars[0].x == 0
-    assert chart.bars[-1].x + chart.width <= WIDTH
-    assert max(bar.p95 for bar in chart.bars) == HEIGHT
-    assert all(0 < bar.p50 <= bar.p95 <= HEIGHT for bar in chart.bars)
-    assert chart_of(History(), 24, NOW).bars == []
-
-
-SCAN = {
-    **{"Node Type": "Seq Scan", "Relation Name": "t", "Plan Rows": 9, "Actual Rows": 5.0, "Actual Loops": 2},
-    **{"Actual Total Time": 1.5, "Rows Removed by Filter": 995, "Filter": "(name = 'secret'::text)"},
-}
-AGGREGATE = {
-    **{"Node Type": "Aggregate", "Plan Rows": 1, "Actual Rows": 1, "Actual Loops": 1, "Actual Total Time": 4.0},
-    **{"Output": ["count(*)"], "Plans": [SCAN]},
-}
-
-
-def test_plan_has_rows_and_no_values() -> None:
-    kept = summary({"Plan": AGGREGATE, "Planning Time": 1.0, "Execution Time": 5.0})
-    assert "secret" not in str(kept)
-    assert PlanFigures.of(kept) == PlanFigures(6.0, 2000, 10)
-    assert PlanFigures.of(summary({"Plan": AGGREGATE})) is None
-    text = "\n".join(lines(kept["plan"]))
-    assert "  Seq Scan on t: 5 rows, 9 rows expected, 3.00 ms, 2 times, 1,990 rows removed by filters" in text
-    assert "Filter: (name = 'secret'::text)" in "\n".join(lines(AGGREGATE))
+    assert chart.bars[-1].x + chart.width <= page.WIDTH
+    assert max(bar.p95 for bar in chart.bars) == page.HEIGHT
+    assert all(0 < bar.p50 <= bar.p95 <= page.HEIGHT for bar in chart.bars)
+    assert page.chart_of(log.History(), 24, NOW).bars == []
 
 
 EVENTS = st.lists(st.tuples(st.integers(0, 2 * int(PAUSE)), st.sampled_from("abc")), max_size=60)
@@ -272,5 +228,5 @@ def test_number_of_remembered_lines_is_bounded(things: list[int]) -> None:
 @pytest.mark.parametrize(("is_compared", "said"), [(False, ""), (True, "none")])
 def test_absence_last_week_is_stated_only_for_an_existing_log(is_compared: bool, said: str) -> None:
     new = group()
-    history = History(now={new.key: Figures(9, 1.0, 2.0)}, is_compared=is_compared)
+    history = log.History(now={new.key: log.Figures(9, 1.0, 2.0)}, is_compared=is_compared)
     assert deviation(new, history, 24) == said

@@ -1,6 +1,7 @@
 """Stems of words, and their place in a tsvector."""
 
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from plone.pgcatalog.fulltext import lexicon
 from plone.pgcatalog.fulltext.lexicon import find_parts
@@ -10,6 +11,7 @@ from plone.pgcatalog.fulltext.stemming import STEMMERS
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.sql.column import Column
+from string import ascii_lowercase
 from tests.unit.lexicons import plone_lexicon
 from types import SimpleNamespace
 
@@ -31,17 +33,12 @@ def stemming(*languages: str) -> Stemming:
 
 
 @pytest.mark.parametrize("language", STEMMERS)
-def test_every_language_of_the_list_has_a_stemmer(language: str) -> None:
-    assert has_stemmer(language)
-    assert snowballstemmer.stemmer(STEMMERS[language]).stemWord("a") == "a"
-
-
-@pytest.mark.parametrize("language", STEMMERS)
 def test_stemmers_in_c_and_in_python_agree(language: str) -> None:
     """So stems in existing tables are found with either implementation."""
     files = [LOCALES / code / "LC_MESSAGES" / "plone.po" for code in (language, "en", "de")]
     texts = [path.read_text("utf-8") for path in files if path.exists()]
-    words = [word for text in texts for word in sorted(set(re.findall(r"[^\W\d_]{3,}", text.lower())))[:1000]]
+    words = [word for text in texts for word in sorted(set(re.findall(r"[^\W\d_]{3,}", text.lower())))[::9][:200]]
+    assert has_stemmer(language)
     name = STEMMERS[language]
     module = import_module(f"snowballstemmer.{name}_stemmer")
     in_python = getattr(module, f"{name.title()}Stemmer")()
@@ -77,16 +74,11 @@ def test_a_site_without_a_stemmer_has_no_stems() -> None:
 
 def test_texts_have_the_stems_of_their_language() -> None:
     site = stemming("en", "de", "pt-br", "zh")
-    for language, expected in {
-        "en": "\2en:hous",
-        "": "\2en:hous",
-        "en-gb": "\2en:hous",
-        "de": None,
-        "pt": None,
-    }.items():
+    for language, is_english in {"en": True, "": True, "en-gb": True, "de": False, "pt": False}.items():
         lexeme_of = site.lexeme_of(language)
         assert lexeme_of is not None
-        assert lexeme_of("house") == expected or (expected is None and "en:" not in str(lexeme_of("house")))
+        assert (lexeme_of("house") == "\2en:hous") == is_english
+        assert is_english or "en:" not in str(lexeme_of("house"))
     assert site.lexeme_of("zh") is None
     assert site.lexeme_of("fr") is None
     assert stemming("zh", "en").lexeme_of("") is None
@@ -102,15 +94,11 @@ def test_stems_have_the_positions_of_their_words() -> None:
 
 @pytest.mark.slow
 def test_stems_never_displace_words() -> None:
-    source = [f"{a}{b}{c}houses{d}" for a in letters() for b in letters() for c in letters() for d in "abcd"]
+    source = [f"{a}{b}{c}houses{d}" for a, b, c in product(ascii_lowercase, repeat=3) for d in "abcd"]
     text, trimmed = lexicon.tsvector_literal(source, (), stemming("en").lexeme_of("en"))
     plain, also_trimmed = lexicon.tsvector_literal(source)
     assert text.startswith(plain)
     assert trimmed == also_trimmed
-
-
-def letters() -> str:
-    return "abcdefghijklmnopqrstuvwxyz"
 
 
 def test_no_word_of_a_text_can_be_a_stem() -> None:
@@ -159,16 +147,10 @@ def parts(text: str, **fields: object) -> list[tuple[int, int, str]]:
 
 
 def test_parts_of_plones_searchable_text_are_recognised() -> None:
-    found = parts(
-        "my-page My Page About pages Body of my page tag one two",
-        Title=lambda: "My Page",
-        Description=lambda: "About pages",
-        Subject=lambda: ("tag one", "two"),
-    )
+    fields = {"Title": lambda: "My Page", "Description": lambda: "About pages", "Subject": lambda: ("tag one", "two")}
+    found = parts("my-page My Page About pages Body of my page tag one two", **fields)
     assert found == [(0, 2, "A"), (4, 6, "B"), (10, 13, "C")]
-
-
-def test_parts_in_another_order_or_missing_are_recognised() -> None:
+    # In another order, or missing.
     assert parts("body about my page", Title="My page", Description="About") == [(2, 4, "A"), (1, 2, "B")]
     assert parts("nothing of it", Title="My page", Description="", Subject=None) == []
     assert parts("", Title="My page") == []

@@ -1,10 +1,9 @@
-"""Words of a lexicon, tsvector text, and the SQL of search texts; their hits are tested elsewhere."""
+"""The SQL of search texts; their hits are tested elsewhere."""
 
 from collections.abc import Sequence
 from hypothesis import example
 from hypothesis import given
 from hypothesis import strategies as st
-from plone.pgcatalog.fulltext import lexicon
 from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -16,13 +15,9 @@ from plone.pgcatalog.fulltext.tsquery import plain_words
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.sql.column import Column
-from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
-from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
-from Products.ZCTextIndex.Lexicon import CaseNormalizer
 from Products.ZCTextIndex.Lexicon import Lexicon
-from Products.ZCTextIndex.Lexicon import Splitter
-from Products.ZCTextIndex.Lexicon import StopWordRemover
 from tests.unit.compiling import text_index
+from tests.unit.lexicons import plaintext_lexicon
 from tests.unit.lexicons import plone_lexicon
 from types import SimpleNamespace
 from typing import Any
@@ -31,97 +26,6 @@ import pytest
 
 
 T = Column("t", "tsvector")
-
-
-def plaintext_lexicon() -> Any:
-    return Lexicon(Splitter(), CaseNormalizer(), StopWordRemover())
-
-
-# -- words
-
-
-def test_words() -> None:
-    own = plone_lexicon()
-    assert lexicon.words(own, ["Über die Straße", "日本語 test"]) == [
-        "uber", "die", "strasse", "日本", "本語", "語", "test",
-    ]  # fmt: skip
-    assert list(own.words()) == []
-
-
-def test_words_are_those_of_the_lexicon() -> None:
-    texts = ["Über Straße the-same the same", "日本語 a1 ª º ﬁ ½ İ ſ Ǆ ʹ ǀx"]
-    for make in (plone_lexicon, plaintext_lexicon):
-        own = make()
-        real = [own.get_word(wid) for wid in own.sourceToWordIds(texts)]
-        assert lexicon.words(make(), texts) == [word for word in real if word]
-
-
-def test_words_from_bytes_are_decoded() -> None:
-    assert lexicon.words(Lexicon(UnicodeSplitter(), UnicodeCaseNormalizer()), ["Größe"]) == ["größe"]
-
-
-def test_unstorable_characters_separate_words() -> None:
-    assert lexicon.words(plone_lexicon(), ["a\0b \ud800c\udfff"]) == ["a", "b", "c"]
-    assert lexicon.query_words(plone_lexicon(), "a\0b \ud800c") == ["a", "b", "c"]
-
-
-def test_query_words_have_their_wildcards() -> None:
-    assert lexicon.query_words(plone_lexicon(), "Über* f?o 日") == ["uber*", "f?o", "日*"]
-    assert lexicon.term_words(plone_lexicon(), ["uber*", "日*"]) == ["uber", "日"]
-    assert lexicon.term_words(plone_lexicon(), ["**"]) == []
-
-
-def test_stop_words() -> None:
-    assert lexicon.words(plaintext_lexicon(), ["the fox and the dog"]) == ["fox", "dog"]
-
-
-# -- tsvector
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ([], ""),
-        (["a"], "'a':1"),
-        (["a", "b", "a"], "'a':1,3 'b':2"),
-        (["it's", "\\", "a b", "a:1"], "'it''s':1 '\\\\':2 'a b':3 'a:1':4"),
-    ],
-)
-def test_tsvector_text(words: list[str], text: str) -> None:
-    assert lexicon.tsvector_literal(words) == (text, None)
-    assert lexicon.tsvector_words(text) == words
-
-
-def test_tsvector_words_of_postgresql() -> None:
-    """Weights and words without positions, as PostgreSQL writes them."""
-    assert lexicon.tsvector_words("'a':2A,4 'b':1B 'c' 'd''e':3") == ["b", "a", "d'e", "a", "c"]
-
-
-def test_positions_have_limits() -> None:
-    words = ["a"] * 300 + [f"w{i}" for i in range(20_000)]
-    text, trimmed = lexicon.tsvector_literal(words)
-    assert trimmed is None
-    assert lexicon.tsvector_words(text).count("a") == lexicon.MAX_POSITIONS
-    assert set(lexicon.tsvector_words(text)) == set(words)
-    assert f":{lexicon.MAX_POSITION} " in text
-    assert f":{lexicon.MAX_POSITION + 1}" not in text
-
-
-def test_long_words_are_cut_between_characters() -> None:
-    text, trimmed = lexicon.tsvector_literal(["a" + "日" * 1000, "b"])
-    assert text == "'a" + "日" * 681 + "':1 'b':2"
-    assert trimmed == "1 words longer than 2046 bytes were cut"
-
-
-def test_first_words_of_a_very_long_text_are_stored() -> None:
-    words = [f"{i:020}" for i in range(100_000)]
-    text, trimmed = lexicon.tsvector_literal(words)
-    kept = len(lexicon.tsvector_words(text))
-    assert 30_000 < kept < 45_000
-    assert trimmed == f"the text is too long, only the first {kept} of its 100000 words are searchable"
-
-
-# -- tsquery
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from tests.unit.volto_reads import parsed
 from tests.unit.volto_reads import read_by_volto
 from tests.unit.volto_reads import text_of
 
-import json
 import pytest
 import re
 
@@ -26,23 +25,18 @@ HOSTILE = (
     "ä€",
 )
 VARIABLE = re.compile(r"\$\{\w+\}")
+[GERMAN] = messages.LOCALES.glob(f"de/LC_MESSAGES/{messages.DOMAIN}.po")
 
 
-def texts() -> list[str]:
-    """Return the English and the German texts of our messages."""
-    [german] = messages.LOCALES.glob(f"de/LC_MESSAGES/{messages.DOMAIN}.po")
-    quoted = re.findall(r'^msgstr "(.+)"$', german.read_text("utf-8"), re.MULTILINE)
-    return [*messages.messages(), *(json.loads(f'"{text}"') for text in quoted)]
-
-
-@pytest.mark.parametrize("typed", HOSTILE)
-def test_every_message_is_read_as_it_was_written(typed: str) -> None:
-    errors = [
-        {"message": VARIABLE.sub(lambda _: typed, text), "field": "synonyms", "error": "ValidationError"}
-        for text in texts()
-    ]
-    assert len(errors) > 500
-    assert read_by_volto(readable_errors(errors)) == errors
+def test_every_message_is_read_as_it_was_written() -> None:
+    texts = [*messages.messages(), *messages.translations(GERMAN).values()]
+    assert len(texts) > 500
+    for typed in HOSTILE:
+        filled = dict.fromkeys(VARIABLE.sub(lambda _, typed=typed: typed, text) for text in texts)
+        errors = [{"message": text, "field": "synonyms", "error": "ValidationError"} for text in filled]
+        assert read_by_volto(readable_errors(errors)) == errors
+        # The texts without variables are read once.
+        texts = [text for text in texts if VARIABLE.search(text)]
 
 
 def test_each_parser_of_volto_that_succeeds_returns_the_same() -> None:

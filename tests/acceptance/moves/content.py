@@ -1,6 +1,5 @@
 """The content of a site that is moved: some of everything that editors create, and a check that all of it arrived."""
 
-from collections.abc import Callable
 from plone.namedfile.file import NamedBlobFile
 from plone.namedfile.file import NamedBlobImage
 from typing import Any
@@ -108,59 +107,27 @@ def add_many(folder: Any, documents: int) -> None:
 
 def lost(portal: Any) -> list[str]:
     """Return the parts of the content from `fill` that are missing; checks in the working copy, and commits nothing."""
-    checks: dict[str, Callable[[Any], bool]] = {
-        "files": has_files,
-        "versions": has_versions,
-        "translations": has_translations,
-        "comments": has_comments,
-        "redirects": has_redirects,
-        "working copy": has_working_copy,
-    }
-    return [name for name, check in checks.items() if not check(portal)]
-
-
-def has_files(portal: Any) -> bool:
-    folder = portal["en"]
-    found = folder["small"].file.data, folder["large"].file.data, folder["dot"].image.data
-    return found == (SMALL, LARGE, DOT)
-
-
-def has_versions(portal: Any) -> bool:
-    page = portal["en"]["page"]
-    history = page.portal_repository.getHistory(page)
-    return [version.object.title for version in history][:2] == ["Second title", "First title"]
-
-
-def has_translations(portal: Any) -> bool:
-    from plone.app.multilingual.interfaces import ITranslationManager
-
-    found = ITranslationManager(portal["de"]["hallo"]).get_translations()
-    return {code: page.getId() for code, page in found.items()} == {"en": "hello", "de": "hallo"}
-
-
-def has_comments(portal: Any) -> bool:
     from plone.app.discussion.interfaces import IConversation
-
-    return [c.text for c in IConversation(portal["en"]["page"]).getComments()] == ["A remark"]
-
-
-def has_redirects(portal: Any) -> bool:
+    from plone.app.iterate.interfaces import ICheckinCheckoutPolicy
+    from plone.app.multilingual.interfaces import ITranslationManager
     from plone.app.redirector.interfaces import IRedirectionStorage
     from zope.component import getUtility
 
-    path = "/".join(portal.getPhysicalPath())
-    return bool(getUtility(IRedirectionStorage).get(f"{path}/en/old-name") == f"{path}/en/new-name")
-
-
-def has_working_copy(portal: Any) -> bool:
-    """Check the working copy in, look at the original, and abort."""
-    from plone.app.iterate.interfaces import ICheckinCheckoutPolicy
-
-    folder = portal["en"]
-    copies = [obj for obj in folder.objectValues() if obj.title == "Worked on"]
-    if len(copies) != 1:
-        return False
-    ICheckinCheckoutPolicy(copies[0]).checkin("done")
-    found = folder["original"].title == "Worked on" and len(folder.portal_catalog(Title='"Worked on"')) == 1
+    folder, path = portal["en"], "/".join(portal.getPhysicalPath())
+    page = folder["page"]
+    versions = [version.object.title for version in page.portal_repository.getHistory(page)]
+    translations = ITranslationManager(portal["de"]["hallo"]).get_translations()
+    is_there = {
+        "files": (folder["small"].file.data, folder["large"].file.data, folder["dot"].image.data)
+        == (SMALL, LARGE, DOT),
+        "versions": versions[:2] == ["Second title", "First title"],
+        "translations": {code: each.getId() for code, each in translations.items()} == {"en": "hello", "de": "hallo"},
+        "comments": [comment.text for comment in IConversation(page).getComments()] == ["A remark"],
+        "redirects": getUtility(IRedirectionStorage).get(f"{path}/en/old-name") == f"{path}/en/new-name",
+    }
+    [copy] = [obj for obj in folder.objectValues() if obj.title == "Worked on"]
+    ICheckinCheckoutPolicy(copy).checkin("done")
+    found = folder.portal_catalog(Title='"Worked on"')
+    is_there["working copy"] = folder["original"].title == "Worked on" and len(found) == 1
     transaction.abort()
-    return found
+    return [name for name, is_found in is_there.items() if not is_found]

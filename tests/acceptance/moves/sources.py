@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from plone.pgcatalog.migration import copying
 from tempfile import TemporaryDirectory
 from ZODB.FileStorage import FileStorage
+from zodb_pgjsonb.storage import PGJsonbStorage
 
 import shutil
 import socket
@@ -136,3 +138,12 @@ def file_in(folder: Path, name: str = "back") -> FileStorage:
     """Open the FileStorage of *name*, at the path from ``places``."""
     data, blobs = places(folder, name)
     return FileStorage(str(data), blob_dir=str(blobs))
+
+
+def copied_to_file(dsn: str, folder: Path) -> FileStorage:
+    """Copy the objects of the database *dsn* to a FileStorage in *folder*, and return it, open."""
+    source = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
+    target = FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs")
+    copying.copy(copying.SourceStorage(source), target)
+    source.close()
+    return target

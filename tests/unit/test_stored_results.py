@@ -1,18 +1,21 @@
-"""The figures in the documentation are those of the stored runs, which fulfilled every promise."""
+"""Pages of the documentation that are written from stored results, and the conditions for these results."""
 
 from benchmarks.report import generated
 from benchmarks.report import load
 from benchmarks.report import PLOT
 from benchmarks.report import SITES_PLOT
+from checks.matrix import __main__ as matrix
+from checks.matrix import table
 from checks.soak import overview
 from checks.soak import report
 from checks.topology import patroni
 from checks.topology import standby
+from checks.zodb_suites import results as zodb_suites
 from pathlib import Path
+from scripts import replaced
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
-from typing import Any
 
 import json
 import pytest
@@ -21,9 +24,10 @@ import pytest
 HOW_TO = ROOT / "docs" / "how-to"
 TOPOLOGY = ROOT / "checks" / "topology" / "results"
 SOAKS = [json.loads(text(overview.RESULTS / name)) for name in overview.RUNS.values()]
-SOAK = SOAKS[0]
 PATRONI = json.loads(text(TOPOLOGY / "patroni.json"))
 STATEMENTS = json.loads(text(TOPOLOGY / "standby.json"))["statements that the primary gets"]
+PAIRS = table.stored()
+ZODB = json.loads(text(zodb_suites.STORED))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,7 @@ STATEMENTS = json.loads(text(TOPOLOGY / "standby.json"))["statements that the pr
         (HOW_TO / "high-availability.md", overview.MARK, overview.text()),
         (HOW_TO / "high-availability.md", patroni.MARK, patroni.text(PATRONI)),
         (HOW_TO / "read-only-replicas.md", "statements", "\n".join(standby.lines(STATEMENTS))),
+        (ROOT / "README.md", table.MARK, table.text(PAIRS)),
     ],
     ids=lambda value: value.name if isinstance(value, Path) else value[:30],
 )
@@ -41,8 +46,16 @@ def test_page_has_the_stored_figures(page: Path, mark: str, made: str) -> None:
     assert between(page, mark) == made
 
 
-def test_plots_exist() -> None:
-    assert [path for path in (PLOT, SITES_PLOT) if not path.is_file()] == []
+def test_lists_are_generated_from_code_and_results() -> None:
+    """After a change: ``scripts/replaced.py``, ``make test-zodb``, ``make bench-page``."""
+    assert replaced.with_page(text(replaced.PAGE)) == text(replaced.PAGE)
+    rows = [row for each in (replaced.tool_rows, replaced.inside_rows, replaced.index_rows) for row in each()]
+    rows += [*replaced.zcml_rows(), *replaced.patch_rows()]
+    assert rows
+    assert [row for row in rows if not row[-1]] == [], "no reason"
+    assert zodb_suites.page(text(zodb_suites.PAGE), ZODB) == text(zodb_suites.PAGE)
+    assert PLOT.is_file()
+    assert SITES_PLOT.is_file()
 
 
 def test_stored_runs_fulfilled_every_promise() -> None:
@@ -53,18 +66,20 @@ def test_stored_runs_fulfilled_every_promise() -> None:
         assert run["stale"] == 0 < run["compared"]
         assert not (patroni.SYNCHRONOUS[standby_is] and run["lost"])
     assert {numbers["reader"] for numbers in STATEMENTS.values()} == {0}
+    assert {stage["status"] for result in PAIRS.values() for stage in result["stages"].values()} == {0}
+    wanted = {f"{python}/{server}" for python in ("3.12", "3.13", "3.14") for server in (15, 16, 17, 18)}
+    assert {matrix.name_of(pair) for pair in matrix.pairs()} == wanted >= PAIRS.keys()
+    assert ZODB["fail with only"] == []
+    assert len(ZODB["fail without"]) < sum(ZODB["tests"].values()) > 300
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_each_kind_of_observation_breaks_a_promise() -> None:
+    soak = SOAKS[0]
+    for change in (
         *({name: ["a line"]} for name in ("lost", "phantom", "stale", "differences", "problems")),
         {"outages": []},
         {"errors": {"503": {"inside": 1, "outside": 1}}},
-        {"connections": {"zope1": SOAK["connections_bound"] + 1}},
-        {"memory_mb": SOAK["memory_mb"] | {"zope1": {"start": 100, "middle": 100, "end": 200}}},
-    ],
-    ids=lambda change: "".join(change),
-)
-def test_each_kind_of_observation_breaks_a_promise(change: dict[str, Any]) -> None:
-    assert len(report.broken(SOAK | change)) == 1
+        {"connections": {"zope1": soak["connections_bound"] + 1}},
+        {"memory_mb": soak["memory_mb"] | {"zope1": {"start": 100, "middle": 100, "end": 200}}},
+    ):
+        assert len(report.broken(soak | change)) == 1, change

@@ -1,0 +1,100 @@
+"""The programs in ``checks``, small: failovers under load, Patroni, ZODB's own tests, and the verdict on Plone's suites."""
+
+from checks.plone_suites.compare import compare
+from checks.plone_suites.compare import load_bound
+from checks.plone_suites.results import stored_controls
+from checks.topology import cluster
+from checks.zodb_suites import results as zodb_suites
+from pathlib import Path
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from typing import Any
+
+import json
+import pytest
+import re
+import subprocess
+import sys
+
+
+ROOT = Path(__file__).parents[2]
+SMALL = "--clients 2 --threads 2 --processes 2 --objects 40"
+
+
+def run(folder: Path, mark: str, module: str, options: str) -> tuple[Any, str]:
+    """Run a module of ``checks``; return its results, and the page with the text that it has put at *mark*."""
+    output, page = folder / "results.json", folder / "page.md"
+    page.write_text(f"<!-- {mark} -->\nthe former table\n<!-- end of {mark} -->\n")
+    command = [sys.executable, "-W", "ignore", "-m", *module.split(), *SMALL.split(), *options.split()]
+    command += ["--output", str(output), "--page", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(output.read_text()), page.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mark", "options"),
+    [
+        ("failovers", "--seconds 30 --failovers 2"),
+        ("synchronous failovers", "--seconds 12 --failovers 1 --synchronous"),
+    ],
+)
+def test_soak_fulfils_every_promise(mark: str, options: str, tmp_path: Path) -> None:
+    """A killed server loses unfinished writes, and nothing that was acknowledged."""
+    report, page = run(tmp_path, mark, "checks.soak", options)
+    assert report["broken"] == []
+    assert report["requests"] > report["acknowledged_writes"] > 0 < report["compared_answers"]
+    # An asynchronous standby lacks commits, from which no Zope may answer.
+    assert bool(report["lost_by_failovers"]) == (mark == "failovers")
+    assert f"| requests | {report['requests']} |" in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(cluster.missing()), reason=f"not installed: {cluster.missing()}")
+def test_new_leader_has_the_saved_objects_and_the_former_one_follows(tmp_path: Path) -> None:
+    """Under Patroni, with etcd, HAProxy and Zopes."""
+    options = "--standby synchronous --kills 1 --pauses 0 --cuts 0 --switchovers 1"
+    results, page = run(tmp_path, "cost of Patroni", "checks.topology patroni", options)
+    found = results["runs"]["synchronous"]
+    assert [failure["way"] for failure in found["failures"]] == [cluster.KILLED, cluster.SWITCHED]
+    assert found["lost"] == found["stale"] == 0 < found["acknowledged"]
+    assert found["compared"] > 0
+    assert "| synchronous | 2 | 0 of " in page
+
+
+@pytest.mark.slow
+@pytest.mark.direct("the tests create databases of their own")
+def test_same_tests_of_zodb_fail_with_this_package_and_without(postgres: EmbeddedPostgres) -> None:
+    """As stored; after a change: ``make test-zodb``."""
+    found = zodb_suites.summary(zodb_suites.run(postgres.createdb("zodb_suites")))
+    assert found == json.loads(zodb_suites.STORED.read_text("utf-8"))
+
+
+def result(tests: dict[str, str]) -> dict[str, Any]:
+    found = {name: {"status": status, "secs": 1, "err": "ValueError: x"} for name, status in tests.items()}
+    return {"profile": "x", "versions": {}, "suites": {"s": {"seconds": 1.5, "tests": found}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "excused", "counts"),
+    [
+        ({"b": "error"}, "", False),
+        ({"c": "fail"}, "", True),
+        ({"c": "fail"}, "c", False),
+        ({"a": None}, "", True),
+    ],
+)
+def test_only_failures_with_the_candidate_alone_and_tests_not_run_count(
+    changes: dict[str, Any], excused: str, counts: bool
+) -> None:
+    control = {"a": "ok", "b": "fail", "c": "ok"}
+    candidate = {name: status for name, status in (control | changes).items() if status}
+    [suite] = compare(result(control), result(candidate), {re.compile(excused): "because"} if excused else {})
+    assert suite.passed is not counts
+
+
+def test_every_excuse_has_a_reason_and_a_test() -> None:
+    assert all(load_bound().values())
+    suites = stored_controls()["suites"].values()
+    ids = [test for suite in suites for test, result in suite["tests"].items() if result["status"] == "ok"]
+    assert [pattern.pattern for pattern in load_bound() if not any(pattern.search(test) for test in ids)] == []

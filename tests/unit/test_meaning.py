@@ -1,0 +1,126 @@
+"""Texts by meaning: chunks contain all words of a text and end with sentences; the calibration of a model."""
+
+from benchmarks.labelled import unanswered
+from hypothesis import given
+from hypothesis import strategies as st
+from itertools import pairwise
+from math import hypot
+from math import sumprod
+from plone.pgcatalog.meaning import calibration
+from plone.pgcatalog.meaning.text import chunks_of
+from plone.pgcatalog.meaning.text import LONGEST
+from plone.pgcatalog.meaning.text import MOST
+from plone.pgcatalog.meaning.text import passages
+from random import Random
+
+import json
+import pytest
+
+
+TEXTS = st.lists(st.sampled_from(["word", "end.", "what?", "語語語。", "x" * 40, "\n", "…"]), max_size=400).map(
+    " ".join
+)
+
+
+@given(TEXTS, st.integers(1, 30), st.integers(0, 20))
+def test_chunks_have_all_words_in_order(text: str, words: int, overlap: int) -> None:
+    spans = chunks_of(text, words, overlap)
+    covered = [span for span in spans if span[0] < span[1]]
+    assert covered == spans
+    assert all(len(text[start:stop].split()) <= words and stop - start <= LONGEST for start, stop in spans)
+    assert all(first[0] < second[0] and first[1] < second[1] for first, second in pairwise(spans))
+    if len(spans) < MOST:
+        inside = {place for start, stop in spans for place in range(start, stop)}
+        assert all(place in inside for place, char in enumerate(text) if not char.isspace())
+
+
+def test_a_chunk_ends_with_a_sentence_and_the_next_one_repeats_the_last() -> None:
+    text = "It has eight words, and here they end. " * 10
+    spans = chunks_of(text, words=20, overlap=10)
+    assert all(text[start:stop].endswith("end.") for start, stop in spans)
+    assert all(second[0] < first[1] for first, second in pairwise(spans))
+
+
+@pytest.mark.parametrize(("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 4), ("a. " * 100_000, MOST)])
+def test_a_text_has_a_bounded_number_of_chunks(text: str, number: int) -> None:
+    assert len(chunks_of(text)) == number
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("page Leave How to ask", ["Leave\nHow to ask"]),
+        ("page Leave", ["Leave. How to ask"]),
+        ("", ["Leave. How to ask"]),
+        ("Something else", ["Leave. How to ask\nSomething else"]),
+    ],
+)
+def test_passage_follows_the_title_and_repeats_nothing(source: str, texts: list[str]) -> None:
+    assert passages("", "page", "", "") == []
+    found = passages(source, "page", "Leave", "How to ask")
+    assert [passage.text for passage in found] == texts
+    assert all(0 <= passage.start <= passage.stop <= len(source) for passage in found)
+
+
+# -- the calibration, and its storage as JSON
+
+
+def noisy(count: int = 60, dimension: int = 8) -> list[list[float]]:
+    """Return vectors around a centre that differ most along the first axis, then along the next ones."""
+    chance = Random(1)
+    scales = [8.0, 5.0, 3.0, *[0.5] * (dimension - 3)]
+    return [[2.0 + chance.gauss(0, scale) for scale in scales] for _ in range(count)]
+
+
+def test_general_questions_are_many_and_no_question_of_the_benchmark() -> None:
+    questions = calibration.general_questions()
+    assert len(set(questions)) == len(questions) == 100
+    for texts in unanswered():
+        assert not set(questions) & set(texts)
+
+
+def test_centred_general_questions_have_no_mean_and_no_part_along_the_directions() -> None:
+    vectors = noisy()
+    found = calibration.calibrated(vectors)
+    # The directions are those in which vectors differ most.
+    assert [abs(direction[axis]) > 0.95 for axis, direction in enumerate(found.directions)] == [True] * 3
+    centred = [found.centred(vector) for vector in vectors]
+    assert max(abs(sum(values)) for values in zip(*centred, strict=True)) < 1e-9
+    for direction in found.directions:
+        assert hypot(*direction) == pytest.approx(1)
+        assert max(abs(sumprod(vector, direction)) for vector in centred) < 1e-9
+
+
+@pytest.mark.parametrize("vectors", [[[1.0, 0.0]], [[0.6, 0.8]] * 5])
+def test_equal_vectors_have_a_centre_and_no_direction(vectors: list[list[float]]) -> None:
+    found = calibration.calibrated(vectors)
+    assert found.directions == ()
+    assert found.centred(vectors[0]) == [0.0, 0.0]
+    assert calibration.first_direction([[0.0, 0.0]]) is None
+
+
+def test_one_in_eight_general_questions_reaches_the_threshold() -> None:
+    chance = Random(2)
+    similarities = [chance.gauss(0.05, 0.01) for _ in range(800)]
+    threshold = calibration.threshold_of(similarities)
+    assert sum(value >= threshold for value in similarities) == pytest.approx(800 / calibration.ONE_OF, abs=2)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        {"vectors": [], "threshold": 0.1, "chunks": 1},
+        {"vectors": ["AAA="], "threshold": 0.1, "chunks": 1},
+        {"vectors": ["?"], "threshold": 0.1, "chunks": 1},
+        {"vectors": ["AAAAAA=="], "threshold": float("nan"), "chunks": 1},
+        {"vectors": ["AAAAAA=="], "threshold": None, "chunks": 1},
+    ],
+)
+def test_calibration_survives_json_and_a_damaged_one_is_refused(value: object) -> None:
+    found = calibration.Calibration((0.5, -0.25), ((1.0, 0.0),), 0.0625, 320)
+    assert calibration.Calibration.from_json(json.loads(json.dumps(found.as_json())), 2) == found
+    assert calibration.Calibration.from_json(None, 2) is None
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        calibration.Calibration.from_json(value, 2)  # type: ignore[arg-type]
