@@ -44,7 +44,7 @@ VALUES = ["Document", "Folder", "blue", "red"]
     [
         (QUERY, QUERY),
         # The index counts minutes.
-        *((QUERY | {"effectiveRange": DateTime(f"2026/01/01 10:00:{n} UTC")} for n in (10, 50)),),
+        tuple(QUERY | {"effectiveRange": DateTime(f"2026/01/01 10:00:{n} UTC")} for n in (10, 50)),
         # Plone's navigation queries types in the order of a set.
         *(({name: {"query": VALUES}}, {name: {"query": VALUES[::-1]}}) for name in ("portal_type", "Subject")),
     ],

@@ -8,8 +8,8 @@ from math import hypot
 from math import sumprod
 from plone.pgcatalog.meaning import calibration
 from plone.pgcatalog.meaning.text import chunks_of
-from plone.pgcatalog.meaning.text import LONGEST
-from plone.pgcatalog.meaning.text import MOST
+from plone.pgcatalog.meaning.text import LONGEST_CHUNK
+from plone.pgcatalog.meaning.text import MOST_CHUNKS
 from plone.pgcatalog.meaning.text import passages
 from random import Random
 
@@ -27,9 +27,9 @@ def test_chunks_have_all_words_in_order(text: str, words: int, overlap: int) -> 
     spans = chunks_of(text, words, overlap)
     covered = [span for span in spans if span[0] < span[1]]
     assert covered == spans
-    assert all(len(text[start:stop].split()) <= words and stop - start <= LONGEST for start, stop in spans)
+    assert all(len(text[start:stop].split()) <= words and stop - start <= LONGEST_CHUNK for start, stop in spans)
     assert all(first[0] < second[0] and first[1] < second[1] for first, second in pairwise(spans))
-    if len(spans) < MOST:
+    if len(spans) < MOST_CHUNKS:
         inside = {place for start, stop in spans for place in range(start, stop)}
         assert all(place in inside for place, char in enumerate(text) if not char.isspace())
 
@@ -41,7 +41,9 @@ def test_a_chunk_ends_with_a_sentence_and_the_next_one_repeats_the_last() -> Non
     assert all(second[0] < first[1] for first, second in pairwise(spans))
 
 
-@pytest.mark.parametrize(("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 4), ("a. " * 100_000, MOST)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 4), ("a. " * 100_000, MOST_CHUNKS)]
+)
 def test_a_text_has_a_bounded_number_of_chunks(text: str, number: int) -> None:
     assert len(chunks_of(text)) == number
 

@@ -20,7 +20,7 @@ from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import array_of
 from plone.pgcatalog.sql.values import FLOAT8_ARRAY
 from plone.pgcatalog.sql.values import INT8_ARRAY
-from plone.pgcatalog.sql.values import LARGEST
+from plone.pgcatalog.sql.values import INT8_LIMIT
 from plone.pgcatalog.sql.values import TEXT_ARRAY
 from typing import Any
 
@@ -258,7 +258,10 @@ def test_texts_become_quoted_literals(values: list[str], literal: bytes) -> None
 
 
 def test_numbers_become_literals() -> None:
-    assert array_of([1, -2, LARGEST - 1, -LARGEST]) == (b"{1,-2,9223372036854775807,-9223372036854775808}", INT8_ARRAY)
+    assert array_of([1, -2, INT8_LIMIT - 1, -INT8_LIMIT]) == (
+        b"{1,-2,9223372036854775807,-9223372036854775808}",
+        INT8_ARRAY,
+    )
     floats = [0.0, -0.25, 1e300, float("inf"), float("nan")]
     assert array_of(floats) == (b"{0.0,-0.25,1e+300,inf,nan}", FLOAT8_ARRAY)
 
@@ -266,7 +269,19 @@ def test_numbers_become_literals() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        *([], [None], ["a", None], [1, "a"], [True], [1, 1.0], [b"a"], [LARGEST], [-LARGEST - 1], ["a\0b"], ["\0"]),
+        *(
+            [],
+            [None],
+            ["a", None],
+            [1, "a"],
+            [True],
+            [1, 1.0],
+            [b"a"],
+            [INT8_LIMIT],
+            [-INT8_LIMIT - 1],
+            ["a\0b"],
+            ["\0"],
+        ),
         *(["\ud800"], [["a"]]),
     ],
 )
