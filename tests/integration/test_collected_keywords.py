@@ -1,19 +1,15 @@
-"""Keys of a KeywordIndex, found without reading all rows: each possible key is looked up."""
+"""Keys of a KeywordIndex are those of its rows."""
 
-from collections.abc import Iterator
 from plone.pgcatalog.database import keywords
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.view import collected_keys
 from Products.CMFCore.indexing import processQueue
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from tests.integration.content import create
 from tests.integration.oracle import make_oracle
 from tests.integration.pages import second_connection
-from tests.integration.plans import plan_of
 from tests.integration.rebuilding import rebuild
 from tests.integration.rebuilding import sql
-from tests.integration.relation import filled as relation_filled
 from typing import Any
 
 import pytest
@@ -31,13 +27,6 @@ def fill(portal: Any) -> None:
 CONTENT = fill
 
 
-@pytest.fixture(autouse=True)
-def any_number_of_rows(monkeypatch: Any) -> Iterator[None]:
-    monkeypatch.setattr(keywords, "ROWS_PER_KEYWORD", -1)
-    result_cache().clear()
-    return
-
-
 def values(catalog: Any, name: str = "Subject") -> list[Any]:
     """Return the keys alone, and check that they equal the keys counted in all rows."""
     result_cache().clear()
@@ -51,14 +40,6 @@ def collected(dsn: str) -> set[str]:
     return set(names)
 
 
-def looks_up(portal: Any) -> bool:
-    """Return whether the keys are looked up one by one."""
-    catalog = portal.portal_catalog._core
-    view = catalog.view()
-    view.read_state()
-    return collected_keys(view, catalog.translator("Subject"), 'unnest("subject")') is not None
-
-
 def retag(portal: Any, name: str, *tags: Any) -> None:
     portal[name].subject = tags
     portal[name].reindexObject()
@@ -66,10 +47,8 @@ def retag(portal: Any, name: str, *tags: Any) -> None:
     transaction.begin()
 
 
-@pytest.mark.parametrize("newest", [keywords.NEWEST_LISTS, 0])
 @pytest.mark.parametrize("form", ["new", "cleared", "rebuilt"])
-def test_keys_are_those_of_zcatalog(portal: Any, dsn: str, form: str, newest: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(keywords, "NEWEST_LISTS", newest)
+def test_keys_are_those_of_zcatalog(portal: Any, dsn: str, form: str) -> None:
     catalog = portal.portal_catalog
     if form == "cleared":
         catalog.clearFindAndRebuild()
@@ -78,10 +57,8 @@ def test_keys_are_those_of_zcatalog(portal: Any, dsn: str, form: str, newest: in
         rebuild(portal._p_jar.db())
     transaction.begin()
     assert "subject" in collected(dsn)
-    assert looks_up(portal)
     for name, tags in (("page0", ("new",)), ("page1", ()), ("page2", ("red", "green", "blue"))):
         retag(portal, name, *tags)
-        assert looks_up(portal)
         oracle = make_oracle(portal)
         assert values(catalog) == list(oracle.uniqueValuesFor("Subject"))
     portal.manage_delObjects(["page4", "page5"])
@@ -118,13 +95,11 @@ def test_column_with_very_many_keys_is_scanned(portal: Any, dsn: str, monkeypatc
         retag(portal, "page3", f"one{number}", f"two{number}")
         assert {f"one{number}", f"two{number}"} == {v for v in values(portal.portal_catalog) if v[:3] in ("one", "two")}
     assert "subject" not in collected(dsn)
-    assert not looks_up(portal)
     assert "two3" in values(portal.portal_catalog)
     rebuild(portal._p_jar.db())
     transaction.begin()
     # Keys without rows are removed: there are few again.
     assert "subject" in collected(dsn)
-    assert looks_up(portal)
     retag(portal, "page3", *(f"at once {number}" for number in range(13)))
     assert "subject" not in collected(dsn)
     assert "at once 12" in values(portal.portal_catalog)
@@ -138,7 +113,6 @@ def test_rebuild_removes_keys_without_rows(portal: Any, dsn: str, monkeypatch: A
     known = {v for (vals,) in sql(dsn, "SELECT vals FROM pgcatalog_sets WHERE name = 'subject'") for v in vals}
     assert "kept" in known
     assert "forgotten" not in known
-    assert looks_up(portal)
     # Numbers of lists in the next relation, and lists again in the one after.
     for share in (1, 0):
         sql(dsn, "ANALYZE {}")
@@ -160,34 +134,3 @@ def test_an_index_that_is_added_is_collected(portal: Any, dsn: str) -> None:
     transaction.begin()
     assert "get_id_letters" in collected(dsn)
     assert "page3" in values(catalog, "getId_letters")
-
-
-MANY_ROWS = """
-INSERT INTO "{0}" (rid, zoid, path, portal_type, subject)
-SELECT 1000000 + n, NULL, '/plone/n' || n, 'Document', CASE WHEN n % 3 = 0 THEN ARRAY['red', 'green'] END
-FROM generate_series(1, 20000) n
-"""
-
-
-def test_lookup_of_keys_scans_no_rows(portal: Any) -> None:
-    catalog = portal.portal_catalog
-    relation_filled(catalog, MANY_ROWS)
-    transaction.begin()
-    view = catalog._core.view()
-    state = view.read_state()
-    column = view.layout.with_interned(state.interned).columns[[*view.layout.names].index("subject")]
-    statement = keywords.with_some_row(state, column, ["red", "green", "blue"])
-    assert statement is not None
-    assert "Seq Scan" not in plan_of(view.session, statement)
-
-
-def test_small_table_is_scanned(portal: Any, dsn: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(keywords, "ROWS_PER_KEYWORD", 50)
-    assert not looks_up(portal)
-    relation_filled(portal.portal_catalog, MANY_ROWS)
-    sql(dsn, "UPDATE pgcatalog_state SET collected = '{{subject}}'")
-    portal._p_changed = True
-    transaction.commit()
-    transaction.begin()
-    assert looks_up(portal)
-    assert values(portal.portal_catalog)

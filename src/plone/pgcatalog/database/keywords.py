@@ -1,32 +1,20 @@
 """The keywords that rows may have, for columns that store their keywords themselves (columns that are not interned).
 
 Each such keyword is a list with one element in ``pgcatalog_sets``.  A column is ``collected`` in a catalog if all its
-keywords are there.  Its distinct values then need no scan of all rows: the caller checks for each keyword whether some row
-has it.  Rows may have lost some of these keywords; a rebuild removes them.
+keywords are there.  Rows may have lost some of these keywords; a rebuild removes them.
 """
 
 from collections import Counter
 from collections.abc import Collection
-from collections.abc import Sequence
-from plone.pgcatalog.database.layout import CatalogState
-from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
-from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import set_number
 from psycopg import Cursor
 from psycopg import sql
 from typing import Any
 
 
-#: PostgreSQL looks up one keyword in a GIN index in about the time in which it reads this many rows.
-ROWS_PER_KEYWORD = 50
-#: Rows that are read first: nearly all frequent keywords are in the newest rows, and a GIN index has long lists for these.
-NEWEST_LISTS = 100
-WITH_SOME_ROW = load_statement("keywords_with_some_row")
 #: The columns among some that have more lists than a process caches.
 MANY = "SELECT name FROM pgcatalog_sets WHERE name = ANY(%s::text[]) GROUP BY name HAVING count(*) > %s"
 ALL = "SELECT DISTINCT unnest({column}) FROM {relation} LIMIT %s"
@@ -62,12 +50,3 @@ def collect_all(cursor: Cursor[Any], relation: str, names: Collection[str]) -> f
             few.add(name)
             save(cursor, lists_of_one(name, found))
     return frozenset(few)
-
-
-def with_some_row(state: CatalogState, column: Column, keywords: Sequence[str]) -> Statement | None:
-    """Return the statement for those *keywords* that some row of *state* has; None if reading all rows takes no longer."""
-    if len(keywords) * ROWS_PER_KEYWORD > state.rows:
-        return None
-    text = WITH_SOME_ROW.format(column=column.quoted, relation=quote(state.relation), newest=NEWEST_LISTS)
-    # PostgreSQL expects a sequential scan to stop early at a row with the keyword, but most of these keywords are rare.
-    return Statement(text, (list(keywords),), is_costly=True)
