@@ -3,7 +3,7 @@
 from pathlib import Path
 from plone.pgcatalog.testing.host import public_tmp
 from plone.pgcatalog.testing.host import ServerUser
-from tests.unit.pages import project_files
+from tests.unit.sources import project_files
 
 import os
 import pytest
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 #: Tests about paths, texts, zones and tools, and of sites.
 SAMPLE = (
-    *("unit/test_packaging.py", "unit/test_index_path.py", "unit/test_chunks.py", "unit/test_index_date.py"),
+    *("unit/test_packaging.py", "unit/test_index_path.py", "unit/test_meaning.py", "unit/test_index_date.py"),
     *(
         "unit/test_cli.py",
         "integration/test_urls.py",

@@ -42,7 +42,7 @@ def filled(catalog: Any, *statements: str) -> str:
         for statement in statements:
             other.execute(statement.format(relation))
         other.execute(f'VACUUM ANALYZE "{relation}"')
-        other.execute("UPDATE pgcatalog_state SET generation = generation + 1, complete = '{}', collected = '{}'")
+        other.execute("UPDATE pgcatalog_state SET generation = generation + 1, complete = '{}'")
     return relation
 
 

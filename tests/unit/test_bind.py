@@ -39,7 +39,7 @@ STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
     "page": lambda query, stored: statements.page(query, stored, 0, 25),
     "page behind": lambda query, stored: statements.page(query, stored, 50, 25, with_total=True),
     "page with metadata": lambda query, stored: statements.page_with_metadata(
-        query, stored, 0, 25, ["Title"], b"", False
+        query, stored, 0, 25, ["Title"], True, False
     ),
     "count": statements.count,
     "count up to 100": lambda query, stored: statements.count(replace(query, count_limit=100), stored),

@@ -30,7 +30,6 @@ from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.results.view import collected_keys
 from plone.pgcatalog.results.view import entries
 from plone.pgcatalog.results.view import key_counts
 from plone.pgcatalog.sql.predicate import has_value
@@ -185,14 +184,9 @@ class PGIndex(ProxyBase):
         expression = translator.key_expression()
         if expression is None:
             return None
-        constant = translator.constant_keys
         if not with_counts:
-            found = None if constant else collected_keys(view, translator, expression)
-            return (
-                tuple(key for key, _ in self._pg_keys(True) or ())
-                if found is None
-                else tuple(map(translator.key, found.value()))
-            )
+            return tuple(key for key, _ in self._pg_keys(True) or ())
+        constant = translator.constant_keys
         rows = key_counts(view, translator, expression, self._pg_has_value()).value()
         counted = tuple((translator.key(key), count) for key, count in rows)
         counts = dict(counted) if constant else {}

@@ -47,7 +47,7 @@ TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS fo
 READ_STATES = (
     f"SELECT {TID_EXISTS}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
-    f" complete, interned, {NEWEST_SET}, collected, {COUNTED.format(relation='pgcatalog_state.relation')}"
+    f" complete, interned, {NEWEST_SET}, {COUNTED.format(relation='pgcatalog_state.relation')}"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
 

@@ -104,7 +104,6 @@ class CatalogState:
     - *complete*: columns with a value in every row
     - *interned*: columns that hold numbers of lists
     - *newest_set*: ``added`` of the newest list (see ``sets``)
-    - *collected*: columns whose keywords are all stored as lists (see ``keywords``)
     - *counted*: columns whose values are counted (see ``counts``)
     """
 
@@ -117,7 +116,6 @@ class CatalogState:
     complete: frozenset[str] = frozenset()
     interned: frozenset[str] = frozenset()
     newest_set: int = 0
-    collected: frozenset[str] = frozenset()
     counted: frozenset[str] = frozenset()
 
 

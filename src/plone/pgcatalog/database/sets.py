@@ -57,8 +57,6 @@ UNSAVED = (
 #: Lists of the column {name} that no row of any catalog's relation uses.
 FORGET = "DELETE FROM pgcatalog_sets s WHERE s.name = {name} AND {unused}"
 UNUSED = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} = s.number)"
-#: The same for a column that is not interned; its lists have one element.
-UNUSED_KEYWORDS = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} @> s.vals AND cardinality(s.vals) = 1)"
 #: Lists of columns for which no catalog uses lists.
 FORGET_OTHERS = "DELETE FROM pgcatalog_sets WHERE name <> ALL(%s::text[])"
 
@@ -212,15 +210,12 @@ def forget_unused(cursor: Cursor[Any]) -> None:
     [(is_filling,)] = cursor.fetchall()
     if is_filling:
         return
-    cursor.execute("SELECT relation, interned, collected FROM pgcatalog_state")
-    relations: dict[str, list[tuple[str, str]]] = {}
-    for relation, interned, collected in cursor.fetchall():
-        for names, text in ((interned, UNUSED), (collected, UNUSED_KEYWORDS)):
-            for name in names:
-                relations.setdefault(name, []).append((relation, text))
+    cursor.execute("SELECT relation, interned FROM pgcatalog_state")
+    relations: dict[str, list[str]] = {}
+    for relation, interned in cursor.fetchall():
+        for name in interned:
+            relations.setdefault(name, []).append(relation)
     cursor.execute(FORGET_OTHERS, [list(relations)])
     for name, users in relations.items():
-        unused = [
-            sql.SQL(text).format(relation=sql.Identifier(user), column=sql.Identifier(name)) for user, text in users
-        ]
+        unused = [sql.SQL(UNUSED).format(relation=sql.Identifier(user), column=sql.Identifier(name)) for user in users]
         cursor.execute(sql.SQL(FORGET).format(name=sql.Literal(name), unused=sql.SQL(" AND ").join(unused)))

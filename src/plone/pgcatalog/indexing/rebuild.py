@@ -20,7 +20,6 @@ from functools import partial
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
-from plone.pgcatalog.database.keywords import collect_all
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.sets import save as save_sets
@@ -299,7 +298,6 @@ class Swap:
             state.generation,
             complete=complete,
             interned=target.interned,
-            collected=collect_all(cursor, target.relation, self.catalog._core.layout().lists - target.interned),
         )
 
     def _follow(self, cursor: Cursor[Any], target: RebuildTarget) -> None:

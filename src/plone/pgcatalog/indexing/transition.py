@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from dataclasses import replace
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import schema
-from plone.pgcatalog.database.keywords import collect
-from plone.pgcatalog.database.keywords import lists_of_one
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import is_unfilled as is_unfilled_relation
 from plone.pgcatalog.database.layout import Layout
@@ -51,8 +49,6 @@ MESSAGE = (
 
 #: Advances the generation, and returns which of some lists are not saved.
 ADVANCE = read_statement("indexing", "state_advance").format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
-#: Saves the columns whose keywords are collected, when one of them has too many.
-SAVE_COLLECTED = "UPDATE pgcatalog_state SET collected = %s WHERE catalog = %s"
 #: A rebuild beside the live relation applies the changes at these paths before the swap; '' makes it start over.
 LOG_FOR_REBUILD = "INSERT INTO pgcatalog_rebuild_change (catalog, path) SELECT %s, unnest(%s::text[])"
 #: Deletes the idx of an object together with its row, unless this commit writes another one.
@@ -145,20 +141,14 @@ class Transitions:
         """Advance the generation; return the state, with a relation that fits the layout."""
         lists = sets_of(self.pending.entries.values(), self.layout.lists)
         sets = {number: (name, values) for number, name, values in lists}
-        keywords: dict[int, tuple[str, Any]] = {}
-        for name, values in sets.values():
-            if name not in self.layout.interned_at_first:
-                keywords.update(lists_of_one(name, values))
-        state, is_rebuilding, unsaved = self._advance([*(sets | keywords)])
+        state, is_rebuilding, unsaved = self._advance([*sets])
         interned = self.layout.interned_at_first | (state.interned if state else frozenset())
         new = sets if unsaved is None else {number: sets[number] for number in unsaved if number in sets}
         save_sets(self.cursor, sets_in(new, interned))
         transition = transition_of(self.pending, self.layout, state)
         if is_rebuilding and not isinstance(transition, Replacement):
             self._log_for_rebuild()
-        if unsaved is not None and isinstance(transition, Extension | NoTransition):
-            keywords = {number: keywords[number] for number in unsaved if number in keywords}
-        return self._collect(self._apply(transition), keywords)
+        return self._apply(transition)
 
     def _advance(self, numbers: list[int]) -> tuple[CatalogState | None, bool, Sequence[int] | None]:
         """Advance the generation; return (state, whether a rebuild is running, unsaved list numbers from *numbers*).
@@ -169,7 +159,7 @@ class Transitions:
         row = self.cursor.execute(ADVANCE, values).fetchone()
         if row is None:
             return None, False, None
-        relation, version, columns, generation, complete, interned, collected, is_rebuilding, unsaved = row
+        relation, version, columns, generation, complete, interned, is_rebuilding, unsaved = row
         state = CatalogState(
             relation,
             version,
@@ -177,7 +167,6 @@ class Transitions:
             generation,
             complete=frozenset(complete),
             interned=frozenset(interned),
-            collected=frozenset(collected),
         )
         return state, is_rebuilding, unsaved
 
@@ -208,12 +197,7 @@ class Transitions:
         schema.create_relation(self.cursor, relation, self.layout.with_interned(interned))
         schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
         names = frozenset(self.layout.names)
-        collected = self.layout.lists - interned
-        return self._save(
-            CatalogState(
-                relation, version, names, new.generation, complete=names, interned=interned, collected=collected
-            )
-        )
+        return self._save(CatalogState(relation, version, names, new.generation, complete=names, interned=interned))
 
     def _extend(self, state: CatalogState, missing: tuple[Column, ...]) -> CatalogState:
         interned = self.layout.interned(state)
@@ -224,17 +208,7 @@ class Transitions:
             schema.create_view(self.cursor, state.relation, layout)
         schema.create_indexes(self.cursor, state.relation, layout.indexes)
         counts.create(self.cursor, state.relation)
-        collected = state.collected | (self.layout.lists & names) - interned
-        return self._save(replace(state, columns=state.columns | names, interned=interned, collected=collected))
-
-    def _collect(self, state: CatalogState, keywords: Sets) -> CatalogState:
-        """Save the *keywords*, lists of one, of the columns that *state* collects; return the resulting state."""
-        new = sets_in(keywords, state.collected)
-        collected = collect(self.cursor, state.collected, new) if new else state.collected
-        if collected == state.collected:
-            return state
-        self.cursor.execute(SAVE_COLLECTED, [sorted(collected), self.pending.zoid])
-        return replace(state, collected=collected)
+        return self._save(replace(state, columns=state.columns | names, interned=interned))
 
     def _log_for_rebuild(self) -> None:
         pending = self.pending
@@ -244,7 +218,7 @@ class Transitions:
 
     def _save(self, state: CatalogState) -> CatalogState:
         values = {name: getattr(state, name) for name in ("version", "relation", "generation")}
-        values |= {name: sorted(getattr(state, name)) for name in ("columns", "complete", "interned", "collected")}
+        values |= {name: sorted(getattr(state, name)) for name in ("columns", "complete", "interned")}
         self.cursor.execute(read_statement("indexing", "state_save"), {"catalog": self.pending.zoid, **values})
         indexes = schema.index_names(state.relation, self.layout.with_interned(state.interned))
         parameters = {"catalog": self.pending.zoid, "relation": state.relation, "indexes": indexes}

@@ -143,7 +143,7 @@ def page_with_metadata(
     start: int,
     size: int | None,
     excluded_keys: Sequence[str],
-    held: bytes | None = b"",
+    with_idx: bool = True,
     with_total: bool | None = None,
     value: Column | None = None,
     most: int | None = None,
@@ -157,7 +157,7 @@ def page_with_metadata(
     xmin = f"{stored.source[0]}.xmin" if isinstance(compiled.score, Fusion) else "xmin"
     more = f", zoid, idx, {xmin}{value_column(value)}{'' if most is None else ', count(*) OVER () AS page_rows'}"
     inner = page(compiled, stored, start, size, more, with_total)
-    text, params = versioned_idx_sql("page", excluded_keys, held)
+    text, params = versioned_idx_sql("page", excluded_keys, with_idx)
     if most is not None:
         text = f"CASE WHEN page_rows <= {most:d} THEN {text} END"
     last = ("" if with_total is None else ", total") + ("" if value is None else ", value")
@@ -210,7 +210,7 @@ def changed_rows(
         params += [*values, list(rids)]
     if versions:
         # Unchanged rows are not returned.
-        version, _ = versioned_idx_sql("c", (), None)
+        version, _ = versioned_idx_sql("c", (), False)
         selects.append(
             f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
             f" LEFT JOIN {quote(relation)} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
@@ -219,22 +219,16 @@ def changed_rows(
     return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
 
-def versioned_idx_sql(row: str, excluded_keys: Sequence[str], held: bytes | None = b"") -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL of a text with the version of *row*, an alias, and its idx; and the parameters of the SQL.
+def versioned_idx_sql(row: str, excluded_keys: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:
+    """Return the SQL of a text with the version of *row*, an alias, and *with_idx* its idx; and the parameters of the SQL.
 
-    The text has no idx if the row is in *held*, a bitmap of 2**n bytes by rid (``results.cache``); None for all rows.
     The version is the ``xmin`` of the catalog's row and of the object's row: each transaction writes its own id there.
     """
     idx = outer = ""
     params: tuple[Any, ...] = ()
-    if held is not None:
-        idx, outer = (f"({value} - %s::text[])::text" for value in (f"coalesce({row}.idx, o.idx)", f"{row}.idx"))
+    if with_idx:
+        idx, outer = (f", ({value} - %s::text[])::text" for value in (f"coalesce({row}.idx, o.idx)", f"{row}.idx"))
         params = (list(excluded_keys), list(excluded_keys))
-        if held:
-            # Few rows have no object, so the bitmap is not sent a second time for them.
-            idx = f"CASE WHEN get_bit(%s, {row}.rid & %s::bigint) = 0 THEN {idx} END"
-            params = (held, 8 * len(held) - 1, *params)
-        idx, outer = f", {idx}", f", {outer}"
     return (
         f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
         f" concat({row}.xmin, '. '{outer}))",

@@ -7,7 +7,6 @@ hold a snapshot for hours, so the limits below bound the memory.
 """
 
 from array import array
-from collections.abc import Callable
 from collections.abc import Hashable
 from dataclasses import replace
 from itertools import islice
@@ -84,13 +83,10 @@ class Announced:
         self._sources.clear()
         self._found.clear()
 
-    def find(
-        self, compiled: CompiledQuery, loader: RowLoader, held: Callable[[], bytes | None]
-    ) -> tuple[array[int], RowLoader] | None:
+    def find(self, compiled: CompiledQuery, loader: RowLoader) -> tuple[array[int], RowLoader] | None:
         """Return the rids of the rows of *compiled*, and the loader that holds them; None if it must run on its own.
 
-        *loader* is the query's own; *held* returns the bitmap for ``CatalogView.page``.
-        Raises as ``RowsFetch.value``.
+        *loader* is the query's own.  Raises as ``RowsFetch.value``.
         """
         part = compiled.unique
         if part is None or part.operator != EQUALS or compiled.score is not None or compiled.window.size is not None:
@@ -109,7 +105,7 @@ class Announced:
         found = self._found.setdefault(group, {})
         if value not in found:
             unread = [value, *(other for other in announced if other not in found and other != value)]
-            found.update(_read(compiled, part, list(islice(unread, MOST)), loader, held()))
+            found.update(_read(compiled, part, list(islice(unread, MOST)), loader))
         return found[value]
 
     def loader(self, view: CatalogView, rid: int) -> RowLoader | None:
@@ -124,15 +120,14 @@ def _changes(view: CatalogView) -> int | None:
     return None if view.pending is None else view.pending.changes
 
 
-def _read(
-    compiled: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader, held: bytes | None
-) -> FoundRows:
+def _read(compiled: CompiledQuery, part: Predicate, values: list[str], loader: RowLoader) -> FoundRows:
     """Read the rows of *compiled* for all *values*, instead of that of *part*, in one statement; return them by value."""
-    view = loader.view
+    view, with_idx = loader.view, not loader.has_most()
     all_values = any_value(part.column, values)
     where = compiled.where.changed(lambda each: all_values if each is part else each)
     compiled = replace(compiled, where=where)
-    rows, _ = view.page(compiled, 0, None, loader.excluded_keys, held, False, part.column, MOST_ANNOUNCED_ROWS).value()
+    options = loader.excluded_keys, with_idx, False, part.column, MOST_ANNOUNCED_ROWS
+    rows, _ = view.page(compiled, 0, None, *options).value()
     rids: dict[str, array[int]] = {value: array("q") for value in values}
     for row in rows:
         rids[row[-1]].append(row[0])

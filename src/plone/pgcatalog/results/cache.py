@@ -32,10 +32,6 @@ Key = tuple[Any, ...]
 #: Key -> value and its bytes, the least recently used first.
 Entries = OrderedDict[Key, tuple[Any, int]]
 
-#: Number of bits in the bitmap of a source's cached rows with idx; the bit of a row is its rid modulo BITS.
-#: Rows may share a bit: a row that only seems to be cached is read by a second statement.
-BITS = 65_536
-
 #: Answers are guaranteed this fraction (1/8) of the limit, and no single entry may be larger.
 VALUE_DIVISOR = 8
 
@@ -86,8 +82,6 @@ class ResultCache:
         self._sources: dict[str, dict[int, Any]] = {}
         #: source -> number of its rows with their idx
         self._with_idx: Counter[str] = Counter()
-        #: source -> bitmap of BITS
-        self._bitmaps: dict[str, bytearray] = {}
         self._lock = threading.Lock()
         #: opened database -> catalog -> limit in bytes by the settings of its site
         self._limits: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
@@ -121,10 +115,6 @@ class ResultCache:
     def rows_with_idx(self, source: str) -> int:
         """Return the number of rows of *source* with their idx."""
         return self._with_idx[source]
-
-    def bitmap(self, source: str) -> bytes:
-        """Return the bitmap of the rows of *source* with their idx: BITS // 8 bytes, or none for an unknown source."""
-        return bytes(self._bitmaps.get(source, ()))
 
     def count(self, kind: str, hits: int, misses: int) -> None:
         """Add *hits* and *misses* to the counts of *kind*."""
@@ -196,18 +186,10 @@ class ResultCache:
         rows = self._sources.setdefault(key[1], {})
         self._with_idx[key[1]] += has_idx(row) - has_idx(rows.get(key[2]))
         rows[key[2]] = row
-        self._mark(key[1], key[2], has_idx(row))
 
     def _forget(self, key: Key) -> None:
         if key[0] == ROWS:
             self._with_idx[key[1]] -= has_idx(self._sources.get(key[1], {}).pop(key[2], None))
-            self._mark(key[1], key[2], False)
-
-    def _mark(self, source: str, rid: int, is_there: bool) -> None:
-        """Set the bit of the row *rid* in the bitmap of *source* to *is_there*."""
-        bitmap = self._bitmaps.setdefault(source, bytearray(BITS // 8))
-        byte, bit = divmod(rid % BITS, 8)
-        bitmap[byte] = bitmap[byte] & ~(1 << bit) | is_there << bit
 
     def clear(self, kind: str | None = None) -> None:
         """Remove the entries of *kind*; None for all kinds."""

@@ -22,8 +22,6 @@ from typing import Any
 IDX_BATCH = 50
 #: Share of a catalog's rows that must be cached for statements to leave out metadata and paths.
 MOST_SHARE = 0.9
-#: In a catalog with at most this many rows, a count also reads the first rows.
-SMALL_CATALOG = 2000
 #: Number of rows whose idx takes as long to read as a round trip.
 ROUND_TRIP_ROWS = 25
 #: Upper limit of a batch, which doubles during sequential reads.
@@ -88,11 +86,6 @@ class Neighbours:
         if len(self._position) != len(self.rids):
             self._position = {r: i for i, r in enumerate(self.rids)}
         return self._position.get(rid)
-
-
-def is_small_catalog(view: CatalogView) -> bool:
-    """Return True if the catalog of *view* has rows, and at most SMALL_CATALOG."""
-    return 0 < view.rows <= SMALL_CATALOG
 
 
 def without_idx(rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:

@@ -2,10 +2,9 @@
 
 Fixed rules decide which data a statement reads besides the requested ones:
 
-- a page of up to IDX_BATCH rows reads their versions and metadata; it leaves out metadata of cached rows in a catalog that
-  the bitmap fits, and of all rows in a larger catalog if most are cached (``RowLoader.has_most``)
-- a count also reads the first rows: of a query with ``b_size`` (``Window.is_page``), or in an open batch; in a small
-  catalog their ids and paths only, and only if the result is not ranked
+- a page of up to IDX_BATCH rows reads their versions, and their metadata unless most rows of the catalog are cached
+  (``RowLoader.has_most``)
+- a count also reads the first rows: of a query with ``b_size`` (``Window.is_page``), or in an open batch
 - a search for fewer than IDX_BATCH unique values reads all its rows at once, and so their number
 - a search for one announced unique value reads the rows of all announced values (``results.announced``)
 - a row beyond the first WINDOW is read with the ids of all rows up to a power of two, at least FEWEST_IDS
@@ -23,12 +22,10 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.answer import NOTHING_MATCHES
 from plone.pgcatalog.results.answer import UNKNOWN
-from plone.pgcatalog.results.cache import BITS
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.loader import IDX_BATCH
-from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.position import sorted_rids
 from plone.pgcatalog.results.view import CatalogView
@@ -41,8 +38,6 @@ from typing import Any
 WINDOW = 100
 #: Upper limit of rows sorted in Python that are read with their metadata: their versions take as long as a round trip.
 FEW_ROWS = 100
-#: Rows that a count also reads in a small catalog: a page of Plone's listings has 20 or 30.
-COUNT_BATCH = 30
 #: Ids of rows that are read at once, at least.  Each further read doubles the number, so that slice after slice reads about
 #: twice as many ids in all.
 FEWEST_IDS = 1024
@@ -149,8 +144,8 @@ class Reader:
             return
         self._read_page(max(wanted, self._few_rows()), self.counts_with_page)
 
-    def _read_page(self, wanted: int, with_total: bool, with_versions: bool = True) -> None:
-        """Read the missing ones of the first *wanted* rows, *with_total* the number of all, *with_versions* metadata."""
+    def _read_page(self, wanted: int, with_total: bool) -> None:
+        """Read the missing ones of the first *wanted* rows, and *with_total* the number of all."""
         compiled, answer = self.compiled, self.answer
         size = compiled.window.size
         if size is None:
@@ -158,11 +153,10 @@ class Reader:
         if not size:
             self._store(Fetch.of((answer.with_page(compiled, (), size), [])))
             return
-        excluded = self.loader.excluded_keys if with_versions and size <= IDX_BATCH else None
+        excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
         with_total = with_total and answer.total is None
-        page = self.view.page(
-            compiled, compiled.window.start + len(answer.ids), size, excluded, self._held(), with_total
-        )
+        start = compiled.window.start + len(answer.ids)
+        page = self.view.page(compiled, start, size, excluded, not self.loader.has_most(), with_total)
         self._store(page.then(lambda page: (answer.with_page(compiled, page[0], size, page[1]), page[0])))
 
     def _few_rows(self) -> int:
@@ -175,18 +169,12 @@ class Reader:
     def _read_announced(self) -> bool:
         """Read all rows if the search was announced; return True if it was."""
         announced = self.view.session.announced.get(self.view.zoid)
-        if announced is None or (found := announced.find(self.compiled, self.loader, self._held)) is None:
+        if announced is None or (found := announced.find(self.compiled, self.loader)) is None:
             return False
         rids, self.loader = found
         self._is_together = True
         self._store(Fetch.of((Answer(rids, (), True, len(rids)), [])))
         return True
-
-    def _held(self) -> bytes | None:
-        """Return the bitmap of the rows whose metadata a page leaves out; None to leave out all metadata."""
-        if 0 < self.view.rows <= BITS // 2:
-            return self.loader.store.bitmap
-        return None if self.loader.has_most() else b""
 
     def _rest(self, wanted: int | None, with_paths: bool, with_metadata: bool) -> Fetch[tuple[Answer, Rows]]:
         """Return a fetch of the answer with all rows, or with at least the first *wanted*, and of the rows to store."""
@@ -196,8 +184,8 @@ class Reader:
             size = None
         # If most rows are cached, their paths are not read: comparing versions confirms them.
         if compiled.score or with_metadata or (with_paths and not self.loader.has_most()):
-            options = (self.loader.excluded_keys, self._held(), False, None, FEW_ROWS) if with_metadata else ()
-            page = self.view.page(compiled, 0, None, *options)
+            metadata = (self.loader.excluded_keys, not self.loader.has_most(), False, None, FEW_ROWS)
+            page = self.view.page(compiled, 0, None, *(metadata if with_metadata else ()))
             return page.then(lambda page: (Answer.of_all(compiled, page[0]), page[0]))
         least = self.answer.least
         return self.view.rids(compiled, size).then(lambda rids: (Answer.of_ids(rids, size, total, least), []))
@@ -232,8 +220,7 @@ class Reader:
         if self.answer.total is None and not self.answer.ids and (few := self._few_rows()):
             self._read_first(few)
         elif self.answer.total is None and (wanted := self._rows_with_count()):
-            # Most rows of a small catalog are cached, and need no comparison of versions until the next commit.
-            self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
+            self._read_page(wanted, with_total=True)
         if self.answer.total is None and not self.answer.exceeds(limit):
             answer = self.answer
             self._store(self.view.count(self.compiled).then(lambda counted: (answer.with_count(counted, limit), [])))
@@ -245,11 +232,9 @@ class Reader:
         """Return the number of rows that a count also reads, 0 if some have been read."""
         if self.answer.ids or self.answer.whole:
             return 0
-        if self.view.session.collected.is_open if self.compiled.window.size is None else self.compiled.window.is_page:
-            return IDX_BATCH
-        if self.compiled.window.size is not None or self.compiled.score:
-            return 0
-        return COUNT_BATCH if is_small_catalog(self.view) else 0
+        window = self.compiled.window
+        needs_rows = self.view.session.collected.is_open if window.size is None else window.is_page
+        return IDX_BATCH if needs_rows else 0
 
 
 class SortedReader(Reader):

@@ -122,11 +122,6 @@ class RowStore:
         """The number of cached rows with their idx."""
         return 0 if self._source is None else result_cache().rows_with_idx(self._source)
 
-    @property
-    def bitmap(self) -> bytes:
-        """The bitmap, by rid, of the cached rows with their idx (``ResultCache.bitmap``)."""
-        return b"" if self._source is None else result_cache().bitmap(self._source)
-
     def get(self, rid: int) -> Row | None:
         """Return the cached row *rid* in any version, else None."""
         return self._rows.get(rid)

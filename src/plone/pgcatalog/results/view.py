@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import cached_property
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.database.keywords import with_some_row
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.database.session import COLD_CONNECTION
@@ -140,7 +139,7 @@ class CatalogView(SeenCatalog):
         start: int,
         size: int | None,
         excluded_keys: Sequence[str] | None = None,
-        held: bytes | None = b"",
+        with_idx: bool = True,
         with_total: bool = False,
         value: Column | None = None,
         most: int | None = None,
@@ -150,7 +149,7 @@ class CatalogView(SeenCatalog):
         - A row is (rid, path, score); the score is None if the result is not ranked.
         - The number is None without *with_total*, unless it costs nothing; without *size*; and if the page has no row.
         - With *excluded_keys*, keys of idx that no brain reads, and without pending changes, a row has a fourth place: its
-          version and idx as in ``idx_texts``.  The idx of rows in *held*, a bitmap, is left out; None leaves out every idx.
+          version and idx as in ``idx_texts``; without *with_idx* its version only.
         - *value* is a column whose value is added in the last place, for a page without *size*.
         - *most*: the fourth place is None if the page has more rows.
         """
@@ -160,7 +159,7 @@ class CatalogView(SeenCatalog):
             if excluded_keys is None or self.stamp() is None:
                 return statements.page(compiled, stored, start, size, statements.value_column(value), column)
             return statements.page_with_metadata(
-                compiled, stored, start, size, excluded_keys, held, column, value, most
+                compiled, stored, start, size, excluded_keys, with_idx, column, value, most
             )
 
         rows = self.fetch(statement, compiled.where, operation="page")
@@ -338,21 +337,3 @@ def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: 
 def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> RowsFetch:
     """Return a fetch of (key, rid), sorted, of the rows that match *where*; *key* is the translator's SQL of a key."""
     return view.fetch(partial(statements.key_rids, translator.columns(), key, where), where, operation="keys")
-
-
-def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> Fetch[list[Any]] | None:
-    """Return a fetch of the keys of ``key_counts`` in order, by looking up each keyword of the interned sets.
-
-    None if the keywords are not cached, or if reading all rows is as fast.
-    """
-    column = next(iter(translator.columns()), None)
-    if column is None or not column.can_be_interned or key != f"unnest({column.quoted})" or not view.is_committed:
-        return None
-    state = view.read_state()
-    if state is None or column.name not in state.collected:
-        return None
-    keywords = view.session.cached_sets().elements(column.name)
-    statement = None if keywords is None else with_some_row(state, column, keywords)
-    if statement is None:
-        return None
-    return view.fetch(lambda _: statement, operation="keys").then(lambda rows: [row[0] for row in rows])

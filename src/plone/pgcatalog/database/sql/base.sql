@@ -44,8 +44,6 @@ CREATE TABLE IF NOT EXISTS pgcatalog_state (
     tid        BIGINT NOT NULL DEFAULT 0,
     complete   TEXT[] NOT NULL DEFAULT '{}',   -- columns with a value in every row: searches need no IS NOT NULL for them
     interned   TEXT[] NOT NULL DEFAULT '{}',   -- columns that hold numbers of lists in pgcatalog_sets instead of the lists
-    -- Other columns whose keywords are all in pgcatalog_sets, each as a list with one element.
-    collected  TEXT[] NOT NULL DEFAULT '{}',
     -- The parts that the relation was created with: name of an SQL index, a constraint or a trigger -> the line that
     -- recreates it.
     made       JSONB NOT NULL DEFAULT '{}'
