@@ -7,6 +7,7 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import ranked
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import tune
 from tests.integration.plans import page_statement
@@ -25,34 +26,27 @@ IN_DESCRIPTION = 7
 WEIGHTLESS = {"weight_body": 0.0}
 
 
-def fill(portal: Any) -> None:
-    """Create pages with the word in their bodies, older ones more often; old ones have it in titles and descriptions."""
-    for number in range(PAGES):
-        create(
-            portal,
-            "News Item" if number == 3 else "Document",
-            f"page{number:02}",
-            title="Everywhere at home" if number in IN_TITLES else f"Page {number}",
-            description=f"{WORD} and nowhere" if number == IN_DESCRIPTION else "",
-            text=RichTextValue(f"<p>elsewhere {f'{WORD} ' * (PAGES - number)}</p>", "text/html", "text/html"),
-        )
-
-
-SHARED = fill
-
-
 @pytest.fixture(scope="module")
-def analyzed(shared_portal: Any) -> None:
-    filled(shared_portal.portal_catalog)
-    # A process reads PostgreSQL's count of rows with a commit it sees.
-    shared_portal.page05.reindexObject()
-    transaction.commit()
-
-
-@pytest.fixture
-def site(analyzed: None, shared_filled: Any) -> Any:
-    """The pages; changes that are not committed are undone."""
-    return shared_filled
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """Pages with the word in their bodies, older ones more often; old ones have it in their titles and descriptions."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        for number in range(PAGES):
+            create(
+                portal,
+                "News Item" if number == 3 else "Document",
+                f"page{number:02}",
+                title="Everywhere at home" if number in IN_TITLES else f"Page {number}",
+                description=f"{WORD} and nowhere" if number == IN_DESCRIPTION else "",
+                text=RichTextValue(f"<p>elsewhere {f'{WORD} ' * (PAGES - number)}</p>", "text/html", "text/html"),
+            )
+        transaction.commit()
+        filled(portal.portal_catalog)
+        # A process reads PostgreSQL's count of rows with a commit it sees.
+        portal.page05.reindexObject()
+        transaction.commit()
+        yield portal
+        transaction.abort()
 
 
 @pytest.fixture(autouse=True, params=["all ids", "large catalog, few hits", "large catalog, many hits"])
@@ -122,25 +116,31 @@ def test_pages_and_slices_add_up_to_the_whole_result(site: Any, text: str, title
     if title != site.page20.title:
         site.page20.title = title
         site.page20.reindexObject()
-    whole = found(site, text)
-    assert len(set(whole)) == PAGES
-    for size in (4, LIMIT, LIMIT + 2, 25):
-        assert paged(site, size, text) == whole, size
-    for start, stop in ((0, 3), (3, 10), (10, 60), (55, 70)):
-        result_cache().clear()
-        results = site.portal_catalog.unrestrictedSearchResults(SearchableText=text)
-        assert [brain.getId for brain in results[start:stop]] == whole[start:stop]
-        assert len(results) == PAGES
-    # The batch of a listing needs both.
-    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=text, b_start=0, b_size=3)
-    assert (len(results[:3]), results.actual_result_count) == (3, PAGES)
+    try:
+        whole = found(site, text)
+        assert len(set(whole)) == PAGES
+        for size in (4, LIMIT, LIMIT + 2, 25):
+            assert paged(site, size, text) == whole, size
+        for start, stop in ((0, 3), (3, 10), (10, 60), (55, 70)):
+            result_cache().clear()
+            results = site.portal_catalog.unrestrictedSearchResults(SearchableText=text)
+            assert [brain.getId for brain in results[start:stop]] == whole[start:stop]
+            assert len(results) == PAGES
+        # The batch of a listing needs both.
+        results = site.portal_catalog.unrestrictedSearchResults(SearchableText=text, b_start=0, b_size=3)
+        assert (len(results[:3]), results.actual_result_count) == (3, PAGES)
+    finally:
+        transaction.abort()
 
 
 def test_hit_without_weight_comes_before_unranked_hits(site: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(site.portal_catalog, SETTINGS_ATTRIBUTE, dict(WEIGHTLESS), raising=False)
-    whole = found(site)
-    assert set(whole[: LIMIT + 3]) == {*newest(LIMIT), "page01", "page04", "page07"}
-    assert paged(site, 3) == whole
+    try:
+        whole = found(site)
+        assert set(whole[: LIMIT + 3]) == {*newest(LIMIT), "page01", "page04", "page07"}
+        assert paged(site, 3) == whole
+    finally:
+        transaction.abort()
 
 
 def test_query_with_fewer_hits_is_ranked_completely(site: Any, monkeypatch: Any) -> None:
@@ -161,8 +161,11 @@ def test_hits_up_to_the_limit_are_all_ranked(site: Any, monkeypatch: Any, full: 
 
 def test_pins_and_boosts_are_ranked_however_old_they_are(site: Any) -> None:
     tune(pins=f"{WORD} = /page10\n{WORD} = /page02", type_boosts="News Item = 50")
-    assert found(site)[:3] == ["page10", "page02", "page03"]
-    assert len(found(site)) == PAGES
+    try:
+        assert found(site)[:3] == ["page10", "page02", "page03"]
+        assert len(found(site)) == PAGES
+    finally:
+        transaction.abort()
 
 
 def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) -> None:

@@ -15,7 +15,6 @@ from statistics import fmean
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
-from tests.integration.content import tune
 from tests.integration.web import Site
 from typing import Any
 from zope.component import getGlobalSiteManager
@@ -29,19 +28,19 @@ FILLING = "and some other words of a page that says nothing at all about it"
 
 
 @pytest.fixture(scope="module")
-def counted_site(shared_site: Site, shared_portal: Any) -> None:
+def site(shared_site: Site, shared_portal: Any) -> Any:
+    set_record("plone.available_languages", ["en", "de", "ja"])
+    fill(shared_portal)
+    transaction.commit()
     counted(shared_site.dsn, shared_portal.portal_catalog)
+    return shared_portal
 
 
-@pytest.fixture
-def site(counted_site: None, shared_filled: Any) -> Any:
-    """The pages, whose words are counted; changes are undone."""
-    return shared_filled
+def set_record(name: str, value: Any) -> None:
+    getUtility(IRegistry)[name] = value
 
 
 def fill(site: Any) -> None:
-    getUtility(IRegistry)["plone.available_languages"] = ["en", "de", "ja"]
-
     def page(id: str, title: str = "", **fields: Any) -> None:
         create(site, "Document", id, title=title, **{"description": FILLING, **fields})
 
@@ -62,9 +61,6 @@ def fill(site: Any) -> None:
     page("rare", "rarity", description=f"commonplace {FILLING}")
     for number in range(9):
         page(f"common-{number}", "commonplace", description=f"commonplace {FILLING}")
-
-
-SHARED = fill
 
 
 def rich(text: str) -> Any:
@@ -165,14 +161,17 @@ def test_words_are_suggested_after_other_forms_of_a_word(site: Any) -> None:
 
 
 def test_stemming_can_be_switched_off(site: Any) -> None:
-    tune(stemming=False)
-    assert set(found(site, "houses")) == {"houses", "japanese"}
-    create(site, "Document", "unstemmed", title="Three houses")
-    assert found(site, "three houses") == ["unstemmed"]
-    tune(stemming=True)
+    set_record("plone.pgcatalog.stemming", False)
+    try:
+        assert set(found(site, "houses")) == {"houses", "japanese"}
+        create(site, "Document", "unstemmed", title="Three houses")
+        assert found(site, "three houses") == ["unstemmed"]
+    finally:
+        set_record("plone.pgcatalog.stemming", True)
     # Pages catalogued without stems are found by their words.
     assert "unstemmed" in found(site, "houses")
     assert "unstemmed" not in found(site, "housing")
+    site.manage_delObjects(["unstemmed"])
 
 
 # -- order
