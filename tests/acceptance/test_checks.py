@@ -1,4 +1,4 @@
-"""The programs in ``checks``, small: failovers under load, Patroni, ZODB's own tests, and the verdict on Plone's suites."""
+"""The programs in ``checks``, small: failovers under load, Patroni, ZODB's own tests; the verdict on Plone's suites."""
 
 from checks.plone_suites.compare import compare
 from checks.plone_suites.compare import load_bound
@@ -17,7 +17,7 @@ import sys
 
 
 ROOT = Path(__file__).parents[2]
-SMALL = "--clients 2 --threads 2 --processes 2 --objects 40"
+SMALL = "--clients 3 --threads 2 --processes 2 --objects 40"
 
 
 def run(folder: Path, mark: str, module: str, options: str) -> tuple[Any, str]:
