@@ -126,7 +126,6 @@ def test_a_saved_state_has_one_configuration_also_while_other_objects_change(por
         change()
         transaction.commit()
         saved = Configuration.of(catalog)
-        assert saved.is_saved
         create(portal, "Document", f"another{len(saved.columns)}")
         for end in (lambda: None, transaction.commit, transaction.begin):
             end()
@@ -139,11 +138,9 @@ def test_changed_settings_are_another_configuration_until_undone(portal: Any) ->
     catalog.addColumn("aColumn")
     changed = Configuration.of(catalog)
     assert changed.columns == (*before.columns, "aColumn")
-    assert not changed.is_saved
     assert Configuration.of(catalog) is changed
     transaction.abort()
     assert Configuration.of(catalog).columns == before.columns
-    assert Configuration.of(catalog).is_saved
 
 
 def test_connections_share_no_object_and_apply_changes_of_each_other(db: Any, portal: Any) -> None:
