@@ -11,7 +11,6 @@ from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.content import tune
-from tests.integration.fixtures import SiteWith
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
@@ -233,26 +232,23 @@ TITLES = {
 SECRET = {"secret": "Hedgewars rendezvous"}
 
 
-def fill_titles(portal: Any) -> None:
-    """Create public pages, and one that is private."""
-    add_users(portal)
-    for name, title in (TITLES | SECRET).items():
-        page = create(portal, "Document", name, title=title)
-        if name not in SECRET:
-            publish(page)
-
-
 @pytest.fixture(scope="module")
-def site(site_with: SiteWith) -> Iterator[Site]:
-    with sites.opened(site_with(fill_titles)) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            counted(site.dsn, portal.portal_catalog)
-        yield site
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, Web, dsn): a site whose pages are public, except one."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        add_users(portal)
+        for name, title in (TITLES | SECRET).items():
+            page = create(portal, "Document", name, title=title)
+            if name not in SECRET:
+                publish(page)
+        transaction.commit()
+        counted(dsn, portal.portal_catalog)
+        yield portal, Web(db), dsn
 
 
-def live(site: Site, text: str, login: str | None = None, **query: Any) -> Any:
-    return site.web.get("/plone/@@ajax-search", login, "*/*", SearchableText=text, **{"perPage": 7, **query}).json
+def live(site: Any, text: str, login: str | None = None, **query: Any) -> Any:
+    return site[1].get("/plone/@@ajax-search", login, "*/*", SearchableText=text, **{"perPage": 7, **query}).json
 
 
 def words(answer: dict[str, Any]) -> list[str]:
@@ -266,7 +262,7 @@ def searched(url: str) -> str:
     return dict(parse_qsl(address.query))["SearchableText"]
 
 
-def test_words_complete_what_was_typed(site: Site) -> None:
+def test_words_complete_what_was_typed(site: Any) -> None:
     answer = live(site, "garden HEDG")
     assert answer["total"] == 1
     assert words(answer) == ["garden hedgehogs"]
@@ -278,7 +274,7 @@ def test_words_complete_what_was_typed(site: Site) -> None:
     assert words(live(site, "owl ")) == []
 
 
-def test_live_search_items_are_plones_and_have_pages(site: Site) -> None:
+def test_live_search_items_are_plones_and_have_pages(site: Any) -> None:
     first, second = live(site, "hedgehogs"), live(site, "hedgehogs", page=2)
     assert (first["total"], len(first["items"])) == (second["total"], 7) == (10, 7)
     assert len({item["url"] for item in (*first["items"], *second["items"])}) == 10
@@ -286,7 +282,7 @@ def test_live_search_items_are_plones_and_have_pages(site: Site) -> None:
     assert words(second) == []
 
 
-def test_text_without_hits_is_corrected(site: Site) -> None:
+def test_text_without_hits_is_corrected(site: Any) -> None:
     answer, meant = live(site, "Hegdehogs gardn"), live(site, "Hedgehogs garden")
     assert answer["corrected"] == {
         "text": "Hedgehogs garden",
@@ -299,7 +295,7 @@ def test_text_without_hits_is_corrected(site: Site) -> None:
     assert (later["total"], len(later["items"])) == (10, 3)
 
 
-def test_text_unlike_any_word_is_not_corrected(site: Site) -> None:
+def test_text_unlike_any_word_is_not_corrected(site: Any) -> None:
     for text in ("xyzzyxyzzy", "", "  ", "\0", "(", '"', "hedgehogs owl", "hegdehogs owll", "*"):
         answer = live(site, text)
         assert "corrected" not in answer
@@ -308,14 +304,14 @@ def test_text_unlike_any_word_is_not_corrected(site: Site) -> None:
         assert answer.get("short") == (None if text.strip() else "Type at least ${number} letters")
 
 
-def test_correction_obeys_the_filters(site: Site) -> None:
+def test_correction_obeys_the_filters(site: Any) -> None:
     for path, is_corrected in (("/plone/winter1", True), ("/plone/fourth", False)):
         assert ("corrected" in live(site, "hegdehogs", path=path)) is is_corrected
     assert live(site, "hegdehogs", **{"portal_type:list": "Event"})["total"] == 0
 
 
 @pytest.mark.parametrize("login", [None, "mara:secret"])
-def test_live_search_has_no_invisible_word_or_title(site: Site, login: str | None) -> None:
+def test_live_search_has_no_invisible_word_or_title(site: Any, login: str | None) -> None:
     for text in ("hedgew", "hedgewar", "rendez", "rendezvsou", "Hedgewras"):
         answer = json.dumps(live(site, text, login)).lower()
         assert "hedgewars" not in answer.replace(text.lower(), "")
@@ -328,61 +324,74 @@ def test_live_search_has_no_invisible_word_or_title(site: Site, login: str | Non
 
 @pytest.mark.parametrize(("text", "most"), [("hedg", 1), ("hedgehogs", 1), ("hegdehogs", 3), ("xyzzyxyzzy", 2)])
 @pytest.mark.parametrize("user", [None, "mara"])
-def test_live_search_sends_few_messages(site: Site, text: str, most: int, user: str | None) -> None:
-    with site.inside() as portal:
-        alsoProvides(portal.REQUEST, IPGCatalogLayer)
-        result_cache().clear()
-        portal.portal_types.objectValues()
-        with acting_as(portal, user), traced(portal) as traffic:
-            portal.REQUEST.form = {"SearchableText": text, "perPage": "7", "page": "1"}
-            json.loads(getMultiAdapter((portal, portal.REQUEST), name="ajax-search")())
+def test_live_search_sends_few_messages(site: Any, text: str, most: int, user: str | None) -> None:
+    portal, *_ = site
+    sites.return_to(portal)
+    alsoProvides(portal.REQUEST, IPGCatalogLayer)
+    result_cache().clear()
+    transaction.begin()
+    portal.portal_types.objectValues()
+    with acting_as(portal, user), traced(portal) as traffic:
+        portal.REQUEST.form = {"SearchableText": text, "perPage": "7", "page": "1"}
+        json.loads(getMultiAdapter((portal, portal.REQUEST), name="ajax-search")())
     statements = traffic[0].statements
     assert len(statements) <= most, statements
-
-
-def test_nothing_is_saved(site: Site) -> None:
-    """Plone's own code saves an empty list of scales in each page when it is first shown."""
-    with site.inside() as portal:
-        publish(create(portal, "Document", "lynx", title="A lynx"))
-    newest = "SELECT max(tid) FROM transaction_log"
-    before = sql(site.dsn, newest)
-    assert live(site, "lynx")["items"][0]["img_tag"] is None
-    assert sql(site.dsn, newest) == before
-
-
-def test_images_are_shown_as_by_plone(site: Site) -> None:
-    with site.inside() as portal:
-        image = NamedBlobImage(PIXEL, "image/png", "badger.png")
-        create(portal, "Image", "picture", title="Portrait of a badger", image=image)
-    [item] = live(site, "badger", "boss:secret")["items"]
-    assert item["img_tag"].startswith("<img ")
 
 
 # -- similar pages
 
 
-def related(site: Site, login: str | None = None) -> list[str]:
-    page = site.web.get("/plone/first", login, "text/html").text
+def related(site: Any, login: str | None = None) -> list[str]:
+    page = site[1].get("/plone/first", login, "text/html").text
     return page.partition('id="related-pages"')[2].partition("</aside>")[0].split('href="')[1:]
 
 
-def test_related_pages_are_the_visible_ones_and_absent_on_the_front_page(site: Site) -> None:
-    """Must be the last test of this site: it changes settings."""
+def test_related_pages_are_the_visible_ones_and_absent_on_the_front_page(site: Any) -> None:
+    portal, _, dsn = site
     assert related(site) == [], "off by default"
-    with site.inside() as portal:
-        tune(related_pages=5)
-        for name in ("first", "winter1", "winter2", "secret"):
-            portal[name].description = "thistles burdock nettles"
-            portal[name].reindexObject()
-        transaction.commit()
-        counted(site.dsn, portal.portal_catalog)
-    found = related(site)
-    assert {link.partition('"')[0] for link in found[:2]} == {f"http://nohost/plone/winter{n}" for n in (1, 2)}
-    assert len(found) == 5
-    for login in (None, "mara:secret"):
-        assert "secret" not in "".join(related(site, login))
-    assert "secret" in "".join(related(site, "boss:secret")[:3])
-    with site.inside() as portal:
+    sites.return_to(portal)
+    transaction.begin()
+    tune(related_pages=5)
+    share_words = "thistles burdock nettles"
+    for name in ("first", "winter1", "winter2", "secret"):
+        portal[name].description = share_words
+        portal[name].reindexObject()
+    transaction.commit()
+    counted(dsn, portal.portal_catalog)
+    try:
+        found = related(site)
+        assert {link.partition('"')[0] for link in found[:2]} == {f"http://nohost/plone/winter{n}" for n in (1, 2)}
+        assert len(found) == 5
+        for login in (None, "mara:secret"):
+            assert "secret" not in "".join(related(site, login))
+        assert "secret" in "".join(related(site, "boss:secret")[:3])
         portal.setDefaultPage("first")
-    # The front page is about the whole site.
-    assert related(site) == []
+        transaction.commit()
+        # The front page is about the whole site.
+        assert related(site) == []
+    finally:
+        tune(related_pages=0)
+        portal.setDefaultPage(None)
+        transaction.commit()
+
+
+def test_nothing_is_saved(site: Any) -> None:
+    """Plone's own code saves an empty list of scales in each page when it is first shown."""
+    portal, _, dsn = site
+    publish(create(portal, "Document", "lynx", title="A lynx"))
+    transaction.commit()
+
+    newest = "SELECT max(tid) FROM transaction_log"
+    before = sql(dsn, newest)
+    assert live(site, "lynx")["items"][0]["img_tag"] is None
+    assert sql(dsn, newest) == before
+
+
+def test_images_are_shown_as_by_plone(site: Any) -> None:
+    portal, _, _ = site
+    picture = create(portal, "Image", "picture", title="Portrait of a badger")
+    picture.image = NamedBlobImage(PIXEL, "image/png", "badger.png")
+    picture.reindexObject()
+    transaction.commit()
+    [item] = live(site, "badger", "boss:secret")["items"]
+    assert item["img_tag"].startswith("<img ")

@@ -123,6 +123,8 @@ def archive(portal: Any) -> Iterator[tuple[Any, Any]]:
     populate(portal)
     transaction.commit()
     app = portal.getPhysicalRoot()
+    # Copying and importing happen outside of any site.
+    setSite(None)
     app.manage_addFolder("archive")
     yield app, app.archive
 
