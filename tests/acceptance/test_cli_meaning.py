@@ -11,7 +11,7 @@ from tests.integration import site as sites
 from tests.integration import uploads
 from tests.integration.content import create
 from tests.integration.embedders import Answers
-from tests.integration.embedders import forget_embedders
+from tests.integration.embedders import clear_embedder_state
 from tests.integration.embedders import NOT_OF_PAGES
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
@@ -63,7 +63,7 @@ def execute(dsn: str, statement: str) -> list[Any]:
 
 def work(dsn: str) -> None:
     """Do all due jobs, in this process, as if it had just started."""
-    forget_embedders()
+    clear_embedder_state()
     with sites.opened(dsn) as db:
         uploads.work(Worker(db, dsn))
 

@@ -28,7 +28,7 @@ POLL_SECONDS = 0.01
 NOT_OF_PAGES = (PROBE, *general_questions())
 
 
-def forget_embedders() -> None:
+def clear_embedder_state() -> None:
     """Clear the process's embedder connections, questions and pauses, as in a new process."""
     exchange.close()
     question.paused_until.clear()

@@ -9,7 +9,7 @@ from plone.pgcatalog.storage import database_dsn
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
 from tests.integration.embedders import Answers
-from tests.integration.embedders import forget_embedders
+from tests.integration.embedders import clear_embedder_state
 from tests.integration.embedders import MODEL
 from tests.integration.embedders import serving
 from tests.integration.vectors import needs_pgvector
@@ -65,7 +65,7 @@ def embedder(threshold: float = 0.7, **settings: Any) -> Iterator[Answers]:
     with serving(embed) as answers:
         setting(embedder_url=answers.url, embedder_model=MODEL, meaning_threshold=threshold, **settings)
         yield answers
-    forget_embedders()
+    clear_embedder_state()
 
 
 def fill(portal: Any) -> None:

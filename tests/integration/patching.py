@@ -16,7 +16,7 @@ from typing import Any
 
 
 CLASSES = (CatalogTool, BaseTool, ZCatalog, Catalog)
-UNASKED = {(base, name) for cls, names in NOT_CALLED.items() for base in cls.__mro__ for name in names}
+UNCALLED = {(base, name) for cls, names in NOT_CALLED.items() for base in cls.__mro__ for name in names}
 QUERY = {"portal_type": "Document", "sort_on": "getId", "sort_order": "descending", "sort_limit": 2}
 Names = set[tuple[type, str]]
 
@@ -30,7 +30,7 @@ METHODS = [
     for cls in CLASSES
     for name, value in vars(cls).items()
     if isinstance(value, FunctionType) or is_page(value)
-    if (cls, name) not in UNASKED
+    if (cls, name) not in UNCALLED
 ]
 
 
@@ -48,10 +48,10 @@ def attribute(cls: type, name: str, value: Any) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(cls: type, name: str, reached: Names, kept_as: str | None = None) -> Iterator[None]:
+def recorded(cls: type, name: str, reached: Names, stored_as: str | None = None) -> Iterator[None]:
     """Patch a method by a function that records its calls in *reached* and calls the original.
 
-    The original is in a variable, or, as with collective.monkeypatcher, in the attribute *kept_as* of the class.
+    The original is in a variable, or, as with collective.monkeypatcher, in the attribute *stored_as* of the class.
     """
     original = vars(cls)[name]
 
@@ -59,11 +59,11 @@ def recorded(cls: type, name: str, reached: Names, kept_as: str | None = None) -
         reached.add((cls, name))
         if is_page(original):
             return "page"
-        return getattr(self, kept_as)(*args, **kw) if kept_as else original(self, *args, **kw)
+        return getattr(self, stored_as)(*args, **kw) if stored_as else original(self, *args, **kw)
 
     with ExitStack() as stack:
-        if kept_as:
-            stack.enter_context(attribute(cls, kept_as, original))
+        if stored_as:
+            stack.enter_context(attribute(cls, stored_as, original))
         stack.enter_context(attribute(cls, name, patch))
         yield
 

@@ -29,7 +29,7 @@ def reads(jar: Any) -> Reads:
     return Reads(storage._pg_query_count, storage._pg_load_count)
 
 
-def forget_loaded(jar: Any) -> None:
+def clear_storage_cache(jar: Any) -> None:
     """Clear the storage cache of *jar*: every object that is not in the connection's own memory is read again."""
     jar._normal_storage._load_cache.clear()
     jar.db().storage.clear_caches()

@@ -132,7 +132,7 @@ def refusals(web: Web, service: Service, requests: list[Pairs]) -> list[str]:
     """Return the wrong answers to *requests*: right are 200, and 400 with a reason."""
     found = []
     for pairs in requests:
-        response = service.ask(web, pairs)
+        response = service.request(web, pairs)
         told = response.status == 400 and ("message" not in response.text or len(response.json["message"]) > 15)
         # Zope itself finds no page for some records.
         if not (response.status in (200, 404) or told) or " at 0x" in response.text or "psycopg" in response.text:
@@ -155,7 +155,7 @@ def test_number_in_an_address_is_answered_or_refused(web: Web, name: str, stride
 def test_navigation_tree_of_an_anonymous_visitor_has_no_steps_below_the_root(web: Web) -> None:
     tree = [("path.query", "/plone/folder"), ("path.navtree", "1"), ("path.navtree_start:int", str(-(10**20)))]
     for name in ("@search", "@pgsearch"):
-        assert SERVICES[name].ask(web, tree).json != {}
+        assert SERVICES[name].request(web, tree).json != {}
 
 
 FINDS = {"i": "portal_type", "o": "plone.app.querystring.operation.selection.any", "v": ["Document"]}

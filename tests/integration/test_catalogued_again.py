@@ -12,7 +12,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
 from psycopg.sql import Identifier
@@ -308,27 +307,6 @@ def test_undo_restores_row_text_and_vectors(undoable: tuple[Any, Worker], kind: 
     if commits:
         undo(portal, undone[:1])
         assert after_work()["rows"] == []
-
-
-def test_worker_follows_an_undo_whose_process_died(
-    undoable: tuple[Any, Worker], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    portal, worker = undoable
-    page(portal.old, "thing", "wombat holiday")
-    transaction.commit()
-    portal.old.thing.title = "numbat salary"
-    portal.old.thing.reindexObject()
-    transaction.commit()
-    # The process ends between the commit and the job.
-    monkeypatch.setattr(processor, "do_now", lambda *job: None)
-    undo(portal, last(portal, 1))
-    assert [brain.getId for brain in portal.portal_catalog(Title="numbat")] == ["thing"]
-    with connect(worker.dsn, "test") as connection:
-        connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE kind = 'undo'")
-    work(worker)
-    transaction.begin()
-    assert [brain.getId for brain in portal.portal_catalog(Title="wombat")] == ["thing"]
-    assert len(portal.portal_catalog(Title="numbat")) == 0
 
 
 # -- random sequences

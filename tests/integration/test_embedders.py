@@ -13,12 +13,12 @@ from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.kind import IJobKind
 from tests.integration.content import create
-from tests.integration.embedders import forget_embedders
+from tests.integration.embedders import clear_embedder_state
 from tests.integration.embedders import sending
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
-from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
+from tests.integration.vectors import current_vectors
 from tests.integration.vectors import needs_pgvector
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import site as site
@@ -40,7 +40,7 @@ Answer = tuple[int, dict[str, str], bytes]
 @pytest.fixture(autouse=True)
 def no_connections() -> Iterator[None]:
     yield
-    forget_embedders()
+    clear_embedder_state()
 
 
 def embedding(values: str) -> Callable[[dict[str, Any]], Answer]:
@@ -195,7 +195,7 @@ def test_resolver_that_blocks_is_not_waited_for_beyond_the_limit(monkeypatch: py
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "SSL_CERT_FILE"])
 def test_wrong_environment_counts_as_an_embedder_that_is_down(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    forget_embedders()
+    clear_embedder_state()
     monkeypatch.setenv(variable, "foo://nowhere:1")
     with serving() as answers, pytest.raises(EmbedderError) as raised:
         Embedder(answers.url.replace("127.0.0.1", "embedder.example"), "test").embed_question("leave")
@@ -250,7 +250,7 @@ def test_pages_wait_for_an_embedder_that_is_down_however_long(site: Any, kind: E
     with serving() as answers:
         set_embedder(portal, answers.url)
         work(site)
-    forget_embedders()
+    clear_embedder_state()
     page = create(portal, "Document", "page", title="Annual leave")
     transaction.commit()
     work_again(site, kind)
@@ -334,7 +334,7 @@ def test_refused_text_fails_for_good_and_others_have_vectors(site: Any) -> None:
         work(site)
     assert [(failed, reason[:23]) for _, _, failed, reason in queued(dsn)] == [(True, "the embedder returns 40")]
     assert chunks(site, page)
-    assert answering(portal).is_complete
+    assert current_vectors(portal).is_complete
 
 
 def test_model_replaced_at_the_same_address_gets_a_table_of_its_own(site: Any, kind: Embedding) -> None:
@@ -346,7 +346,7 @@ def test_model_replaced_at_the_same_address_gets_a_table_of_its_own(site: Any, k
         create(portal, "Document", "page", title="Annual leave")
         transaction.commit()
         work_again(site, kind)
-    assert answering(portal).dimension == 7
+    assert current_vectors(portal).dimension == 7
     assert chunks(site, portal.page)
 
 
@@ -372,7 +372,7 @@ def test_missing_pgvector_is_reported_and_vectors_are_computed_later(site: Any, 
     with serving() as answers:
         set_embedder(portal, answers.url)
         work(site)
-    assert answering(portal).schema == "ext"
+    assert current_vectors(portal).schema == "ext"
     assert chunks(site)
 
 

@@ -19,7 +19,7 @@ from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import serving
-from tests.integration.vectors import answering
+from tests.integration.vectors import current_vectors
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import work
 from tests.integration.waiting import background_ended
@@ -93,7 +93,7 @@ def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
 @pytest.mark.parametrize("share", SHARES)
 def test_a_filter_fills_a_page_with_the_nearest_rows(portal: Any, share: int, is_calibrated: bool) -> None:
     """Without a threshold of the site's own the vector of a question is calibrated, and not of length 1."""
-    vectors = answering(portal)
+    vectors = current_vectors(portal)
     assert vectors.has_hnsw
     assert not vectors.wants_hnsw
     assert vectors.calibration is not None
@@ -116,7 +116,7 @@ def test_a_filter_fills_a_page_with_the_nearest_rows(portal: Any, share: int, is
 
 def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any) -> None:
     portal, worker, dsn = place
-    vectors = answering(portal)
+    vectors = current_vectors(portal)
     with (
         ThreadPoolExecutor(2) as pool,
         connect(dsn, "test") as connection,
@@ -136,12 +136,12 @@ def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any)
         somebody.rollback()
         making.result()
     work(place)
-    assert answering(portal).has_hnsw
+    assert current_vectors(portal).has_hnsw
 
 
 def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
     portal, _, dsn = place
-    vectors = answering(portal)
+    vectors = current_vectors(portal)
     workers = [Worker(portal._p_jar.db(), dsn, is_long) for is_long in (True, False)]
 
     def found() -> bool:
@@ -161,9 +161,9 @@ def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
         create(portal, "File", "minutes", title="minutes", file=files.blob(files.pdf("quokka"), files.PDF))
         transaction.commit()
         until(found)
-        assert not answering(portal).has_hnsw
+        assert not current_vectors(portal).has_hnsw
         somebody.rollback()
-        until(lambda: answering(portal).has_hnsw)
+        until(lambda: current_vectors(portal).has_hnsw)
         for worker in workers:
             worker.stop()
         until(background_ended)
@@ -176,7 +176,7 @@ def attention(connection: Any) -> list[str]:
 
 def test_lost_parts_of_the_chunks_are_named_and_restored(place: Any) -> None:
     portal, _, dsn = place
-    name = answering(portal).name
+    name = current_vectors(portal).name
     transaction.abort()
     by_statement = {
         f"ALTER TABLE {name} DROP CONSTRAINT {name}_pkey": (
@@ -200,7 +200,7 @@ def test_lost_parts_of_the_chunks_are_named_and_restored(place: Any) -> None:
 def test_lost_hnsw_index_is_named_and_restored(place: Any) -> None:
     portal, _, dsn = place
     work(place)
-    name = answering(portal).name
+    name = current_vectors(portal).name
     transaction.abort()
     with psycopg.connect(dsn, autocommit=True, row_factory=psycopg.rows.dict_row) as connection:
         connection.execute(f"DROP INDEX {name}_hnsw")
@@ -211,5 +211,5 @@ def test_lost_hnsw_index_is_named_and_restored(place: Any) -> None:
         transaction.abort()
         assert attention(connection) == []  # a worker is going to build it
         work(place)
-        assert answering(portal).has_hnsw
+        assert current_vectors(portal).has_hnsw
         assert attention(connection) == []

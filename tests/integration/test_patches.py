@@ -35,7 +35,7 @@ from tests.integration.patching import METHODS
 from tests.integration.patching import Names
 from tests.integration.patching import QUERY
 from tests.integration.patching import recorded
-from tests.integration.patching import UNASKED
+from tests.integration.patching import UNCALLED
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
@@ -78,10 +78,10 @@ def both(shared_both: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(
-    "kept_as",
+    "stored_as",
     [pytest.param(None, id="in a variable"), pytest.param("_old_{}", id="on the class", marks=pytest.mark.slow)],
 )
-def test_patch_of_any_method_is_called_where_zcatalog_calls_it(both: Any, kept_as: str | None) -> None:
+def test_patch_of_any_method_is_called_where_zcatalog_calls_it(both: Any, stored_as: str | None) -> None:
     ours, _ = both
     oracle = make_oracle(ours.aq_parent)
     reached: Names = set()
@@ -89,7 +89,7 @@ def test_patch_of_any_method_is_called_where_zcatalog_calls_it(both: Any, kept_a
     for cls, name in METHODS:
         for catalog in (oracle, ours):
             reached.clear()
-            with recorded(cls, name, reached, kept_as and kept_as.format(name)):
+            with recorded(cls, name, reached, stored_as and stored_as.format(name)):
                 patching.call(name, catalog)
             found[catalog is ours, cls, name] = bool(reached)
     assert [m for m in METHODS if found[True, *m] != found[False, *m]] == []
@@ -415,8 +415,8 @@ def test_patched_index_method_is_called_as_in_zcatalog_or_listed(both: Any, acti
     assert len(indexes) > 9
     by_zcatalog, by_ours = (reached_by((*indexes, *INSIDE), action, catalog) for catalog in (oracle, ours))
     transaction.abort()
-    assert by_zcatalog - by_ours - UNASKED == set()
-    assert action is ask or by_ours & UNASKED == set()
+    assert by_zcatalog - by_ours - UNCALLED == set()
+    assert action is ask or by_ours & UNCALLED == set()
 
 
 def test_plone_itself_has_no_patch_that_is_logged(both: Any) -> None:
@@ -452,12 +452,12 @@ def use(catalog: Any) -> None:
 def test_patched_brain_method_is_called_as_in_zcatalog_or_listed(both: Any) -> None:
     ours, oracle = both
     by_zcatalog, by_ours = (reached_by(BRAINS, use, catalog) for catalog in (oracle, ours))
-    assert by_zcatalog - by_ours - UNASKED == set()
-    assert by_ours & UNASKED == set()
+    assert by_zcatalog - by_ours - UNCALLED == set()
+    assert by_ours & UNCALLED == set()
     assert len(by_ours) > 15
 
 
-@pytest.mark.parametrize(("cls", "name"), [m for m in methods(BRAINS) if m not in UNASKED])
+@pytest.mark.parametrize(("cls", "name"), [m for m in methods(BRAINS) if m not in UNCALLED])
 def test_patched_brain_method_may_call_the_stock_function(both: Any, cls: type, name: str) -> None:
     """The stock function may have been saved before this package replaced it."""
     stock = vars(cls)[name]

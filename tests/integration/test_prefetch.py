@@ -6,7 +6,7 @@ from plone.pgcatalog.database.prefetch import warm_up
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import share
-from tests.integration.storage import forget_loaded
+from tests.integration.storage import clear_storage_cache
 from tests.integration.storage import reads
 from tests.integration.traffic import traced
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ def watched(portal: Any) -> Iterator[Any]:
     for page in portal.folder.objectValues():
         page._p_deactivate()
     transaction.begin()
-    forget_loaded(jar)
+    clear_storage_cache(jar)
     before, loads = reads(jar), SimpleNamespace()
     yield loads
     after = reads(jar)
@@ -163,7 +163,7 @@ def test_index_objects_are_loaded_together(portal: Any) -> None:
     query = {"portal_type": "Document", "sort_on": "getId"}
     expected = [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]
     jar.cacheMinimize()
-    forget_loaded(jar)
+    clear_storage_cache(jar)
     indexes = portal.portal_catalog.aq_base._indexes.values()
     assert len([index for index in indexes if index._p_changed is None]) > 20
     before = reads(jar)

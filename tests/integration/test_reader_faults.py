@@ -17,7 +17,7 @@ from tests.integration.readers import titles
 from tests.integration.readers import writer as writer
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
-from tests.integration.storage import forget_loaded
+from tests.integration.storage import clear_storage_cache
 from tests.integration.waiting import until
 from tests.integration.web import application
 from tests.integration.web import MANAGER
@@ -84,7 +84,7 @@ def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int
             done.append(len(done))
             action()
             page, folder, *_ = event.request["PARENTS"]
-            forget_loaded(page._p_jar)
+            clear_storage_cache(page._p_jar)
             page._p_deactivate()
             folder._p_deactivate()
 

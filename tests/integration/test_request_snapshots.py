@@ -16,7 +16,7 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.storage import publisher
 from tests.integration import site as sites
 from tests.integration.publishing import handlers
-from tests.integration.storage import forget_loaded
+from tests.integration.storage import clear_storage_cache
 from transaction import TransactionManager
 from typing import Any
 from ZPublisher import WSGIPublisher
@@ -107,7 +107,7 @@ class World:
         if forgets:
             jar.cacheMinimize()
             if storage.is_supported(jar):
-                forget_loaded(jar)
+                clear_storage_cache(jar)
         return int(jar.root()["numbers"][name]["value"])
 
     # -- requests

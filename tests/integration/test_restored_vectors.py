@@ -18,8 +18,8 @@ from tests.integration.meanings import fill
 from tests.integration.meanings import page
 from tests.integration.meanings import setting
 from tests.integration.storage import assert_sound
-from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
+from tests.integration.vectors import current_vectors
 from tests.integration.vectors import work
 from typing import Any
 from zope.component import getUtility
@@ -53,7 +53,7 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
                 page(portal, id, title, text)
             transaction.commit()
             work((portal, Worker(db, dsn), dsn))
-            vectors = answering(portal)
+            vectors = current_vectors(portal)
         # The index build waits for earlier snapshots.
         with plain_connection(dsn, "test") as connection:
             create_index(connection, vectors)
@@ -99,8 +99,8 @@ def test_vectors_go_with_a_dump_and_nothing_is_embedded_again(dumped: Any, postg
     assert attention(dsn) == []
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         assert found(portal, "vacation") == ["leave"]
-        assert answering(portal).has_hnsw
-        assert answering(portal).is_complete
+        assert current_vectors(portal).has_hnsw
+        assert current_vectors(portal).is_complete
         fill(portal)
         assert passages(answers) == []
         portal.dogs.title = "Hounds"

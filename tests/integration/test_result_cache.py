@@ -53,7 +53,6 @@ VALUES = ["Document", "Folder", "blue", "red"]
 def test_equal_search_costs_nothing_also_in_a_new_transaction(filled: Any, first: Any, second: Any) -> None:
     transaction.begin()
     rows, total = shown(filled, **first), len(filled.portal_catalog.unrestrictedSearchResults(**first))
-    assert total >= 30
     transaction.begin()
     with traced(filled) as traffic:
         assert shown(filled, **second) == rows
@@ -148,6 +147,7 @@ def test_dropped_table_is_no_error(filled: Any, dsn: str) -> None:
         filled.portal_catalog.manage_catalogClear()
         create(filled, "Document", "only")
         transaction.commit()
+        transaction.abort()  # the next snapshot has no locks
         with psycopg.connect(dsn, autocommit=True) as other:
             other.execute(f'DROP TABLE IF EXISTS "{old}" CASCADE')
         manager.begin()

@@ -1,7 +1,6 @@
 """No user finds, reads or calls more than on a site with Plone's own catalog."""
 
 from AccessControl import getSecurityManager
-from AccessControl import Unauthorized
 from AccessControl.ZopeGuards import guarded_getattr
 from DateTime import DateTime
 from Products.PageTemplates.ZopePageTemplate import manage_addPageTemplate
@@ -23,6 +22,7 @@ from tests.integration.people import viewable
 from tests.integration.rebuilding import second_site
 from tests.integration.web import Site
 from typing import Any
+from zExceptions import Unauthorized
 
 import pytest
 import textwrap
@@ -495,27 +495,3 @@ def test_templates_and_scripts_in_the_site_show_it_to_visitors(
     assert f"Document: {len(needles)}" in page.text
     assert "one <mark>needle</mark>" in page.text
     assert set(stream.text.split()) == everything
-
-
-# -- a brain's object
-
-
-@pytest.mark.parametrize("user", PEOPLE)
-@pytest.mark.parametrize("path", ["/plone/closed/draft-now", "/plone/closed/open-now", "/plone/public/draft-now"])
-@pytest.mark.parametrize("removed", [None, "/plone/closed/open-now", "/plone/closed"])
-def test_brain_returns_its_object_or_the_same_error(compared: Any, user: Any, path: str, removed: Any) -> None:
-    ours, oracle, portal = compared
-    brains = [catalog.unrestrictedSearchResults(path={"query": path, "depth": 0})[0] for catalog in (ours, oracle)]
-    savepoint = transaction.savepoint()
-    if removed is not None:
-        # Without the catalog.
-        container, _, name = removed.rpartition("/")
-        portal.unrestrictedTraverse(container)._delOb(name)
-    try:
-        with acting_as(portal, user):
-            for method in ("getObject", "_unrestrictedGetObject", "getURL"):
-                answers = [outcome(getattr(brain, method)) for brain in brains]
-                answers = [a.getPhysicalPath() if hasattr(a, "getPhysicalPath") else a for a in answers]
-                assert answers[0] == answers[1], method
-    finally:
-        savepoint.rollback()

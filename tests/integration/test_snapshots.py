@@ -21,7 +21,7 @@ from tests.integration.pages import make_many_pages
 from tests.integration.pages import MANY
 from tests.integration.pages import second_connection
 from tests.integration.patched import is_patched
-from tests.integration.storage import forget_loaded
+from tests.integration.storage import clear_storage_cache
 from tests.integration.storage import jar as jar
 from tests.integration.storage import other as other
 from tests.integration.storage import save
@@ -126,7 +126,7 @@ def test_snapshot_stays_during_other_commits(jar: Any, other: Any) -> None:
     jar.transaction_manager.begin()
     save(other, 1)
     jar.cacheMinimize()
-    forget_loaded(jar)
+    clear_storage_cache(jar)
     assert jar.root()["number"] == 0
 
 

@@ -2,7 +2,7 @@
 
 from BTrees.Length import Length
 from persistent.mapping import PersistentMapping
-from tests.integration.storage import forget_loaded
+from tests.integration.storage import clear_storage_cache
 from tests.integration.storage import jar as jar
 from tests.integration.storage import other as other
 from tests.integration.storage import save
@@ -22,7 +22,7 @@ def cached(jar: Any) -> dict[bytes, tuple[bytes, bytes]]:
 
 def in_database(jar: Any, oids: list[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
     """Return the same, read from the database."""
-    forget_loaded(jar)
+    clear_storage_cache(jar)
     found: dict[bytes, tuple[bytes, bytes]] = jar._normal_storage.load_multiple(oids)
     return found
 

@@ -170,7 +170,7 @@ def test_twice_as_long_costs_twice_as_much_at_most(web: Web, name: str) -> None:
     service, pairs = LENGTHS[name]
 
     def ask(n: int) -> None:
-        assert service.ask(web, [*pairs(n), *nothing()]).status in (200, 400)
+        assert service.request(web, [*pairs(n), *nothing()]).status in (200, 400)
 
     ask(1)
     # The least of three, of lines and of bytes: the work of other threads is counted, too.
@@ -182,7 +182,7 @@ def test_twice_as_long_costs_twice_as_much_at_most(web: Web, name: str) -> None:
 
 
 def page(web: Web, pairs: Pairs) -> Response:
-    return PAGE.ask(web, [("SearchableText", "words"), *pairs])
+    return PAGE.request(web, [("SearchableText", "words"), *pairs])
 
 
 def test_links_of_a_page_repeat_valid_parameters_and_few_others(web: Web) -> None:
@@ -210,7 +210,7 @@ def test_valid_parameters_stay_among_thousands_of_others(web: Web) -> None:
 
 def test_length_of_a_parameter_is_limited(web: Web) -> None:
     for name in ("SearchableText", "Subject:list", "path:list", "similar"):
-        response = PAGE.ask(web, [(name, "a" * (LONGEST_PARAMETERS + 1))])
+        response = PAGE.request(web, [(name, "a" * (LONGEST_PARAMETERS + 1))])
         assert response.status == 400
         assert "16,000" in response.text
 
@@ -219,4 +219,4 @@ def test_navigation_tree_is_limited(web: Web) -> None:
     for parts, status in ((MOST_CONTAINERS - 1, 200), (MOST_CONTAINERS, 400)):
         for options in ([("path.depth", "0")], [("path.level", "-1"), ("path.depth", "0")], [("path.depth", "3")]):
             pairs = [("path.query", way(parts)), ("path.navtree", "1"), *options]
-            assert SEARCH.ask(web, pairs).status == status, options
+            assert SEARCH.request(web, pairs).status == status, options

@@ -48,10 +48,10 @@ class Both:
 
     def wrong(self, service: Service, pairs: Pairs) -> str | None:
         """Return the fault of the answer to *pairs*, None if it is right."""
-        response = service.ask(self.ours, pairs)
+        response = service.request(self.ours, pairs)
         if response.status < 500:
             return None if response.status != 400 or has_message(response) else f"{pairs!r:.200}: 400 without a message"
-        if zope_refuses(pairs) or (service.is_stock and service.ask(self.stock, pairs).status >= 500):
+        if zope_refuses(pairs) or (service.is_stock and service.request(self.stock, pairs).status >= 500):
             return None
         return f"{pairs!r:.200}: {response.status} {response.text[:300]}"
 
@@ -100,7 +100,7 @@ PROMISED: list[Pairs] = [
 
 @pytest.mark.parametrize("pairs", PROMISED, ids=lambda pairs: f"{pairs[0][0]}={pairs[0][1][:20]}")
 def test_message_names_the_error(both: Both, pairs: Pairs) -> None:
-    response = SERVICES["@pgsearch"].ask(both.ours, pairs)
+    response = SERVICES["@pgsearch"].request(both.ours, pairs)
     assert response.status == 400
     assert len(response.json["message"]) > 15
 
@@ -108,13 +108,13 @@ def test_message_names_the_error(both: Both, pairs: Pairs) -> None:
 def test_integer_with_too_many_digits_counts_as_very_large(both: Both) -> None:
     pairs = [(name, "9" * 5000) for name in ("b_start", "b_size", "rid", "page", "perPage")]
     for service in ("search page", "live search", "ZMI rows", "ZMI slow queries"):
-        assert SERVICES[service].ask(both.ours, [*pairs, ("SearchableText", "words")]).status == 200, service
+        assert SERVICES[service].request(both.ours, [*pairs, ("SearchableText", "words")]).status == 200, service
 
 
 def test_index_unknown_to_plone_restapi_is_queried_by_texts(both: Both) -> None:
     search = SERVICES["@pgsearch"]
-    assert search.ask(both.ours, [("aPathIndex", "/plone/folder")]).json["response"]["numFound"] == 4
-    assert search.ask(both.ours, [("aTopicIndex", "nothing")]).json["response"]["numFound"] == 0
+    assert search.request(both.ours, [("aPathIndex", "/plone/folder")]).json["response"]["numFound"] == 4
+    assert search.request(both.ours, [("aTopicIndex", "nothing")]).json["response"]["numFound"] == 0
 
 
 def test_over_http(both: Both) -> None:

@@ -59,7 +59,7 @@ def work(site: Any) -> None:
     transaction.begin()
 
 
-def answering(portal: Any) -> table.Vectors:
+def current_vectors(portal: Any) -> table.Vectors:
     transaction.begin()
     found = table.vectors_of(portal.portal_catalog._core)
     assert found is not None
@@ -70,4 +70,6 @@ def chunks(site: Any, page: Any = None) -> list[Any]:
     portal, _, dsn = site
     with connect(dsn, "test") as connection:
         where = "" if page is None else f" WHERE zoid = {int.from_bytes(page._p_oid)}"
-        return connection.execute(f"SELECT zoid, chunk, start, stop FROM {answering(portal).name}{where}").fetchall()
+        return connection.execute(
+            f"SELECT zoid, chunk, start, stop FROM {current_vectors(portal).name}{where}"
+        ).fetchall()

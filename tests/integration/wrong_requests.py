@@ -34,7 +34,7 @@ class Service:
     is_stock: bool = False
     login: str | None = None
 
-    def ask(self, web: Web, pairs: Pairs) -> Response:
+    def request(self, web: Web, pairs: Pairs) -> Response:
         return web.open(f"{self.path}?{query_string(pairs)}", self.login, self.accept)
 
 
