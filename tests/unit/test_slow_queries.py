@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itertools import pairwise
 from plone.pgcatalog.observe import log
+from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe import record
 from plone.pgcatalog.observe.plan import deviation
 from plone.pgcatalog.observe.plan import why
@@ -230,3 +231,21 @@ def test_absence_last_week_is_stated_only_for_an_existing_log(is_compared: bool,
     new = group()
     history = log.History(now={new.key: log.Figures(9, 1.0, 2.0)}, is_compared=is_compared)
     assert deviation(new, history, 24) == said
+
+
+def test_stored_plan_has_rows_and_no_values() -> None:
+    scan = {
+        **{"Node Type": "Seq Scan", "Relation Name": "t", "Plan Rows": 9, "Actual Rows": 5.0, "Actual Loops": 2},
+        **{"Actual Total Time": 1.5, "Rows Removed by Filter": 995, "Filter": "(name = 'secret'::text)"},
+    }
+    aggregate = {
+        **{"Node Type": "Aggregate", "Plan Rows": 1, "Actual Rows": 1, "Actual Loops": 1, "Actual Total Time": 4.0},
+        **{"Output": ["count(*)"], "Plans": [scan]},
+    }
+    kept = plan.summary({"Plan": aggregate, "Planning Time": 1.0, "Execution Time": 5.0})
+    assert "secret" not in str(kept)
+    assert plan.PlanFigures.of(kept) == plan.PlanFigures(6.0, 2000, 10, 0)
+    assert plan.PlanFigures.of(plan.summary({"Plan": aggregate})) is None
+    text = "\n".join(plan.lines(kept["plan"]))
+    assert "  Seq Scan on t: 5 rows, 9 rows expected, 3.00 ms, 2 times, 1,990 rows removed by filters" in text
+    assert "Filter: (name = 'secret'::text)" in "\n".join(plan.lines(aggregate))
