@@ -69,7 +69,7 @@ def test_connections_of_a_process_share_answers(filled: Any, db: Any) -> None:
 
 
 def test_commit_without_changes_of_the_catalog_leaves_cached_answers(filled: Any) -> None:
-    """The first search tells the process that it has changed none; the others cost nothing again."""
+    """The first search shows the process that it has changed none; the others cost nothing again."""
     transaction.begin()
     other = {"portal_type": "Document", "sort_on": "created"}
     first = shown(filled), shown(filled, **other)

@@ -205,7 +205,7 @@ def paths(brains: Iterable[Any]) -> list[str]:
 
 
 Ask = Callable[[Any], tuple[Any, ...]]
-#: Orders in which callers ask a result.
+#: Orders in which callers use a result.
 ASKS: dict[str, Ask] = {
     "count, slice": lambda found: (len(found), found.actual_result_count, paths(found[:10])),
     "count, iteration": lambda found: (len(found), found.actual_result_count, paths(found)),

@@ -244,7 +244,7 @@ def test_stored_plan_has_rows_and_no_values() -> None:
     }
     kept = plan.summary({"Plan": aggregate, "Planning Time": 1.0, "Execution Time": 5.0})
     assert "secret" not in str(kept)
-    assert plan.PlanFigures.of(kept) == plan.PlanFigures(6.0, 2000, 10, 0)
+    assert plan.PlanFigures.of(kept) == plan.PlanFigures(6.0, 2000, 10)
     assert plan.PlanFigures.of(plan.summary({"Plan": aggregate})) is None
     text = "\n".join(plan.lines(kept["plan"]))
     assert "  Seq Scan on t: 5 rows, 9 rows expected, 3.00 ms, 2 times, 1,990 rows removed by filters" in text
