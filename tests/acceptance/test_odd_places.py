@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 #: Tests about paths, texts, zones and tools, and of sites.
 SAMPLE = (
-    *("unit/test_packaging.py", "unit/test_index_path.py", "unit/test_meaning.py", "unit/test_index_date.py"),
+    *("unit/test_packaging.py", "unit/test_index_queries.py", "unit/test_meaning.py", "unit/test_index_values.py"),
     *(
         "unit/test_cli.py",
         "integration/test_urls.py",
@@ -48,15 +48,14 @@ def test_sample_of_the_tests_passes_in_an_odd_place() -> None:
             "PATH": os.environ["PATH"],
             "HOME": f"{folder}/no home",
             "LANG": "C",
-            "TZ": "Pacific/Kiritimati",
             "PYTHONPATH": f"{folder}/src",
         }
 
-        def run(*arguments: str) -> str:
+        def run(*arguments: str, zone: str = "Pacific/Kiritimati") -> str:
             done = subprocess.run(
                 [sys.executable, *arguments],
                 cwd=folder,
-                env=environment,
+                env=environment | {"TZ": zone},
                 capture_output=True,
                 encoding="utf-8",
                 timeout=600,
@@ -67,5 +66,8 @@ def test_sample_of_the_tests_passes_in_an_odd_place() -> None:
             return done.stdout
 
         assert run("-X", "utf8", "-c", "import plone.pgcatalog; print(plone.pgcatalog.__file__)").startswith(folder)
-        files = [f"tests/{name}" for name in SAMPLE]
-        assert " passed" in run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *files)
+        # Plone's DateTime cannot store times of a zone whose abbreviation is a number: there is no site in Kiritimati.
+        for folder_of_tests, zone in (("unit", "Pacific/Kiritimati"), ("integration", "Pacific/Auckland")):
+            files = [f"tests/{name}" for name in SAMPLE if name.startswith(folder_of_tests)]
+            options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow")
+            assert " passed" in run("-m", "pytest", *options, *files, zone=zone)
