@@ -1,7 +1,10 @@
 """A small content tree of hostile ids and texts; word counts and search settings."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from DateTime import DateTime
 from datetime import datetime
+from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -86,6 +89,16 @@ def pretend_rows(portal: Any, rows: int) -> None:
     transaction.commit()
     transaction.begin()
     assert session.read_states()[zoid].rows == rows
+
+
+@contextmanager
+def large_catalog(site: Any) -> Iterator[None]:
+    """Have too many rows in the catalog of *site*, a Site, for synchronous counts of facets."""
+    with site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS + 1)
+    yield
+    with site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS)
 
 
 def tune(**settings: str | float) -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.discovery import facets
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
-from tests.integration.content import pretend_rows
+from tests.integration.content import large_catalog
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import Page
 from tests.integration.search_pages import site as site
@@ -42,11 +41,8 @@ FACETS = {"portal_type", "Subject", "facet.Date", "Creator", "path", "similar"}
 @pytest.fixture
 def large(site: Site) -> Iterator[Web]:
     """The site, whose catalog has too many rows for synchronous facet counts."""
-    with site.inside() as portal:
-        pretend_rows(portal, QUICK_ROWS + 1)
-    yield site.web
-    with site.inside() as portal:
-        pretend_rows(portal, QUICK_ROWS)
+    with large_catalog(site):
+        yield site.web
 
 
 def names_in(url: str) -> set[str]:

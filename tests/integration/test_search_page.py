@@ -11,6 +11,7 @@ from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
 from tests.acceptance.search_site import TOPICS
 from tests.integration.content import create
+from tests.integration.content import large_catalog
 from tests.integration.content import pretend_rows
 from tests.integration.content import tune
 from tests.integration.people import publish
@@ -381,11 +382,8 @@ def test_site_can_use_plones_page(site: Site) -> None:
 @pytest.fixture
 def large(site: Site) -> Iterator[Web]:
     """The site with the number of rows of a large catalog."""
-    with site.inside() as portal:
-        pretend_rows(portal, QUICK_ROWS + 1)
-    yield site.web
-    with site.inside() as portal:
-        pretend_rows(portal, QUICK_ROWS)
+    with large_catalog(site):
+        yield site.web
 
 
 QUERIES: list[dict[str, Any]] = [

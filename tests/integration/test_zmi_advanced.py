@@ -229,8 +229,10 @@ def test_ended_job_can_be_started_again_at_once(site: Site) -> None:
         one.lines.append("all of it")
     assert line_of(site, "verify").get("data-state") == "done"
     assert "all of it" in text(line_of(site, "verify"))
-    with recorded(dsn, "verify", zoid) as again:
+    with recorded(dsn, "verify", zoid, {"repair": True}) as again:
         assert again.job is not None
+        # Another worker, if this process died, would do the same.
+        assert again.job.arguments == {"repair": True}
 
 
 def test_job_waits_for_a_worker_for_long_jobs_if_there_is_one(site: Site) -> None:

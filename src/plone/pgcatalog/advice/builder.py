@@ -16,7 +16,6 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.connections import message_of
 from plone.pgcatalog.database.expected import Execute
-from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.i18n import restored
@@ -25,6 +24,7 @@ from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.queue import long
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.kind import LongKind
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.sql.files import read_statement
@@ -181,11 +181,9 @@ def find(target: IndexTarget, name: str) -> Registered:
 
 
 @implementer(IJobKind)
-class AdvisedIndex:
+class AdvisedIndex(LongKind):
     """The kind of jobs that build or drop an advised index."""
 
-    is_ready = True
-    is_long = True
     is_one_statement = True
 
     def work(self, database: Any, job: Job, progress: Progress) -> None:
@@ -211,10 +209,6 @@ class AdvisedIndex:
                     if isinstance(error, QueryCanceled):
                         raise
                     raise JobFailed(stored(message_of(error))) from error
-
-    def needed(self, jobs: NeededJobs) -> list[int]:
-        """See IJobKind; people start these jobs."""
-        return []
 
 
 def build(connection: Connection[Any], relation: str, entry: Registered) -> None:

@@ -103,7 +103,9 @@ def rebuild(
                 count = workers or default_workers(len(tool))
                 with (
                     helpers(count - 1, zope_conf, site, skip_broken),
-                    recorded(dsn_of(tool._core.jar), "rebuild", tool._core.zoid) as progress,
+                    recorded(
+                        dsn_of(tool._core.jar), "rebuild", tool._core.zoid, {"skip_broken": skip_broken}
+                    ) as progress,
                 ):
                     target, seconds = run_rebuild(runner, progress)
                     progress.lines.append(rebuilt(target.done))
@@ -172,7 +174,7 @@ def verify(zope_conf: str, site: str, repair: bool) -> Result:
     console = Console(stderr=True)
     with open_site(zope_conf, site) as portal:
         verifier, core = Verifier(portal.portal_catalog), portal.portal_catalog._core
-        with recorded(dsn_of(core.jar), "verify", core.zoid) as progress:
+        with recorded(dsn_of(core.jar), "verify", core.zoid, {"repair": repair}) as progress:
             differences = remaining = differences_of(verifier, console)
             if repair and differences:
                 verifier.repair_all(differences)

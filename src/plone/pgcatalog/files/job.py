@@ -8,6 +8,7 @@ from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.kind import ShortKind
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import tool_path
@@ -41,11 +42,8 @@ RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 
 
 @implementer(IJobKind)
-class TextOfFile:
+class TextOfFile(ShortKind):
     """The kind of jobs that extract the text of an object's primary file, and reindex its SearchableText."""
-
-    is_long = False
-    is_one_statement = False
 
     @property
     def is_ready(self) -> bool:

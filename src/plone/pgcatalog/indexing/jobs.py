@@ -1,6 +1,7 @@
 """The kinds of jobs about rows: rebuild, verification, vacuum; dropping of retired tables; following an undo."""
 
-from collections.abc import Iterable
+from abc import ABC
+from abc import abstractmethod
 from contextlib import closing
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
@@ -24,6 +25,8 @@ from plone.pgcatalog.indexing.rebuild_worker import own_zope_conf
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.kind import LongKind
+from plone.pgcatalog.queue.kind import ShortKind
 from plone.pgcatalog.queue.progress import compared
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.progress import rebuilt
@@ -52,16 +55,8 @@ WHOLE_CATALOG = ""
 # -- long jobs
 
 
-class _LongKind:
+class CatalogKind(LongKind, ABC):
     """A kind of long jobs that people start for a whole catalog."""
-
-    is_ready = True
-    is_long = True
-    is_one_statement = False
-
-    def needed(self, jobs: NeededJobs) -> list[int]:
-        """See IJobKind; people start these jobs."""
-        return []
 
     def work(self, database: Any, job: Job, progress: Progress) -> None:
         """See IJobKind."""
@@ -70,12 +65,13 @@ class _LongKind:
             with opened_at(database, path) as tool:
                 self.do(tool, job.arguments or {}, progress)
 
+    @abstractmethod
     def do(self, tool: Any, arguments: dict[str, Any], progress: Progress) -> None:
-        raise NotImplementedError
+        """Do the job with *arguments* for the catalog *tool*, opened on a connection of its own."""
 
 
 @implementer(IJobKind)
-class RebuildKind(_LongKind):
+class RebuildKind(CatalogKind):
     """Rebuilds a catalog beside the live one, or resumes an interrupted rebuild; argument: ``skip_broken``."""
 
     def do(self, tool: Any, arguments: dict[str, Any], progress: Progress) -> None:
@@ -95,7 +91,7 @@ class RebuildKind(_LongKind):
 
 
 @implementer(IJobKind)
-class VerifyKind(_LongKind):
+class VerifyKind(CatalogKind):
     """Compares a catalog with its content; argument: ``repair``, to repair the differences."""
 
     #: Maximum number of differences that are listed; the others are counted.
@@ -117,7 +113,7 @@ class VerifyKind(_LongKind):
 
 
 @implementer(IJobKind)
-class VacuumKind(_LongKind):
+class VacuumKind(CatalogKind):
     """Does the steps of ``pgcatalog vacuum`` for the table of one catalog, except the repair of counts."""
 
     def do(self, tool: Any, arguments: dict[str, Any], progress: Progress) -> None:
@@ -139,12 +135,8 @@ class VacuumKind(_LongKind):
 
 
 @implementer(IJobKind)
-class WordCount:
+class WordCount(LongKind):
     """Counts the words of a catalog."""
-
-    is_ready = True
-    is_long = True
-    is_one_statement = False
 
     def work(self, database: Any, job: Job, progress: Progress) -> None:
         """See IJobKind."""
@@ -162,12 +154,9 @@ class WordCount:
 
 
 @implementer(IJobKind)
-class RetiredTables:
+class RetiredTables(ShortKind):
     """Drops tables that are no longer used, when no snapshot can read them any more."""
 
-    is_ready = True
-    is_long = False
-    is_one_statement = False
     #: Seconds until the next attempt, while snapshots still read a table, or a lock is not free.
     pause = 10.0
 
@@ -184,12 +173,9 @@ class RetiredTables:
 
 
 @implementer(IJobKind)
-class UndoneTransaction:
+class UndoneTransaction(ShortKind):
     """Catalogues again what an undone transaction has changed; the subject is its tid."""
 
-    is_ready = True
-    is_long = False
-    is_one_statement = False
     #: Maximum number of attempts after conflicts with other transactions.
     attempts = 5
 
@@ -213,10 +199,6 @@ class UndoneTransaction:
                 logger.info("conflict while updating the catalog after an undo, attempt %s", attempt)
                 if attempt == self.attempts:
                     raise
-
-    def needed(self, jobs: NeededJobs) -> Iterable[int]:
-        """See IJobKind; the commit of an undo puts these jobs."""
-        return []
 
 
 def catalogue_again(tool: Any, paths: list[str]) -> None:

@@ -31,6 +31,8 @@ from plone.pgcatalog.meaning.text import WHO_MAY_SEE
 from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.kind import LongKind
+from plone.pgcatalog.queue.kind import ShortKind
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import tool_path
@@ -108,11 +110,8 @@ def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any
 
 
 @implementer(IJobKind)
-class Embedding:
+class Embedding(ShortKind):
     """The kind of jobs that update the vectors of an object or, for a catalog tool, the tables of its catalog."""
-
-    is_long = False
-    is_one_statement = False
 
     def __init__(self) -> None:
         #: monotonic time until which no jobs are done, after the embedder was down
@@ -158,11 +157,9 @@ class Embedding:
 
 
 @implementer(IJobKind)
-class HnswIndex:
+class HnswIndex(LongKind):
     """The kind of jobs that build the HNSW index of a catalog's vectors."""
 
-    is_ready = True
-    is_long = True
     is_one_statement = True
 
     def work(self, database: Any, job: Job, progress: Progress) -> None:
@@ -171,10 +168,6 @@ class HnswIndex:
         for vectors in table.read(connection, job.catalog):
             if vectors.is_complete and vectors.wants_hnsw:
                 create_index(connection, vectors)
-
-    def needed(self, jobs: NeededJobs) -> list[int]:
-        """See IJobKind; the jobs for the tables of catalogs put these."""
-        return []
 
 
 # -- pages

@@ -36,6 +36,27 @@ class IJobKind(Interface):
         """
 
 
+class ShortKind:
+    """A kind of short jobs that commits put, and that each process can do."""
+
+    is_long = False
+    is_one_statement = False
+
+    @property
+    def is_ready(self) -> bool:
+        return True
+
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """See IJobKind."""
+        return []
+
+
+class LongKind(ShortKind):
+    """A kind of long jobs that people or other jobs put, and that each process can do."""
+
+    is_long = True
+
+
 class JobFailed(Exception):
     """A job has failed for a reason that users should see; *for_good* if another attempt would fail, too.
 

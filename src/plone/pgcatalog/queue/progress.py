@@ -132,8 +132,10 @@ def long_jobs(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
 @contextmanager
-def recorded(dsn: str, kind: str, catalog: int) -> Iterator[Progress]:
+def recorded(dsn: str, kind: str, catalog: int, arguments: dict[str, Any] | None = None) -> Iterator[Progress]:
     """Yield the progress of the job of *kind* for the whole *catalog*, which the body does instead of a worker.
+
+    If its process dies, a worker continues the job with *arguments*.
 
     The body runs without being recorded if:
 
@@ -145,7 +147,7 @@ def recorded(dsn: str, kind: str, catalog: int) -> Iterator[Progress]:
         progress = Progress()
         try:
             session = stack.enter_context(connect_directly(dsn, kind))
-            if (job := table.begin_long(session, kind, catalog, catalog)) is not None:
+            if (job := table.begin_long(session, kind, catalog, catalog, arguments)) is not None:
                 progress = Progress(session, job)
         except psycopg.Error as error:
             logger.warning("the progress of %s is not recorded: %s", kind, error)
