@@ -60,6 +60,7 @@ HEIGHT = {
     "files-overview": 1000,
     "files-failed": 400,
     "files-phone": 1450,
+    "advanced": 1100,
 }
 LOWEST = 950
 

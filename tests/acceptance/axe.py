@@ -17,6 +17,12 @@ VERSION = "4.14.1"
 #: Hash of the package in the npm registry.
 INTEGRITY = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 SECONDS = 120
+#: Ends when no colour or size is changing: a button that was just pressed has the contrast of neither state.
+SETTLED = """
+() => Promise.allSettled(
+    document.getAnimations().filter(one => one.effect.getComputedTiming().endTime < Infinity).map(one => one.finished)
+).then(() => null)
+"""
 
 Axe = Callable[..., list[str]]
 
@@ -49,6 +55,7 @@ def axe(pytestconfig: pytest.Config) -> Axe:
     def violations(page: Page, *elements: str) -> list[str]:
         faults = []
         page.evaluate(source)
+        page.evaluate(SETTLED)
         for inside in elements or ("html",):
             assert page.locator(inside).count(), f"nothing to look at: {inside}"
             found = page.evaluate("inside => axe.run(inside).then(found => JSON.stringify(found.violations))", inside)

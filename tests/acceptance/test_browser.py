@@ -5,6 +5,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.pgcatalog.observe.log import histogram
+from plone.pgcatalog.queue.table import put
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits
@@ -187,7 +188,7 @@ def test_plones_search_page_shows_the_correction(page: Page, address: str, tmp_p
 #: Pages that need no horizontal scrolling, even on a phone.
 FITTING = {"settings", "overview", "tab-slow_queries", "plan"}
 #: Tab of the catalog in the ZMI -> its picture.
-TABS = {"Overview": "overview", "View": "catalog", "Indexes": "indexes", "Advanced": "advanced"}
+TABS = {"Overview": "overview", "View": "catalog", "Indexes": "indexes", "Advanced": "tab-advanced"}
 
 
 def test_control_panel_and_tabs_are_accessible(page: Page, address: str, axe: Axe, tmp_path: Path) -> None:
@@ -221,12 +222,18 @@ def test_control_panel_and_tabs_are_accessible(page: Page, address: str, axe: Ax
     assert faults == []
 
 
-def test_rebuild_with_a_click(page: Page, address: str) -> None:
+def test_rebuild_with_a_click(page: Page, address: str, shared_site: Site, axe: Axe, tmp_path: Path) -> None:
     """Runs after the tests that need the generated rows, which have no objects."""
     page.goto(f"{address}/portal_catalog/manage_catalogOverview")
     page.get_by_role("button", name="Verify", exact=True).click()
     # The page reloads itself during the work.
     expect(page.locator("tr[data-name=verify]")).to_have_attribute("data-state", "done")
     expect(page.locator("tr[data-name=verify]")).to_contain_text("orphaned")
+    with psycopg.connect(shared_site.dsn) as connection:
+        [(catalog,)] = connection.execute("SELECT catalog FROM pgcatalog_state").fetchall()
+        put(connection.cursor(), "text", catalog, range(1, 4))
     page.get_by_role("button", name="Rebuild").click()
     expect(page.locator("tr[data-name=rebuild]")).to_have_attribute("data-state", "done")
+    expect(page.locator("#queue tbody tr").filter(has_text="text")).to_contain_text("3")
+    page.screenshot(path=tmp_path / "advanced.png", full_page=True)
+    assert axe(page, "main") == []
