@@ -17,6 +17,8 @@ from tests.acceptance.search_site import fill
 from tests.integration.content import counted
 from tests.integration.content import pretend_rows
 from tests.integration.web import Site
+from urllib.parse import parse_qsl
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -42,6 +44,11 @@ def address(shared_site: Site) -> Iterator[str]:
         yield url
 
 
+def parameters(url: str) -> set[tuple[str, str]]:
+    """Return the names and values of the query of *url*."""
+    return set(parse_qsl(urlsplit(url).query))
+
+
 class Held:
     """Holds the requests of *page* for facets until they are released."""
 
@@ -51,6 +58,10 @@ class Held:
         page.route(FACETS, lambda route: self.routes.append(route))
 
     def release(self) -> None:
+        """Wait for the request of the shown hits, and let it continue."""
+        wanted = parameters(self.page.url) | {("facets", "alone")}
+        while not (self.routes and parameters(self.routes[-1].request.url) == wanted):
+            self.page.wait_for_timeout(20)
         with self.page.expect_response(FACETS):
             self.routes.pop().continue_()
         complete(self.page)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from DateTime import DateTime
 from datetime import datetime
-from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -92,13 +91,13 @@ def pretend_rows(portal: Any, rows: int) -> None:
 
 
 @contextmanager
-def large_catalog(site: Any) -> Iterator[None]:
-    """Have too many rows in the catalog of *site*, a Site, for synchronous counts of facets."""
+def large_catalog(site: Any, limit: int) -> Iterator[None]:
+    """Have more than *limit* rows in the catalog of *site*, a Site; afterwards *limit*."""
     with site.inside() as portal:
-        pretend_rows(portal, QUICK_ROWS + 1)
+        pretend_rows(portal, limit + 1)
     yield
     with site.inside() as portal:
-        pretend_rows(portal, QUICK_ROWS)
+        pretend_rows(portal, limit)
 
 
 def tune(**settings: str | float) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.discovery import facets
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
@@ -41,7 +42,7 @@ FACETS = {"portal_type", "Subject", "facet.Date", "Creator", "path", "similar"}
 @pytest.fixture
 def large(site: Site) -> Iterator[Web]:
     """The site, whose catalog has too many rows for synchronous facet counts."""
-    with large_catalog(site):
+    with large_catalog(site, QUICK_ROWS):
         yield site.web
 
 

@@ -382,7 +382,7 @@ def test_site_can_use_plones_page(site: Site) -> None:
 @pytest.fixture
 def large(site: Site) -> Iterator[Web]:
     """The site with the number of rows of a large catalog."""
-    with large_catalog(site):
+    with large_catalog(site, QUICK_ROWS):
         yield site.web
 
 

@@ -27,7 +27,8 @@ import sys
 pytestmark = pytest.mark.slow
 
 
-SETTINGS = with_standby(TEST_SETTINGS)
+# What a test writes survives a kill.
+SETTINGS = with_standby(TEST_SETTINGS | {"synchronous_commit": "local"})
 
 
 def write(dsn: str, number: int) -> None:
