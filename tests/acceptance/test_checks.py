@@ -31,9 +31,7 @@ def run(folder: Path, mark: str, module: str, options: str) -> tuple[Any, str]:
     command += ["--output", str(output), "--page", str(page)]
     # On a slow disk, beside other tests, etcd answers too late for Patroni, whose leader then steps down.
     environment = os.environ | {"TMPDIR": str(memory_folder() or tempfile.gettempdir())}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(output.read_text()), page.read_text()
 
