@@ -27,7 +27,7 @@ import sys
 pytestmark = pytest.mark.slow
 
 
-# What a test writes survives a kill.
+# A commit on a promoted server survives a kill.
 SETTINGS = with_standby(TEST_SETTINGS | {"synchronous_commit": "local"})
 
 
