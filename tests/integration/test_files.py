@@ -327,7 +327,9 @@ def paths(portal: Any, word: str) -> list[str]:
     return sorted(brain.getPath() for brain in portal.portal_catalog(SearchableText=word))
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["text known", "text not known"])
+@pytest.mark.parametrize(
+    "is_known", [pytest.param(True, id="text known"), pytest.param(False, id="text not known", marks=pytest.mark.slow)]
+)
 def test_an_exported_file_is_found_where_it_is_imported(two: Any, extractor: Any, is_known: bool) -> None:
     app, worker = two
     counted = Counted()

@@ -80,9 +80,9 @@ def test_table_settings_are_those_of_the_old_relation(filled: Any, db: Any, dsn:
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM {}",
+        pytest.param("DELETE FROM {}", marks=pytest.mark.slow),
         "UPDATE {} SET subject = ARRAY['wrong'], searchable_text = 'wrong'",
-        "UPDATE {} SET path = '/plone/nowhere' WHERE get_id = 'page'",
+        pytest.param("UPDATE {} SET path = '/plone/nowhere' WHERE get_id = 'page'", marks=pytest.mark.slow),
         "UPDATE object_state SET idx = idx || '{{\"Title\": \"wrong\"}}' WHERE idx ->> 'getId' = 'page'",
         pytest.param("UPDATE object_state SET idx = NULL", marks=pytest.mark.slow),
         pytest.param("DELETE FROM pgcatalog_state", marks=pytest.mark.slow),

@@ -22,7 +22,7 @@ import sys
 NOON = datetime(2026, 6, 1, 12, 30, tzinfo=pytz.utc)
 
 
-@pytest.mark.parametrize("keeps_history", [False, True])
+@pytest.mark.parametrize("keeps_history", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_each_value_is_loaded_as_it_was_stored(database: str, keeps_history: bool) -> None:
     run("store", database, keeps_history)
     assert json.loads(run("load", database, keeps_history)) == {}

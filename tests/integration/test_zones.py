@@ -56,7 +56,9 @@ def site_in(zone: str) -> Any:
     return fill
 
 
-@pytest.mark.parametrize("is_old", [False, True], ids=["stored now", "stored before"])
+@pytest.mark.parametrize(
+    "is_old", [pytest.param(False, id="stored now"), pytest.param(True, id="stored before", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("zone", ZONES)
 def test_recurring_event_of_a_zone_is_shown_changed_and_preserved_by_uninstall(
     site_with: SiteWith, zone: str, is_old: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -43,12 +43,15 @@ def set_embedder(portal: Any, url: str, model: str = MODEL, meaning_threshold: f
     transaction.commit()
 
 
-def work(site: Any) -> None:
-    """Have the worker do all waiting jobs, and those that they add, in a thread of its own, and another one the long jobs."""
+def work(site: Any, rounds: int = 10) -> None:
+    """Have the worker do all waiting jobs, and those that they add, in a thread of its own, and another one the long jobs.
+
+    After each of the *rounds*, which end with an empty queue, all jobs are due.
+    """
     _, worker, dsn = site
     long = Worker(worker.database, dsn, is_long=True)
     with ThreadPoolExecutor(1) as pool:
-        for _ in range(10):
+        for _ in range(rounds):
             pool.submit(worker.run_until_empty).result()
             pool.submit(long.run_until_empty).result()
             with connect(dsn, "test") as connection:
