@@ -164,7 +164,10 @@ def test_catalog_that_is_lost_twice_can_be_saved_to(filled_dsn: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["_idx", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pgcatalog_queue", "pgcatalog_rebuild_change", RELATION))],
+    [
+        "_idx",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("pgcatalog_queue", "pgcatalog_rebuild_change", RELATION)),
+    ],
 )
 def test_a_rebuild_that_was_interrupted_is_no_short_cut(filled_dsn: str, name: str) -> None:
     """Without its visits it would end with its rows so far, and without a table it could not continue."""
