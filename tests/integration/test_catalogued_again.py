@@ -195,6 +195,8 @@ def test_other_connections_see_the_row_of_their_snapshot_then_the_current_one(
     page(portal.old, name, "wombat holiday")
     transaction.commit()
     before, now = [("wombat holiday", f"/plone/old/{name}")], [("numbat salary", f"/plone/new/{name}")]
+    # The storage that is opened waits for the tables that a transaction has read.
+    transaction.begin()
     with sites.opened(worker.dsn) as db, editor(portal._p_jar.db()) as near, editor(db) as far:
         assert [each.do(title_and_path, name) for each in (near, far)] == [before] * 2
         catalogued_again(portal, name, commits, rename)
