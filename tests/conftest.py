@@ -59,10 +59,11 @@ for _name in [name for name in os.environ if name.startswith(OF_USERS) and name 
 # The user's settings of git may sign commits, or run hooks.
 os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
-# Page templates are compiled once for all processes and runs.
+# Page templates are compiled once for all processes and runs; not if the folder is another user's.
 _templates = Path(__file__).parents[1] / ".pytest_cache" / "templates"
 _templates.mkdir(parents=True, exist_ok=True)
-os.environ.setdefault("CHAMELEON_CACHE", str(_templates))
+if os.access(_templates, os.W_OK):
+    os.environ.setdefault("CHAMELEON_CACHE", str(_templates))
 
 # The recorder of slow queries connects at any time, but a database can only be copied without connections.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")

@@ -17,6 +17,7 @@ from tests.acceptance.search_site import fill
 from tests.integration.content import counted
 from tests.integration.content import pretend_rows
 from tests.integration.web import Site
+from time import monotonic
 from urllib.parse import parse_qsl
 from urllib.parse import urlsplit
 
@@ -60,7 +61,9 @@ class Held:
     def release(self) -> None:
         """Wait for the request of the shown hits, and let it continue."""
         wanted = parameters(self.page.url) | {("facets", "alone")}
+        end = monotonic() + 60
         while not (self.routes and parameters(self.routes[-1].request.url) == wanted):
+            assert monotonic() < end, [route.request.url for route in self.routes]
             self.page.wait_for_timeout(20)
         with self.page.expect_response(FACETS):
             self.routes.pop().continue_()
