@@ -21,7 +21,9 @@ def make_oracle(portal: Any) -> Any:
         revive(oracle, name)
     for name in ours._catalog.names:
         oracle._catalog.addColumn(name)
-    # In the order of our rids: results without a sort come in the order of the record ids.
+    # In the order of our rids: results without a sort come in the order of the record ids. A ZCatalog begins at a
+    # random number, and takes another one after each multiple of 4000, within the content or not.
+    oracle._catalog._v_nextid = 1
     fill(oracle, list(ours._catalog.paths.values()))
     return oracle
 
