@@ -1,18 +1,14 @@
 """A search page's instructions to crawlers, and the limit of concurrent facet counts per process."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from plone.pgcatalog.classic.search import QUICK_ROWS
-from plone.pgcatalog.discovery import facets
-from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
 from tests.integration.content import large_catalog
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import Page
 from tests.integration.search_pages import site as site
 from tests.integration.search_pages import web as web
-from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
@@ -100,63 +96,6 @@ def test_page_without_a_script_requests_facets_until_one_is_chosen(large: Web) -
         [link] = narrowed.tree.xpath("//noscript/a")
         assert link.get("rel") == "nofollow"
         assert any(count for box in follow(large, link.get("href")).facets.values() for count in box.values())
-
-
-@contextmanager
-def all_slots_taken() -> Iterator[None]:
-    taken = 0
-    while facets.slots.acquire(blocking=False):
-        taken += 1
-    assert taken == facets.AT_ONCE
-    try:
-        yield
-    finally:
-        for _ in range(taken):
-            facets.slots.release()
-
-
-def counts_of(page: Page) -> list[int]:
-    return [count for box in page.facets.values() for count in box.values() if count is not None]
-
-
-#: Requests that count facets, some of which fail.
-COUNTING: list[tuple[str, dict[str, Any]]] = [
-    ("/plone/@@search", HEDGEHOG),
-    ("/plone/@@search", {"SearchableText": "hegdehog"}),
-    ("/plone/@@search", {**HEDGEHOG, "facets": "alone"}),
-    ("/plone/@@search", {"created.query:record": "no date"}),
-    ("/plone/@pgsearch", {"q": "hedgehog", "facets": "Subject"}),
-    ("/plone/@pgsearch", {"q": "hedgehog", "facets": "no_such_index"}),
-    ("/plone/@pgsearch", {"q": "hedgehog", "facets": "Subject", "sort": "no_such_index"}),
-]
-
-
-def test_facets_are_not_counted_while_others_are(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facets, "PATIENCE", 0)
-    result_cache().clear()
-    with all_slots_taken():
-        _, page = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
-        assert page.titles
-        assert page.checked == {"Winter"}
-        assert counts_of(page) == []
-        answer = web.get("/plone/@pgsearch", MANAGER, "application/json", q="hedgehog", facets="Subject").json
-        assert answer["facets_timed_out"] is True
-        assert answer["response"]["numFound"] > 0
-    _, page = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
-    assert counts_of(page)
-    # A cached answer needs no statement.
-    with all_slots_taken():
-        _, again = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
-        assert counts_of(again) == counts_of(page)
-
-
-@pytest.mark.parametrize(("path", "query"), COUNTING, ids=str)
-def test_request_leaves_all_slots_free(web: Web, path: str, query: dict[str, Any]) -> None:
-    result_cache().clear()
-    kind = "application/json" if "@pg" in path else "text/html"
-    web.get(path, MANAGER, kind, **query)
-    with all_slots_taken():
-        pass
 
 
 ROBOTS = Path(__file__).parents[2] / "docs" / "how-to" / "robots.txt"

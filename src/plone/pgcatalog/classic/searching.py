@@ -110,8 +110,6 @@ class PageSearch:
         """Read the page, the statements of an open batch, and the counts of the facets, in one round trip."""
         with self.catalog._core.session.batch():
             self.results.read_first(1)
-        if self._counting is not None:
-            self._counting.release()
 
     @property
     def is_empty(self) -> bool:

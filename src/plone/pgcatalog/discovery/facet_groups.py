@@ -159,14 +159,12 @@ class FacetGroup:
     - ``columns``: (SQL expression, name) pairs that are read from a row.
     - ``key``: an SQL expression over these names that returns one key or a set of keys.
     - ``value``: a function from a key to its Python value.
-    - ``is_single``: True if ``key`` is just the one column.
     """
 
     name: str
     columns: tuple[tuple[Fragment, str], ...]
     key: Fragment
     value: Callable[[Any], Any]
-    is_single: bool = False
 
 
 def values_of(translator: IndexTranslator) -> FacetGroup:
@@ -175,8 +173,7 @@ def values_of(translator: IndexTranslator) -> FacetGroup:
     if key is None:
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
     columns = tuple((Fragment(column.quoted), column.quoted) for column in translator.columns())
-    is_single = len(columns) == 1 and key == columns[0][1]
-    return FacetGroup(translator.id, columns, Fragment(key), translator.key, is_single)
+    return FacetGroup(translator.id, columns, Fragment(key), translator.key)
 
 
 def children_of(translator: IndexTranslator, path: str, number: int) -> FacetGroup:

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
-from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
 from plone.pgcatalog.discovery.facet_groups import Facet
@@ -48,20 +46,15 @@ from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import frozen
 from plone.pgcatalog.sql.values import ROWS
-from threading import BoundedSemaphore
 from types import MappingProxyType
 from typing import Any
 from typing import Self
-from weakref import finalize
 
 
 #: Most values of one facet, by default.
 LIMIT = 100
 #: Time limit in seconds for the facets of a page; after it the page is shown without them.
 FACET_SECONDS = 3.0
-#: Most concurrent statements of a process that count facets for pages, and seconds that a further one waits for a slot.
-AT_ONCE, PATIENCE = 2, 1.0
-slots = BoundedSemaphore(AT_ONCE)
 
 
 def facets(
@@ -96,8 +89,7 @@ def facets(
 class FacetCounting(Fetch[Facets]):
     """A fetch of the facets of *query* for the search of *results*, from the cache or by a statement.
 
-    With a time limit of *seconds* it needs one of AT_ONCE slots; without, none.  In an open batch the statement is sent with
-    the batch.
+    *seconds*: its time limit; None for the site's own.  In an open batch the statement is sent with the batch.
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
@@ -105,29 +97,12 @@ class FacetCounting(Fetch[Facets]):
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
         self._rows: RowsFetch | None = None
-        #: releases the slot, which otherwise is released when this object is garbage-collected; None without a slot
-        self._slot: Callable[[], object] | None = None
-        self._is_refused = False
         if not self._facets.is_empty and self._cached() is None:
-            if seconds is not None:
-                self._is_refused = not slots.acquire(timeout=PATIENCE)
-                self._slot = None if self._is_refused else finalize(self, slots.release)
-            if not self._is_refused:
-                self._rows = self._fetch(seconds)
-
-    def release(self) -> None:
-        """Release the slot, if there is one: the statement has been run."""
-        if self._slot is not None:
-            self._slot()
+            self._rows = self._fetch(seconds)
 
     def value(self) -> Facets:
-        """Return the facets.  Raises SearchTimeout, also if no slot was free in time."""
-        if self._is_refused:
-            raise SearchTimeout("too many facet counts are running")
-        try:
-            return self._facets.facets([] if self._facets.is_empty else self._row())
-        finally:
-            self.release()
+        """Return the facets.  Raises SearchTimeout."""
+        return self._facets.facets([] if self._facets.is_empty else self._row())
 
     def _row(self) -> Sequence[Any]:
         row = self._cached() if self._rows is None or self._rows.answer is None else None
@@ -374,18 +349,8 @@ class FacetStatement:
         """Return the flags of the ignorable conditions that apply to the facet *name*."""
         return [f"own{i}" for i, facet in enumerate(self.ignorable) if facet != name]
 
-    @cached_property
-    def _together(self) -> tuple[str, ...]:
-        """The single columns that form one grouping set: their combinations are few, and are summed up per column later."""
-        groups = [group for group in self._live if group.is_single]
-        return tuple(dict.fromkeys(name for group in groups for _, name in group.columns)) if len(groups) > 1 else ()
-
-    def _set_of(self, group: FacetGroup) -> tuple[str, ...]:
-        """Return the columns of the grouping set that counts *group*."""
-        return self._together if group.is_single and self._together else tuple(name for _, name in group.columns)
-
     def _grouping(self, names: list[str]) -> str:
-        sets = list(dict.fromkeys(f"({', '.join(self._set_of(group))})" for group in self._live))
+        sets = list(dict.fromkeys(f"({', '.join(name for _, name in group.columns)})" for group in self._live))
         counts = (
             [
                 f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
@@ -407,7 +372,7 @@ class FacetStatement:
     def _keys_of(self, number: int, names: list[str], values: Mapping[str, str]) -> str:
         """Return the SELECT of (key, n) of a group from the rows; keys have the type of the index."""
         group = self.groups[number]
-        mine = self._set_of(group)
+        mine = {name for _, name in group.columns}
         # GROUPING() sets a bit for each column that is not in the grouping set.
         mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
         count = f"n{number}" if self.ignorable else "n"
