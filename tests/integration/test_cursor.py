@@ -144,7 +144,7 @@ def test_foreign_or_forged_cursor_is_refused(web: Web) -> None:
     changed = [sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :] for at in range(len(sealed))]
     wrong = [
         *("", "x", ".", "..", "\u00fc.\u00fc", "=.=", "*" * 9000, " *", "a." + "A" * 44),
-        *(other, cursor[:44], cursor[:-3], f"{cursor}.{cursor}"),
+        *(other, cursor[:44], cursor[:-3], f"{cursor}.{cursor}", f"{cursor}."),
         *(base64.urlsafe_b64encode(each).decode() for each in changed),
     ]
     for text in wrong:

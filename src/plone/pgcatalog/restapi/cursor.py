@@ -6,7 +6,7 @@ site's secrets (plone.keyring).  So a client can neither read nor forge them, an
 The seal is an HMAC of the keys; the key stream that encrypts them is derived from it (a synthetic IV, as in RFC 5297).
 """
 
-from base64 import urlsafe_b64decode
+from base64 import b64decode
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import shake_256
@@ -61,7 +61,7 @@ def _cursor(keys: SortKeys, search: bytes) -> str:
 def _keys_of(cursor: str, search: bytes) -> SortKeys:
     """Return the keys in *cursor*, which this site has sealed.  Raises BadRequest for any other text."""
     try:
-        sealed = urlsafe_b64decode(cursor)
+        sealed = b64decode(cursor, altchars=b"-_", validate=True)
     except ValueError:
         sealed = b""
     seal, hidden = sealed[:SEAL_BYTES], sealed[SEAL_BYTES:]
