@@ -39,6 +39,7 @@ import psycopg
 import pytest
 import shutil
 import tempfile
+import time
 
 
 # The duration of an example depends on the machine, and is no law.
@@ -58,6 +59,11 @@ for _name in [name for name in os.environ if name.startswith(OF_USERS) and name 
     del os.environ[_name]
 # The user's settings of git may sign commits, or run hooks.
 os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
+# Plone's DateTime reads no time of a zone whose abbreviation is a number: there is no site in Kiritimati.
+if not time.tzname[0].isalpha():
+    os.environ["TZ"] = "UTC"
+    time.tzset()
 
 # Page templates are compiled once for all processes and runs; not if the folder is another user's.
 _templates = Path(__file__).parents[1] / ".pytest_cache" / "templates"

@@ -27,7 +27,12 @@ def zope() -> None:
 @pytest.fixture(scope="session")
 def stock_template(zope: None, postgres: EmbeddedPostgres) -> str:
     """Name of a database with a Plone site and its ZCatalog."""
-    sites.create_site(postgres.createdb(sites.STOCK_TEMPLATE))
+    dsn = postgres.createdb(sites.STOCK_TEMPLATE)
+    sites.create_site(dsn)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        # A first version of each new object would take an eighth of the time of all tests.
+        portal.portal_repository.manage_setTypePolicies({})
+        transaction.commit()
     return sites.STOCK_TEMPLATE
 
 

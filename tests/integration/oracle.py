@@ -22,8 +22,8 @@ def make_oracle(portal: Any) -> Any:
     for name in ours._catalog.names:
         oracle._catalog.addColumn(name)
     # In the order of our rids: results without a sort come in the order of the record ids. A ZCatalog begins at a
-    # random number, and takes another one after each multiple of 4000, within the content or not.
-    oracle._catalog._v_nextid = 1
+    # random number, and takes another one at each multiple of 4000, which may be within the content.
+    oracle._catalog._v_nextid = 10**9 + 1
     fill(oracle, list(ours._catalog.paths.values()))
     return oracle
 

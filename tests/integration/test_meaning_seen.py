@@ -166,7 +166,8 @@ def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answer
     [named] = findings(dsn)
     assert "no worker processes them; start pgcatalog work" in named
     with connect(dsn, "queue of text"):
-        assert findings(dsn) == [named]  # the embedding kind of jobs is missing
+        [still] = findings(dsn)  # the embedding kind of jobs is missing
+        assert still.split("and no worker")[1] == named.split("and no worker")[1]
     with connect(dsn, "queue of embed text"):
         assert findings(dsn) == []
 
