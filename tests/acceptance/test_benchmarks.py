@@ -4,6 +4,7 @@ from benchmarks.backends import OTHER
 from benchmarks.documents import documents
 from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile
+from benchmarks.scripts import SCRIPTS
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
 from benchmarks.wire import Relay
@@ -21,6 +22,7 @@ import sys
 ROOT = Path(__file__).parents[2]
 QUICK = "--iterations 3 --warmup 1"
 CATALOGS = ["pgcatalog", "relstorage-zcatalog"]
+STORAGES = ["pgjsonb", "relstorage"]
 #: Documents that the reader of ``search`` sees: also private ones, in some folders.
 VISIBLE = sum(d.state == "published" or int(d.folder.removeprefix("folder")) % SHARED == 0 for d in documents(40))
 #: Command -> its options, its backends, and some of their measures.
@@ -32,6 +34,22 @@ COMMANDS: dict[str, tuple[str, list[str], set[str]]] = {
         [*CATALOGS, OTHER],
         {"site creation", "modification of a document", "rebuild", "resident memory", "store() calls per document"},
     ),
+    "level1": (f"--rows 60 {QUICK}", [*CATALOGS, "bare-sql"], {"database size"}),
+    "scripts": ("--docs 30 --iterations 1", CATALOGS, {script.name for script in SCRIPTS}),
+    "scale": (f"--rows 120 {QUICK}", ["pgcatalog"], {"VACUUM ANALYZE after it"}),
+    "pages": (
+        "--docs 30 --seconds 0.1 --rounds 1 --starts 1 --page 'live search' --page 'Volto page'",
+        CATALOGS,
+        {"start of a process"},
+    ),
+    "rebuild": ("--docs 8 --worker 1", ["pgcatalog"], {"a page meanwhile, 1 process"}),
+    "plone": (f"--docs 3 {QUICK}", ["pgjsonb-zcatalog"], {"creation of a document", "catalog query"}),
+    "storage": (QUICK, STORAGES, {"store 1", "load 100"}),
+    "zodb": (QUICK, STORAGES, {"write simple", "connection cycle"}),
+    "pack": ("--sizes 10,20", STORAGES, {"pack 10", "pack 20"}),
+    "codec": (f"all --with-site {QUICK}", ["codec", "pickle"], {"FileStorage, records", "FileStorage, decode"}),
+    "zodbbench": ("--count 200 --batch 50", [*STORAGES, "filestorage", "plain-sql"], {"200 objects, look-up"}),
+    "files": ("--iterations 2 --files 4 --uploads 4 --seconds 1", CATALOGS, {"save a PDF of 5 MB, 200 pages"}),
     "search": (f"--docs 40 --backend pgcatalog {QUICK}", ["pgcatalog"], {"with facets and snippets / without"}),
 }
 

@@ -261,22 +261,27 @@ def test_a_hit_shows_six_tags_and_its_place_apart(visitor: Page, address: str) -
     expect(page.locator("#search-chips strong")).to_have_text([TAGS[0]])
 
 
-def test_live_search_shows_the_minimum_number_of_letters(visitor: Page, address: str) -> None:
-    page, told = visitor, "Type at least 4 letters"
-    page.goto(address)
-    field, results = page.locator("#searchGadget"), page.locator(".livesearch-results")
-    field.press_sequentially("hed")
-    expect(results).to_have_text(told)
-    expect(page.locator(".livesearch-results + [role=status]")).to_have_text(told)
-    field.press_sequentially("gehog")
-    expect(page.get_by_role("option").first).to_be_visible()
-    for _ in range(6):
-        field.press("Backspace")
-    expect(results).to_have_text(told)
-    # A visitor who returns to a typed text need not type again.
-    page.goto(f"{address}/{HEDGEHOG}")
-    field.click()
-    expect(page.get_by_role("option").first).to_be_visible()
+@pytest.mark.parametrize(
+    ("language", "told"), [("en", "Type at least 4 letters"), ("de", "Geben Sie mindestens 4 Buchstaben ein")]
+)
+def test_live_search_shows_the_minimum_number_of_letters(
+    browser: Browser, address: str, language: str, told: str
+) -> None:
+    with visiting(browser, locale=language) as page:
+        page.goto(address)
+        field, results = page.locator("#searchGadget"), page.locator(".livesearch-results")
+        field.press_sequentially("hed")
+        expect(results).to_have_text(told)
+        expect(page.locator(".livesearch-results + [role=status]")).to_have_text(told)
+        field.press_sequentially("gehog")
+        expect(page.get_by_role("option").first).to_be_visible()
+        for _ in range(6):
+            field.press("Backspace")
+        expect(results).to_have_text(told)
+        # A visitor who returns to a typed text need not type again.
+        page.goto(f"{address}/{HEDGEHOG}")
+        field.click()
+        expect(page.get_by_role("option").first).to_be_visible()
 
 
 def test_search_page_is_in_german(browser: Browser, address: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """``pgcatalog meaning``, beside ``pgcatalog work``."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from plone.pgcatalog.queue.worker import Worker
 from tests.acceptance.cli import answer
@@ -16,11 +17,16 @@ from tests.integration.embedders import NOT_OF_PAGES
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.meanings import setting
+from tests.integration.waiting import PATIENCE
+from tests.integration.waiting import until
 from typing import Any
 
+import os
 import psycopg
+import pty
 import pytest
 import subprocess
+import threading
 import transaction
 
 
@@ -104,6 +110,52 @@ def test_all_pages_are_embedded_and_a_refused_one_is_retried(conf: str, dsn: str
     # Stored texts are not sent again.
     assert passages(embedder) == []
     assert execute(dsn, "SELECT subject FROM pgcatalog_queue WHERE subject <> catalog") == []
+
+
+def test_progress_is_shown_and_the_jobs_of_a_killed_worker_are_repeated(conf: str, dsn: str, embedder: Answers) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def answer(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        if "poison" in str(request["input"]):
+            reached.set()
+            go_on.wait(PATIENCE)
+        return vectors(request)
+
+    embedder.answer = answer
+    terminal, end = pty.openpty()
+    os.set_blocking(terminal, False)
+    shows = bytearray()
+
+    def shows_progress() -> bool:
+        with suppress(BlockingIOError):
+            shows.extend(os.read(terminal, 65536))
+        return b"Pages" in shows and b"%" in shows
+
+    watch = command("meaning", conf, "--site", "plone", "--wait")
+    with (
+        subprocess.Popen(command("work", conf), stderr=subprocess.DEVNULL) as working,
+        subprocess.Popen(watch, stderr=end, env=os.environ | {"TERM": "xterm"}) as watching,
+    ):
+        try:
+            until(shows_progress)
+            until(reached.is_set)
+            assert watching.poll() is None
+        finally:
+            watching.kill()
+            working.kill()
+            go_on.set()
+    assert b"Traceback" not in shows
+    for descriptor in (terminal, end):
+        os.close(descriptor)
+    # As if a minute were over: the jobs of a killed worker are due again.
+    execute(dsn, "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
+    work(dsn)
+    status, done = shown(conf, "--wait")
+    assert (status, done["waiting"], done["failed"]) == (0, 0, 0)
+    [table] = done["tables"]
+    assert table["is_complete"]
+    [(chunks, pages)] = execute(dsn, f"SELECT count(*), count(DISTINCT zoid) FROM {table['name']}")
+    assert chunks == pages == 4
 
 
 def test_site_without_embedder_or_pgvector_is_reported(conf: str, dsn: str) -> None:

@@ -209,12 +209,20 @@ def pages(db: Any) -> int:
         return len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
 
 
-def test_password_is_quoted_as_on_the_page(tmp_path: Path) -> None:
+def test_password_is_quoted_as_on_the_page(guarded: EmbeddedPostgres, tmp_path: Path) -> None:
     [password] = re.findall(r"The password `(.*?)` is$", PAGE.read_text("utf-8"), re.M)
     [address] = re.findall(r"`(postgresql://\S*@db/plone)`", PAGE.read_text("utf-8"))
+    with psycopg.connect(guarded.dsn(), autocommit=True) as connection:
+        connection.execute(psycopg.sql.SQL("ALTER ROLE plone PASSWORD {}").format(password))
+    site = Administrator(tmp_path, guarded._binaries, db=host(guarded))
     conf = Path(write_conf(tmp_path, "DSN"))
     made = conf.read_text("utf-8")
-    for dsn in (BLOCKS["quoted"].strip().removeprefix("dsn "), address):
+    for dsn in (
+        site.placed(BLOCKS["quoted"]).strip().removeprefix("dsn "),
+        f"{address}?host={host(guarded)}".replace("@db/", "@/"),
+    ):
         conf.write_text(made.replace("DSN", dsn))
         [database] = configured_databases(str(conf))
         assert psycopg.conninfo.conninfo_to_dict(database.dsn or "")["password"] == password
+        with sites.opened(database.dsn) as db:
+            assert pages(db) > 0

@@ -1,5 +1,7 @@
 """Texts by meaning: chunks contain all words of a text and end with sentences; the calibration of a model."""
 
+from benchmarks.labelled import labelled
+from benchmarks.labelled import stems
 from benchmarks.labelled import unanswered
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,23 @@ def noisy(count: int = 60, dimension: int = 8) -> list[list[float]]:
     chance = Random(1)
     scales = [8.0, 5.0, 3.0, *[0.5] * (dimension - 3)]
     return [[2.0 + chance.gauss(0, scale) for scale in scales] for _ in range(count)]
+
+
+def test_questions_of_the_benchmark_are_labelled_as_their_words_are() -> None:
+    pages, questions = labelled()
+    paraphrases = [question for question in questions if not question.in_own_words]
+    assert len({page.id for page in pages}) == len(pages) >= 300
+    assert len({question.text for question in questions}) == len(questions) == 200
+    assert len(paraphrases) == 120
+    assert sum(question.language == "de" for question in paraphrases) == 60
+    assert sum(question.crosses for question in paraphrases) == 40
+    for question in questions:
+        words, answer = stems(question.text), stems(f"{question.page.title} {question.page.text}")
+        assert words, question.text
+        assert words <= answer if question.in_own_words else not words & answer, question.text
+    for texts in unanswered():
+        assert len(set(texts)) == 100
+        assert not set(texts) & {question.text for question in questions}
 
 
 def test_general_questions_are_many_and_no_question_of_the_benchmark() -> None:
