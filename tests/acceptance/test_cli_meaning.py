@@ -149,8 +149,9 @@ def test_progress_is_shown_and_the_jobs_of_a_killed_worker_are_repeated(conf: st
         os.close(descriptor)
     # As if a minute were over: the jobs of a killed worker are due again.
     execute(dsn, "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
-    work(dsn)
-    status, done = shown(conf, "--wait")
+    with subprocess.Popen(command("work", conf), stderr=subprocess.DEVNULL) as working:
+        status, done = shown(conf, "--wait")
+        working.kill()
     assert (status, done["waiting"], done["failed"]) == (0, 0, 0)
     [table] = done["tables"]
     assert table["is_complete"]
