@@ -473,7 +473,7 @@ STEPS = st.tuples(
 )
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_sequences_leave_rows_versions_texts_and_vectors_of_now(
     site_template: str, postgres: Any, examples: int
 ) -> None:

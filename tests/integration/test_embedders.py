@@ -278,7 +278,10 @@ NO_VECTORS = {
 }
 
 
-@pytest.mark.parametrize("luck", NO_VECTORS)
+@pytest.mark.parametrize(
+    "luck",
+    [luck if luck in ("busy", "broken", "NaN") else pytest.param(luck, marks=pytest.mark.slow) for luck in NO_VECTORS],
+)
 def test_wrong_vectors_are_not_stored_and_requested_again(site: Any, kind: Embedding, luck: str) -> None:
     portal, worker, dsn = site
     with serving() as answers, connect(dsn, "test") as connection, ThreadPoolExecutor(1) as pool:

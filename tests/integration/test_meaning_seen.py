@@ -250,7 +250,7 @@ LACKS = {
 }
 
 
-@pytest.mark.parametrize("lack", LACKS)
+@pytest.mark.parametrize("lack", ["missing", pytest.param("too old", marks=pytest.mark.slow)])
 def test_database_without_vectors_is_reported(db: Any, site: Any, embedder: Answers, lack: str) -> None:
     """Words answer, the reason is shown, and nothing is lost: the vectors are created once pgvector is there."""
     portal, _, dsn = site
