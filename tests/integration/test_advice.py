@@ -11,6 +11,7 @@ from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.builder import Registered
 from plone.pgcatalog.advice.builder import registered
 from plone.pgcatalog.advice.candidates import Candidate
+from plone.pgcatalog.advice.candidates import column_statistics
 from plone.pgcatalog.advice.candidates import index_statistics
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.observe import recorder
@@ -381,3 +382,15 @@ def all_candidates(catalog: Any) -> list[Candidate]:
         questions = [adviser.sample(log, group) for group in log.groups() if group.operation == "page"]
         found = [c for q in questions for c in adviser.candidates.propose(q.filters, q.sort)]
     return list(dict.fromkeys(found))
+
+
+def test_a_value_of_a_unique_column_is_in_one_row(postgres: Any) -> None:
+    with psycopg.connect(postgres.dsn()) as connection:
+        connection.execute(
+            "CREATE TEMP TABLE many AS SELECT n::text AS id, n % 4 AS few FROM generate_series(1, 1000) AS n"
+        )
+        connection.execute("ANALYZE many")
+        columns = column_statistics(lambda statement, params: connection.execute(statement, params).fetchall(), "many")
+        connection.rollback()
+    assert columns["id"].fraction("7") == pytest.approx(1 / 1000)
+    assert columns["few"].fraction(3) == pytest.approx(1 / 4)

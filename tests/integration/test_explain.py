@@ -11,7 +11,9 @@ from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import log_of
+from plone.pgcatalog.observe.plan import explain_json
 from plone.pgcatalog.observe.plan import PlanFigures
+from plone.pgcatalog.observe.plan import summary
 from plone.pgcatalog.observe.plan import why
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.sql.expression import Statement
@@ -248,6 +250,17 @@ def test_a_count_that_reads_all_rows_returns_those_it_counts(site: Site) -> None
     figures = PlanFigures.of(row["plan"])
     assert figures is not None
     assert figures.rows_returned == ROWS // 2
+
+
+def test_a_parallel_count_returns_the_rows_that_its_processes_count(shared_site: Site) -> None:
+    with psycopg.connect(shared_site.dsn) as connection:
+        connection.execute("CREATE UNLOGGED TABLE many AS SELECT generate_series(1, 1000) AS n")
+        for name in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"SET LOCAL {name} = 0")
+        plan = summary(explain_json(connection, Statement("SELECT count(*) FROM many", ())))
+        connection.rollback()
+    assert "Gather" in json.dumps(plan)
+    assert plan["rows_returned"] == plan["rows_read"] == 1000
 
 
 def colds(site: Site) -> list[str]:

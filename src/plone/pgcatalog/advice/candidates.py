@@ -28,7 +28,10 @@ import hashlib
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """Statistics of a column from ANALYZE; *common* maps frequent values, as text, to their fraction of the rows."""
+    """Statistics of a column from ANALYZE.
+
+    *distinct*: the number of distinct values, 0 if unknown; *common*: frequent value, as text -> its fraction of the rows.
+    """
 
     name: str
     type: str

@@ -85,8 +85,11 @@ def rows_read(node: Mapping[str, Any]) -> float:
 
 
 def rows_returned(node: Mapping[str, Any]) -> float:
-    """Return the number of rows that *node* returned; for an Aggregate, the number of rows that it aggregated."""
-    while node["Node Type"] == "Aggregate" and node.get("Plans"):
+    """Return the number of rows that *node* returned; for an Aggregate, the number of rows that it aggregated.
+
+    Parallel processes aggregate their rows below a Gather.
+    """
+    while node["Node Type"] in ("Aggregate", "Gather", "Gather Merge") and node.get("Plans"):
         node = node["Plans"][0]
     return float(node["Actual Rows"] * node["Actual Loops"])
 

@@ -1,6 +1,8 @@
 -- Planner statistics (ANALYZE) of the columns of one relation.
 SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type,
-    coalesce(s.n_distinct, 0) AS distinct_values, coalesce(s.null_frac, 0) AS null_fraction,
+    -- A negative number is a fraction of the rows.
+    coalesce(CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * greatest(c.reltuples, 0) ELSE s.n_distinct END, 0)
+        AS distinct_values, coalesce(s.null_frac, 0) AS null_fraction,
     coalesce(s.most_common_vals::text::text[], '{}') AS common_values,
     coalesce(s.most_common_freqs::float8[], '{}') AS common_fractions
 FROM pg_attribute a
