@@ -68,8 +68,6 @@ def start_zope() -> None:
     # Objects that live until the end of the process need not be scanned by each collection.
     gc.collect()
     gc.freeze()
-    # Rarer collections take a twelfth of the time of tests.
-    gc.set_threshold(20_000, 20, 100)
 
 
 def load_zope(instance: pathlib.Path, storage: str = NO_STORAGE) -> None:
