@@ -33,4 +33,7 @@ class IPGSearchBackend(Interface):
     """
 
     def score(text: Any, terms: Any, weights: Any) -> Any:
-        """Return an SQL number that scores a row of *text* for *terms*, the higher the better; None if there is no score."""
+        """Return an SQL ``Fragment``: a number for each found row, higher for a better match; None to leave rows unranked.
+
+        *text*: the ``RankedText`` of the text index; *terms*: those of the query; *weights*: those of the parts of a page.
+        """

@@ -254,7 +254,10 @@ def union(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
 
 
 def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:
-    """Return the filters of the first of *examples*; those in all of them are steady, if there are EXAMPLES at least."""
+    """Return the filters of the first of *examples*, with *steady* set to whether every example has the same filter.
+
+    With fewer than EXAMPLES examples, *steady* is False for all.
+    """
     same = set(examples[0]).intersection(*examples[1:]) if len(examples) >= EXAMPLES else set()
     return tuple(replace(f, steady=f in same) for f in examples[0])
 

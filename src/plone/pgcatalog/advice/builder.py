@@ -160,7 +160,10 @@ def do(target: IndexTarget, name: str, is_dropped: bool = False) -> None:
 
 
 def cancel(target: IndexTarget, name: str) -> None:
-    """Stop the build of the index *name*.  Raises BuildError if it is not being built."""
+    """Request the end of the job that builds or drops the index *name*, or waits to; do not wait until it has ended.
+
+    Raises BuildError if the index is not registered or has no such job, JobError if PostgreSQL refuses.
+    """
     entry = find(target, name)
     if entry.pid is None and not entry.is_waiting:
         raise BuildError(_("${index} is not being built", {"index": entry.index}))

@@ -43,7 +43,7 @@ class Trial:
 
     @property
     def method(self) -> str:
-        """The method of measuring, as text."""
+        """The sentence for users on how the queries were measured, with the number of rows in the copy."""
         number = {"rows": f"{self.rows:,}"}
         return _("queries run with the index on a copy of ${rows} rows, which was rolled back", number)
 

@@ -206,7 +206,10 @@ def export(dsn: str, site: str | None, kind: str, columns: str | None, output: s
 
 
 def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
-    """Return the catalog of *site*, or the only catalog; raises click.UsageError."""
+    """Return the one of *catalogs* that belongs to *site*, or the only one if *site* is None.
+
+    Raises click.UsageError if none or several of *catalogs* match.
+    """
     chosen = [c for c in catalogs if site is None or c["site"] == f"/{site.strip('/')}"]
     if len(chosen) == 1:
         return chosen[0]

@@ -83,9 +83,9 @@ class Verifier:
     def repair_all(
         self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None
     ) -> None:
-        """Repair the *differences* that can be repaired, and commit after each COMMIT_BATCH of them.
+        """Repair those of *differences* that can be repaired; commit after every COMMIT_BATCH repairs and at the end.
 
-        *progress* is called with the number of repairs after each full batch.
+        *progress* is called after each full batch, with the number of repairs so far.
         """
         for number, difference in enumerate((d for d in differences if d.can_be_repaired), 1):
             self.repair(difference)

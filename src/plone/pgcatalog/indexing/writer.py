@@ -204,7 +204,7 @@ class Writer:
 
 
 def stored_entry(entry: Entry, layout: Layout) -> Entry:
-    """Return *entry* with its values as a relation with the stored *layout* contains them: interned lists as numbers."""
+    """Return *entry* in the form that a relation with *layout* stores: lists of interned columns replaced by numbers."""
     numbers = {n: as_stored(c, entry.columns[n]) for n, c in layout.interned_columns.items() if n in entry.columns}
     return replace(entry, columns=entry.columns | numbers) if numbers else entry
 

@@ -69,7 +69,7 @@ class EmbedderError(Exception):
 
     @property
     def pause(self) -> float:
-        """Seconds until the next page may be sent."""
+        """The seconds to wait before the embedder gets texts of pages again: *retry_after*, or PAUSE without it."""
         return PAUSE if self.retry_after is None else self.retry_after
 
 

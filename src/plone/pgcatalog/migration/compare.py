@@ -190,7 +190,10 @@ def visitor() -> Iterator[None]:
 
 
 def sort_keys(catalog: Any, sort_on: Any, brains: Any) -> dict[str, Any]:
-    """Return path -> sort key in ZCatalog; {} unless there is a single sort index that has its keys."""
+    """Return path -> value by which the index *sort_on* of the ZCatalog *catalog* sorts, for *brains* that have one.
+
+    Empty if *catalog* is no ZCatalog, *sort_on* is not one name, or the index does not offer its sort values.
+    """
     if not isinstance(aq_base(catalog), ZCatalog) or not isinstance(sort_on, str):
         return {}
     index = catalog._catalog.indexes.get(sort_on)

@@ -65,12 +65,13 @@ def check_no_embedder(catalogs: list[dict[str, Any]]) -> None:
 def collect(
     connection: Connection[Any], check: bool = False, check_embedders: CheckEmbedders = check_no_embedder
 ) -> dict[str, Any]:
-    """Return the figures of ``statistics.overview`` and ``statistics.catalogs``, and ``attention`` in English, as JSON data.
+    """Return the figures of ``statistics.overview``, those of each catalog, and ``attention``, English sentences.
 
-    - Added are missing parts, sites without a table, and upgrade steps that wait.
-    - If a shared table is missing, the result has only faults, missing parts and upgrade steps.
+    - Also included: missing parts, faults, sites without a table, and upgrade steps that have not been run.
+    - If a shared table or column is missing in a database that has or had a catalog, the other figures are empty.
     - *check* also counts damaged rows and lost references; this reads all rows and objects.
-    - ``check_embedders`` adds the faults of the embedders.
+    - *check_embedders* is called with the catalogs, to add the faults of their embedders.
+    - Raises psycopg.Error if a shared table or column is missing in a database that never had a catalog.
     """
     execute = statistics.executing(connection)
     faults = shared_faults(execute)

@@ -36,7 +36,7 @@ def log_sql(name: str) -> str:
 
 
 def histogram(times: Iterable[float]) -> list[int]:
-    """Return the number of *times*, in milliseconds, in each bucket."""
+    """Return how many of *times*, in milliseconds, are in each bucket; BOUNDS separates the buckets."""
     counts = [0] * (len(BOUNDS) + 1)
     for ms in times:
         counts[bisect_right(BOUNDS, ms)] += 1

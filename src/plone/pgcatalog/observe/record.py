@@ -133,7 +133,10 @@ def query_text(data: Mapping[str, Any]) -> str:
 
 
 def page_in(data: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """Return (start, size) of the page that was read, from *data*, the JSON of ``encode_query``; None if it has no page."""
+    """Return (start, size) of the page that was read, from *data*, the JSON of ``encode_query``; None if no page was.
+
+    A size of None means all rows from start on.
+    """
     match data.get("page"):
         case [int(start), int() | None as size]:
             return start, size

@@ -157,9 +157,10 @@ class Recorder:
 
 
 def plan_of(connection: Connection[Any], entry: SlowQuery) -> dict[str, Any] | None:
-    """Return the ``summary`` of the plan of *entry*, which is executed again; None if it cannot be explained.
+    """Execute the statement of *entry* again, and return the ``summary`` of its plan; None if there is no plan.
 
-    If the execution takes too long, only the plan is read.  A query over uncommitted tables fails on another connection.
+    If that exceeds the time limit, the plan is read without executing.  There is no plan, for example, of a query of a table
+    of an uncommitted transaction.  Raises psycopg.OperationalError if the connection fails.
     """
     for run in (True, False):
         try:

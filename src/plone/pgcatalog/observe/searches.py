@@ -115,7 +115,8 @@ def record(dsn: str, catalog: int, text: str, has_results: bool) -> None:
 def note(catalog: "Catalog", value: Any, has_results: bool) -> None:
     """Store in the request that *catalog* answered the text query *value*, and whether it *has_results*.
 
-    Only the first search of the request counts, and only for anonymous visitors: their results are public pages.
+    Only the first text search of a request by an anonymous visitor is stored, whose results are public pages, and only if
+    the site records searches.
     """
     other = getattr(getRequest(), "other", None)
     if other is None or NOTED in other or not record_searches(catalog.tool):
