@@ -225,6 +225,8 @@ def test_extracting_process_has_no_dsn_and_no_connection_and_is_ended_first_when
     kreuzberg: Kreuzberg, good: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCATALOG_DSN", "password=secret")
+    # A Python may not start without its own libraries.
+    monkeypatch.setenv("LD_LIBRARY_PATH", libraries := f"{os.environ.get('LD_LIBRARY_PATH', '')}:/of/python")
     kreuzberg.end()
     with socket.socket() as ours:
         ours.set_inheritable(True)
@@ -232,7 +234,9 @@ def test_extracting_process_has_no_dsn_and_no_connection_and_is_ended_first_when
         shared = sockets("/proc/self")
     [child] = kreuzberg._idle
     process = f"/proc/{child._process.pid}"
-    assert b"secret" not in Path(f"{process}/environ").read_bytes()
+    environment = Path(f"{process}/environ").read_bytes()
+    assert b"secret" not in environment
+    assert f"LD_LIBRARY_PATH={libraries}\0".encode() in environment
     # Its library has sockets for itself; none is ours.
     assert shared
     assert not shared & sockets(process)

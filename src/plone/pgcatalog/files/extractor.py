@@ -106,6 +106,10 @@ class Kreuzberg:
             self._idle.pop().end()
 
 
+#: Variable with the folders of shared libraries, without which this Python may not start.
+LIBRARIES = "LD_LIBRARY_PATH"
+
+
 class Child:
     """A process that runs ``child.py``; *files* is the number of requests that it was sent."""
 
@@ -114,6 +118,8 @@ class Child:
         self._folder = TemporaryDirectory(prefix="pgcatalog-files-")
         # A new environment, since that of Zope may contain the password of the database.
         environment = {"PATH": os.defpath, "HOME": self._folder.name, "TMPDIR": self._folder.name}
+        if LIBRARIES in os.environ:
+            environment[LIBRARIES] = os.environ[LIBRARIES]
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(Path(__file__).with_name("child.py"))],
             stdin=subprocess.PIPE,
