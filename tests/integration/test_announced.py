@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
 from DateTime import DateTime
+from hypothesis import example
 from hypothesis import given
 from hypothesis import HealthCheck
 from hypothesis import settings
@@ -264,7 +265,17 @@ def test_link_integrity_of_an_invalid_uid_is_that_of_plone(shared_site: Site, mo
 def seen(brain: Any) -> tuple[Any, ...]:
     """Return the values of *brain*, and the path of its object."""
     values = [getattr(brain, name) for name in ("Title", "UID", "review_state", "portal_type", "Subject", "getId")]
-    return brain.getPath(), brain.getURL(), brain.getRID(), values, brain._unrestrictedGetObject().getPhysicalPath()
+    return brain.getPath(), brain.getURL(), brain.getRID(), values, path_of_object(brain)
+
+
+def path_of_object(brain: Any) -> Any:
+    """Return the path of the object of *brain*; None without an object.
+
+    A deletion is processed by the next search.  If that is behind a savepoint that is rolled back, Plone's queue has lost it.
+    """
+    with suppress(KeyError):
+        return brain._unrestrictedGetObject().getPhysicalPath()
+    return None
 
 
 def searched(portal: Any, uid: str, **query: Any) -> Any:
@@ -327,6 +338,7 @@ CHANGES: dict[str, Callable[[Any, str], None]] = {
         f"column{len(portal.portal_catalog.schema())}"
     ),
 }
+DELETION = ("change", "delete", "target00")
 TARGETS = [f"target{number:02}" for number in range(6)]
 STEPS = st.one_of(
     st.tuples(st.just("search"), st.sampled_from(sorted(KINDS)), st.sampled_from(PEOPLE)),
@@ -364,6 +376,7 @@ def test_announced_searches_answer_as_single_ones(shared_site: Site, examples: i
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(STEPS, min_size=2, max_size=12))
+    @example([DELETION, ("savepoint",), ("search", "brain", None), ("change", "delete", "target01"), ("roll back",)])
     def check(steps: list[tuple[str, ...]]) -> None:
         with sites.inside(shared_site.db) as portal:
             run_steps(portal, steps)
