@@ -33,6 +33,7 @@ from tests.integration.site import collecting_clones
 from tests.integration.site import drop_clones
 from typing import Any
 
+import gc
 import itertools
 import os
 import psycopg
@@ -70,6 +71,9 @@ _templates = Path(__file__).parents[1] / ".pytest_cache" / "templates"
 _templates.mkdir(parents=True, exist_ok=True)
 if os.access(_templates, os.W_OK):
     os.environ.setdefault("CHAMELEON_CACHE", str(_templates))
+
+# A process keeps millions of objects of Plone, which each collection of garbage visits in vain.
+gc.set_threshold(20_000, 20, 100)
 
 # The recorder of slow queries connects at any time, but a database can only be copied without connections.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
