@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import NamedStatement
-from plone.pgcatalog.database.expected import values_of as values_of
+from plone.pgcatalog.database.expected import values_of
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql.values import ROLES
 from psycopg import sql
