@@ -72,7 +72,7 @@ _templates.mkdir(parents=True, exist_ok=True)
 if os.access(_templates, os.W_OK):
     os.environ.setdefault("CHAMELEON_CACHE", str(_templates))
 
-# A process keeps millions of objects of Plone, which each collection of garbage visits in vain.
+# Millions of objects of Plone stay in a process, and each collection of garbage visits them in vain.
 gc.set_threshold(20_000, 20, 100)
 
 # The recorder of slow queries connects at any time, but a database can only be copied without connections.

@@ -20,7 +20,8 @@ import sys
 
 
 ROOT = Path(__file__).parents[2]
-QUICK = "--iterations 3 --warmup 1"
+QUICK = "--iterations 1 --warmup 0"
+QUERIES = "--scenario 'full text' --scenario 'by date, one page'"
 CATALOGS = ["pgcatalog", "relstorage-zcatalog"]
 STORAGES = ["pgjsonb", "relstorage"]
 #: Documents that the reader of ``search`` sees: also private ones, in some folders.
@@ -29,16 +30,15 @@ VISIBLE = sum(d.state == "published" or int(d.folder.removeprefix("folder")) % S
 COMMANDS: dict[str, tuple[str, list[str], set[str]]] = {
     # This checkout, in place of another.
     "level2": (
-        f"--docs 22 --backend pgcatalog --backend relstorage-zcatalog --other {shlex.quote(str(ROOT))}"
-        f" --scenario 'full text' --scenario 'by date, one page' {QUICK}",
-        [*CATALOGS, OTHER],
+        f"--docs 12 --backend pgcatalog --other {shlex.quote(str(ROOT))} {QUERIES} {QUICK}",
+        ["pgcatalog", OTHER],
         {"site creation", "modification of a document", "rebuild", "resident memory", "store() calls per document"},
     ),
-    "level1": (f"--rows 60 {QUICK}", [*CATALOGS, "bare-sql"], {"database size"}),
-    "scripts": ("--docs 30 --iterations 1", CATALOGS, {script.name for script in SCRIPTS}),
+    "level1": (f"--rows 60 {QUERIES} {QUICK}", [*CATALOGS, "bare-sql"], {"database size"}),
+    "scripts": (f"--docs 12 --backend pgcatalog {QUICK}", ["pgcatalog"], {script.name for script in SCRIPTS}),
     "scale": (f"--rows 120 {QUICK}", ["pgcatalog"], {"VACUUM ANALYZE after it"}),
     "pages": (
-        "--docs 30 --seconds 0.1 --rounds 1 --starts 1 --page 'live search' --page 'Volto page'",
+        "--docs 12 --seconds 0.1 --rounds 1 --starts 1 --page 'live search'",
         CATALOGS,
         {"start of a process"},
     ),
@@ -49,7 +49,11 @@ COMMANDS: dict[str, tuple[str, list[str], set[str]]] = {
     "pack": ("--sizes 10,20", STORAGES, {"pack 10", "pack 20"}),
     "codec": (f"all --with-site {QUICK}", ["codec", "pickle"], {"FileStorage, records", "FileStorage, decode"}),
     "zodbbench": ("--count 200 --batch 50", [*STORAGES, "filestorage", "plain-sql"], {"200 objects, look-up"}),
-    "files": ("--iterations 2 --files 4 --uploads 4 --seconds 1", CATALOGS, {"save a PDF of 5 MB, 200 pages"}),
+    "files": (
+        "--iterations 1 --files 4 --uploads 4 --seconds 1 --backend pgcatalog",
+        ["pgcatalog"],
+        {"save a PDF of 5 MB, 200 pages"},
+    ),
     "search": (f"--docs 40 --backend pgcatalog {QUICK}", ["pgcatalog"], {"with facets and snippets / without"}),
 }
 

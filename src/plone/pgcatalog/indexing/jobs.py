@@ -5,8 +5,8 @@ from abc import abstractmethod
 from contextlib import closing
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.expected import values_of
+from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.retirement import vacuum_analyze

@@ -11,8 +11,8 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import SharedSession
-from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.expected import values_of
+from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.restored import path_above
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.i18n import english
