@@ -28,7 +28,7 @@ NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
 
 @cache
 def content_types() -> frozenset[str]:
-    """Return the content types of the files that the package extracts text from, as kreuzberg does.
+    """Return the content types of the files that the package extracts text from, as our readers and xberg do.
 
     Images are left out (no text without OCR), text/plain and text/html, too (Plone's own transforms are a few lines of
     Python).  The list is stored, since importing the library would take 25 MB of memory in Zope.

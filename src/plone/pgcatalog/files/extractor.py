@@ -1,4 +1,4 @@
-"""Extraction of the text of a file: a utility that a site can replace; the default is kreuzberg in a process of its own."""
+"""Extraction of the text of a file: a utility that a site can replace; the default is xberg and others in a process of its own."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -6,6 +6,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
+from plone.pgcatalog.database.needed import content_types
 from plone.pgcatalog.database.needed import is_read
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -22,6 +23,12 @@ import subprocess
 import sys
 
 
+#: The libraries that read files, of the extra "files".
+LIBRARIES = ("xberg", "pypdfium2", "lxml")
+#: The number of our own readers, one more with each change of their texts: files are then read again that had none.
+FORMATS = 1
+#: Content types of files that may have a text.
+KINDS = content_types()
 #: Time limit in seconds for a file.
 TIMEOUT = 60.0
 #: Seconds to wait for the end of a process.
@@ -58,7 +65,7 @@ class ExtractionError(Exception):
 
 
 @implementer(ITextExtractor)
-class Kreuzberg:
+class Xberg:
     """Extractor that uses child processes, one for each concurrent thread."""
 
     def __init__(self) -> None:
@@ -68,7 +75,7 @@ class Kreuzberg:
     @cached_property
     def name(self) -> str:
         try:
-            return f"kreuzberg {version('kreuzberg')}"
+            return ", ".join([f"formats {FORMATS}", *(f"{library} {version(library)}" for library in LIBRARIES)])
         except PackageNotFoundError:
             return ""
 
@@ -106,22 +113,27 @@ class Kreuzberg:
             self._idle.pop().end()
 
 
+#: The name in sites that have registered it in their own ZCML.
+Kreuzberg = Xberg
+
 #: Variable with the folders of shared libraries, without which this Python may not start.
-LIBRARIES = "LD_LIBRARY_PATH"
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+#: The program of the process: the first argument is the folder of the package ``plone``.
+PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from plone.pgcatalog.files.child import main; main()"
 
 
 class Child:
-    """A process that runs ``child.py``; *files* is the number of requests that it was sent."""
+    """A process that runs ``child``; *files* is the number of requests that it was sent."""
 
     def __init__(self) -> None:
         self.files = 0
         self._folder = TemporaryDirectory(prefix="pgcatalog-files-")
         # A new environment, since that of Zope may contain the password of the database.
         environment = {"PATH": os.defpath, "HOME": self._folder.name, "TMPDIR": self._folder.name}
-        if LIBRARIES in os.environ:
-            environment[LIBRARIES] = os.environ[LIBRARIES]
+        if LIBRARY_PATH in os.environ:
+            environment[LIBRARY_PATH] = os.environ[LIBRARY_PATH]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("child.py"))],
+            [sys.executable, "-I", "-c", PROGRAM, str(Path(__file__).parents[3])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
