@@ -24,7 +24,7 @@ import sys
 
 
 #: The libraries that read files, of the extra "files".
-LIBRARIES = ("xberg", "pypdfium2", "lxml")
+LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile")
 #: The number of our own readers, one more with each change of their texts: files are then read again that had none.
 FORMATS = 1
 #: Content types of files that may have a text.

@@ -1,5 +1,6 @@
 """Formats that xberg reads: older Office files, RTF, Outlook's mails, and the rest."""
 
+from plone.pgcatalog.files.formats.parts import MOST_PARTS
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
 from typing import Any
@@ -13,6 +14,7 @@ import re
 import xberg
 
 
+MSG = "application/vnd.ms-outlook"
 CONFIG = ExtractionConfig(
     use_cache=False,
     enable_quality_processing=False,
@@ -48,8 +50,12 @@ def extracted(document: Any, parts: Parts) -> str:
 
 
 def text_of(document: Any, parts: Parts) -> str:
-    """Return the text of *document*, of xberg, with its notes, fields and the documents in it."""
+    """Return the text of *document*, of xberg, and those of the documents in it."""
     texts = [document.content.replace("\f", "\n")]
     if document.pages and len(document.pages) > 1:
         texts = ["\n\f".join(page.content.replace("\f", "\n") for page in document.pages)]
+    for child in (document.children or [])[:MOST_PARTS]:
+        # Attachments of mails are read by our own readers.
+        if document.mime_type != MSG or child.mime_type == MSG:
+            texts += [child.path, text_of(child.result, parts).replace("\f", "\n")]
     return "\n".join(filter(None, texts))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from plone.pgcatalog.files.formats import archive
 from plone.pgcatalog.files.formats import library
 from plone.pgcatalog.files.formats import mail
+from plone.pgcatalog.files.formats import ole
 from plone.pgcatalog.files.formats import opendocument
 from plone.pgcatalog.files.formats import pdf
 from plone.pgcatalog.files.formats import sheets
@@ -27,6 +28,7 @@ READERS: dict[str, Reader] = {
     r"application/vnd\.oasis\.opendocument\..*": opendocument.read,
     r"message/rfc822|multipart/related": mail.read,
     r"(application|text)/(x-)?rtf": library.read_rtf,
+    r"application/vnd\.ms-outlook": ole.read_mail,
     r"application/epub\+zip": web.read_book,
     r"application/(x-)?zip(-compressed)?": archive.read_zip,
     r"application/x-g?tar": archive.read_tar,
