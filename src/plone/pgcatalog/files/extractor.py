@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
 from plone.pgcatalog.database.needed import is_read
+from plone.pgcatalog.files.kinds import KINDS as KINDS
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
