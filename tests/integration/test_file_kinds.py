@@ -17,6 +17,8 @@ from tests.integration.uploads import queued
 from tests.integration.uploads import site as site
 from tests.integration.uploads import work
 from tests.integration.uploads import worker as worker
+from tests.integration.web import Site
+from tests.integration.web import text
 from typing import Any
 from zope.component import getUtility
 from zope.event import notify
@@ -192,7 +194,7 @@ PAGE = f"<html><head><title>x</title></head><body><p>{WORDS}</p></body></html>"
 
 @pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
-    ("kind", "text"),
+    ("kind", "content"),
     [
         ("text/plain", WORDS),
         ("text/html", PAGE),
@@ -201,8 +203,8 @@ PAGE = f"<html><head><title>x</title></head><body><p>{WORDS}</p></body></html>"
         (CSV, f"a;b\n{WORDS};c\n"),
     ],
 )
-def test_a_text_is_found_in_its_encoding(portal: Any, worker: Any, coding: str, kind: str, text: str) -> None:
-    upload(portal, "letter", text.replace("CODING", coding[:6]).encode(coding), f"{kind}", "a.bin")
+def test_a_text_is_found_in_its_encoding(portal: Any, worker: Any, coding: str, kind: str, content: str) -> None:
+    upload(portal, "letter", content.replace("CODING", coding[:6]).encode(coding), kind, "a.bin")
     is_found_at_once = coding.startswith("utf-8") and kind in ("text/plain", "text/html")
     assert found(portal, "bücher straße") == ["/plone/letter"] * is_found_at_once
     work(worker)
@@ -233,6 +235,19 @@ def test_a_file_without_a_word_is_listed_with_the_likely_reason(
     upload(portal, "empty", data, kind)
     work(worker)
     assert reasons(worker) == [reason]
+
+
+def test_the_reason_for_an_empty_text_is_shown_in_the_language_of_the_page(portal: Any, worker: Any) -> None:
+    upload(portal, "empty", files.docx(""), files.DOCX)
+    work(worker)
+    rid, web = portal.portal_catalog.getrid("/plone/empty"), Site(worker.database)
+    for language, reason in (("en", "only pictures"), ("de", "nur Bilder")):
+        getUtility(IRegistry)["plone.default_language"] = language
+        transaction.commit()
+        overview = web.page("/plone/portal_catalog/manage_catalogOverview").get_element_by_id("files-failed")
+        page = web.page("/plone/portal_catalog/manage_objectInformation", rid=rid).get_element_by_id("failure")
+        assert reason in text(overview)
+        assert reason in text(page)
 
 
 @pytest.mark.parametrize(("kind", "data"), [("text/plain", b""), ("application/octet-stream", b"\x89PNG\r\n\x1a\n")])

@@ -217,12 +217,6 @@ def test_each_name_of_the_table_stands_once_and_is_in_lower_case() -> None:
     assert sorted(lines) == sorted(set(lines)) == sorted({word.lower() for word in lines})
 
 
-@pytest.mark.parametrize("kind", sorted(READ - {ODF + "graphics"}))  # the package reads drawings itself
-def test_the_library_reads_each_kind_of_the_table(kind: str) -> None:
-    xberg: Any = pytest.importorskip("xberg", reason="needs the extra files", exc_type=ImportError)
-    assert kind in {each.mime_type.lower() for each in xberg.list_supported_formats()}
-
-
 @pytest.mark.parametrize(
     "ending",
     [

@@ -12,6 +12,7 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.files.kinds import KINDS
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import normal
+from plone.pgcatalog.files.kinds import READ
 from plone.pgcatalog.sql.values import ROLES
 from psycopg import sql
 from typing import Any
@@ -25,6 +26,11 @@ PUBLIC = sql.SQL(
 
 #: A statement that returns no rows.
 NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
+
+
+def content_types() -> frozenset[str]:
+    """Return the content types that the extractor is called with; files may have aliases of them."""
+    return READ
 
 
 def is_read(content_type: str) -> bool:
