@@ -6,8 +6,8 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
-from plone.pgcatalog.database.needed import content_types
 from plone.pgcatalog.database.needed import is_read
+from plone.pgcatalog.files.kinds import KINDS as KINDS
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -27,8 +27,6 @@ import sys
 LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile")
 #: The number of our own readers, one more with each change of their texts: files are then read again that had none.
 FORMATS = 1
-#: Content types of files that may have a text.
-KINDS = content_types()
 #: Time limit in seconds for a file.
 TIMEOUT = 60.0
 #: Seconds to wait for the end of a process.

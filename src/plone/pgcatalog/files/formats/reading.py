@@ -1,6 +1,7 @@
 """The reader of each kind of file."""
 
 from collections.abc import Callable
+from olefile import isOleFile
 from plone.pgcatalog.files.formats import archive
 from plone.pgcatalog.files.formats import library
 from plone.pgcatalog.files.formats import mail
@@ -12,8 +13,9 @@ from plone.pgcatalog.files.formats import slides
 from plone.pgcatalog.files.formats import web
 from plone.pgcatalog.files.formats import word
 from plone.pgcatalog.files.formats.parts import Parts
+from plone.pgcatalog.files.kinds import kind_of
+from plone.pgcatalog.files.kinds import READ
 
-import mimetypes
 import re
 
 
@@ -52,11 +54,12 @@ def read(path: str, name: str, kind: str, parts: Parts) -> str:
     return CONTROLS.sub(" ", text.translate(LIGATURES)).strip(" \t\r\n")
 
 
-def read_part(path: str, name: str, kind: str, parts: Parts) -> str:
-    """Return the text of a part, whose container states the content type *kind* or "".  Raises Unreadable."""
-    return read(path, name, kind_of_part(path, name, kind), parts)
+def read_part(path: str, name: str, said: str, parts: Parts) -> str:
+    """Return the text of a part, whose container states the content type *said* or ""; "" for a picture or the like.
 
-
-def kind_of_part(path: str, name: str, kind: str) -> str:
-    """Return the content type of the part at *path*."""
-    return mimetypes.guess_type(name)[0] or kind
+    Raises Unreadable.
+    """
+    kind = kind_of(path, name, said)
+    if kind in READ:
+        return read(path, name, kind, parts)
+    return ole.read_object(path, name, parts) if isOleFile(path) else ""
