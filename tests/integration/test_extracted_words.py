@@ -12,7 +12,14 @@ from tests.integration.builders import ODS
 from tests.integration.builders import ODT
 from tests.integration.builders import p
 from tests.integration.builders import pdf
+from tests.integration.builders import PPTX
+from tests.integration.builders import pptx
 from tests.integration.builders import r
+from tests.integration.builders import row
+from tests.integration.builders import s
+from tests.integration.builders import sp
+from tests.integration.builders import XLSX
+from tests.integration.builders import xlsx
 from tests.integration.builders import zipped
 from tests.integration.office_cases import coded
 from tests.integration.office_cases import html
@@ -267,3 +274,57 @@ def test_words_that_a_person_sees_are_in_the_text(
     path.write_bytes(data)
     text = words(extractor.extract(str(path), kind))
     assert [each for each in expected if words(each) not in text] == [], text[:200]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "pages"),
+    [
+        (PDF, pdf([LINE + f"({word}) Tj ET" for word in ("eins", "", "drei")]), ["eins", "", "drei"]),
+        (PPTX, pptx([sp("eins"), "", sp("drei")], notes={1: "Notiz"}), ["eins Notiz", "", "drei"]),
+        (
+            XLSX,
+            xlsx([(name, f"<sheetData>{row(1, s('A1', name))}</sheetData>", "") for name in ("eins", "zwei")]),
+            ["eins eins", "zwei zwei"],
+        ),
+        (ODP, odf(ODP, "<draw:page/>" + "<draw:page><text:p>zwei</text:p></draw:page>", "presentation"), ["", "zwei"]),
+        (ODS, odf(ODS, '<table:table table:name="a"/><table:table table:name="b"/>', "spreadsheet"), ["a", "b"]),
+        (MAIL, mail("Text", attach=[("p.pdf", pdf([LINE + "(eins) Tj ET"] * 2), PDF)]), [None]),
+        ("text/plain", b"eins\fzwei", ["eins zwei"]),
+    ],
+    ids=["pdf", "pptx", "xlsx", "odp", "ods", "attachment", "text"],
+)
+def test_a_form_feed_parts_pages_slides_and_sheets_only(
+    extractor: Xberg, kind: str, data: bytes, pages: list[str | None], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    found = [words(page) for page in extractor.extract(str(tmp_path / "file"), kind).split("\f")]
+    assert len(found) == len(pages)
+    assert pages == [None] or found == pages
+
+
+def nested(depth: int) -> bytes:
+    """Return a zip in a zip, and so on."""
+    data = zipped({"deep.txt": "Tiefe"})
+    for _ in range(depth):
+        data = zipped({"a.zip": data})
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "expected", "lost"),
+    [
+        (nested(3), "Tiefe", "?"),
+        (nested(4), "deep.txt", "Tiefe"),
+        (zipped({f"{n}.txt": f"Wort{n}" for n in range(1200)}), "Wort998", "Wort1001"),
+        (zipped({"large.txt": "a" * (65 << 20), "b.txt": "Danach"}), "Danach", "aaa"),
+        (zipped({"broken.docx": "none", "b.txt": "Danach"}), "broken.docx b.txt Danach", "none"),
+    ],
+    ids=["depth", "too-deep", "count", "size", "broken"],
+)
+def test_parts_are_read_up_to_a_depth_a_count_and_a_size(
+    extractor: Xberg, data: bytes, expected: str, lost: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    text = words(extractor.extract(str(tmp_path / "file"), "application/zip"))
+    assert expected in text
+    assert lost not in text

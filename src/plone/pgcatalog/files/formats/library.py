@@ -1,5 +1,6 @@
 """Formats that xberg reads: older Office files, RTF, Outlook's mails, and the rest."""
 
+from plone.pgcatalog.files.charset import in_utf8
 from plone.pgcatalog.files.formats.parts import MOST_PARTS
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
@@ -35,7 +36,8 @@ def read_rtf(path: str, name: str, parts: Parts) -> str:
 
 def read(path: str, kind: str, parts: Parts) -> str:
     """Return the text of the file at *path*, of the content type *kind*.  Raises Unreadable."""
-    return extracted(ExtractInput(kind="uri", uri=path, mime_type=kind), parts)
+    with in_utf8(path, kind, "") as readable:
+        return extracted(ExtractInput(kind="uri", uri=readable, mime_type=kind), parts)
 
 
 def extracted(document: Any, parts: Parts) -> str:

@@ -16,20 +16,14 @@ import re
 
 
 HEADERS = ("Subject", "From", "To", "Cc", "Date")
-#: Names that Python lacks, or that mean a larger encoding in mails.
+#: Encodings that mean a larger one in mails.
 ENCODINGS = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
     "ks_c_5601-1987": "cp949",
     "euc-kr": "cp949",
     "shift_jis": "cp932",
-} | {
     "iso-2022-jp": "iso-2022-jp-3",
-    "iso-8859-1": "cp1252",
-    "us-ascii": "",
-    "ascii": "",
-    "x-unknown": "",
-    "unicode-1-1-utf-7": "utf-7",
 }
 
 

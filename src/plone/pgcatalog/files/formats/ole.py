@@ -1,7 +1,6 @@
 """Files of Microsoft's older container: attachments of Outlook's mails, and files embedded in Office documents."""
 
 from io import BytesIO
-from olefile import OleFileError
 from olefile import OleFileIO
 from plone.pgcatalog.files.formats import library
 from plone.pgcatalog.files.formats.parts import LARGEST_PART
@@ -19,7 +18,7 @@ FILES = ("Package", "CONTENTS", "EmbeddedOdf", "Contents")
 NATIVE = "\x01Ole10Native"
 #: The head of a native object: lengths and flags, name and path of the file, path of its copy.
 NATIVE_HEAD = re.compile(rb".{6}([^\0]*)\0[^\0]*\0.{4}(.{4})[^\0]*\0(.{4})", re.DOTALL)
-OLE_ERRORS = (OleFileError, OSError, ValueError, IndexError, AttributeError)
+OLE_ERRORS = (OSError, ValueError, IndexError, AttributeError)
 
 
 def read_mail(path: str, name: str, parts: Parts) -> str:

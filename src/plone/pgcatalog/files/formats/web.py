@@ -1,6 +1,8 @@
 """Plain text, HTML, XML and books of HTML, in their encodings."""
 
 from collections.abc import Iterator
+from io import BytesIO
+from plone.pgcatalog.files.charset import encoding_of
 from plone.pgcatalog.files.formats.markup import html_text
 from plone.pgcatalog.files.formats.markup import local
 from plone.pgcatalog.files.formats.markup import Rules
@@ -13,9 +15,7 @@ from plone.pgcatalog.files.formats.parts import Unreadable
 from typing import Any
 from urllib.parse import unquote
 
-import codecs
 import posixpath
-import re
 
 
 HTML = Rules(
@@ -77,47 +77,19 @@ HTML = Rules(
     skipped=frozenset({"script", "style", "template", "rp", "noframes"}),
     attributes=frozenset({"alt"}),
 )
-MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"} | {
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-STATED = re.compile(
-    rb"""<meta[^>]+charset\s*=\s*["']?\s*([-\w:]+)|<\?xml[^>]+encoding\s*=\s*["']([-\w:]+)""", re.IGNORECASE
-)
 #: Most bytes of a text that are decoded.
 LONGEST_BYTES = 8 << 20
 
 
-def encoding_of(data: bytes, stated: str = "") -> str:
-    """Return the encoding of *data*: by its first bytes, as *stated* if that fits, UTF-8, UTF-16, or Windows-1252."""
-    for mark, encoding in MARKS.items():
-        if data.startswith(mark):
-            return encoding
-    for encoding in (stated, "utf-8"):
-        try:
-            # The last character may be incomplete.
-            codecs.getincrementaldecoder(encoding)().decode(data)
-        except (LookupError, UnicodeDecodeError, AttributeError):
-            continue
-        if b"\0" not in data or encoding not in ("utf-8", "us-ascii"):
-            return encoding
-    for encoding, zeros in (("utf-16-le", data[1::2]), ("utf-16-be", data[::2])):
-        if zeros.count(0) > len(zeros) * 0.3:
-            return encoding
-    return "cp1252"
-
-
 def decoded(data: bytes, stated: str = "") -> str:
     """Return the text of *data*, in the encoding *stated* or found; other bytes become replacement characters."""
-    return data.decode(encoding_of(data, stated), "replace").replace("\0", "")
+    encoding, _ = encoding_of(BytesIO(data), f"charset={stated}" if stated else "")
+    return data.decode(encoding, "replace").replace("\0", "")
 
 
 def html(data: bytes, longest: int, stated: str = "") -> str:
     """Return the text of the HTML *data*, in the encoding *stated* by a mail, or by the HTML."""
-    found = STATED.search(data[:4096])
-    inside = (found[1] or found[2]).decode() if found else ""
-    text = decoded(data, stated or inside)
-    return html_text(pieces(text), Text(HTML, longest), "utf-8")
+    return html_text(pieces(decoded(data, stated)), Text(HTML, longest), "utf-8")
 
 
 def pieces(text: str) -> Iterator[bytes]:
