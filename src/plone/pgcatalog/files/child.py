@@ -4,7 +4,8 @@ Each line of the input is a request, a JSON object with
 
 - "path" and "kind", the content type of the file,
 - "longest", the most characters of the text,
-- "seconds", after which the program ends itself.
+- "seconds", after which the program ends itself,
+- "languages" of Tesseract for scanned pages, "" without recognition, and the "scan_seconds" that this may take.
 
 Each line of the output is the response, {"text": ...} or {"error": ...}.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from plone.pgcatalog.files.formats import reading
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
+from time import monotonic
 
 import json
 import os
@@ -48,8 +50,10 @@ def answer(request: dict[str, object]) -> dict[str, str]:
     """Return {"text": …} of the file in *request*, or {"error": …} if it has none."""
     signal.alarm(int(str(request["seconds"])))
     longest = int(str(request["longest"]))
+    deadline = monotonic() + float(str(request["scan_seconds"]))
+    parts = Parts(reading.read_part, longest, str(request["languages"]), deadline)
     try:
-        text = reading.read(str(request["path"]), "", str(request["kind"]), Parts(reading.read_part, longest))
+        text = reading.read(str(request["path"]), "", str(request["kind"]), parts)
     except Unreadable as error:
         return {"error": str(error)[:500]}
     except (ValueError, RuntimeError, OSError, MemoryError) as error:

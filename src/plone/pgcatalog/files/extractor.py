@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from plone.pgcatalog.database.needed import is_read
 from plone.pgcatalog.files.kinds import KINDS as KINDS
+from plone.pgcatalog.files.scans import current
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -29,6 +30,8 @@ LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile")
 FORMATS = 1
 #: Time limit in seconds for a file.
 TIMEOUT = 60.0
+#: Seconds that recognition of scanned pages may take for a file; further pages have no text.
+SCAN_SECONDS = 600.0
 #: Seconds to wait for the end of a process.
 STOP_SECONDS = 5.0
 #: Files after which the process is replaced, so that memory leaks of libraries end.
@@ -70,8 +73,13 @@ class Xberg:
         #: idle processes
         self._idle: list[Child] = []
 
-    @cached_property
+    @property
     def name(self) -> str:
+        languages = current()
+        return f"{self._libraries}, tesseract {languages}" if self._libraries and languages else self._libraries
+
+    @cached_property
+    def _libraries(self) -> str:
         try:
             return ", ".join([f"formats {FORMATS}", *(f"{library} {version(library)}" for library in LIBRARIES)])
         except PackageNotFoundError:
@@ -79,7 +87,7 @@ class Xberg:
 
     @property
     def is_ready(self) -> bool:
-        return bool(self.name)
+        return bool(self._libraries)
 
     def kinds(self, kind: str) -> bool:
         return is_read(kind)
@@ -93,7 +101,9 @@ class Xberg:
         except IndexError:
             child = Child()
         try:
-            answer = child.request({"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * TIMEOUT)})
+            timeout = TIMEOUT + (SCAN_SECONDS if current() else 0)
+            request = {"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * timeout)}
+            answer = child.request(request | {"languages": current(), "scan_seconds": SCAN_SECONDS}, timeout)
         except ExtractionError:
             child.end()
             raise
@@ -117,7 +127,7 @@ Kreuzberg = Xberg
 #: Variable with the folders of shared libraries, without which this Python may not start.
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 #: The program of the process: the first argument is the folder of the package ``plone``.
-PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from plone.pgcatalog.files.child import main; main()"
+CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from plone.pgcatalog.files.child import main; main()"
 
 
 class Child:
@@ -131,7 +141,7 @@ class Child:
         if LIBRARY_PATH in os.environ:
             environment[LIBRARY_PATH] = os.environ[LIBRARY_PATH]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", PROGRAM, str(Path(__file__).parents[3])],
+            [sys.executable, "-I", "-c", CHILD, str(Path(__file__).parents[3])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -139,12 +149,15 @@ class Child:
             env=environment,
         )
 
-    def request(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response to *request*.  Raises ExtractionError if none arrives in time, or the process has ended."""
+    def request(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+        """Return the response to *request*.
+
+        Raises ExtractionError if there is none after *timeout* seconds, or the process has ended.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.files += 1
-        deadline = monotonic() + TIMEOUT
+        deadline = monotonic() + timeout
         received = b""
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -154,7 +167,7 @@ class Child:
             raise ExtractionError("the extraction process had already ended", for_good=False) from error
         while not received.endswith(b"\n"):
             if not select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))[0]:
-                raise ExtractionError(f"no text after {TIMEOUT:.0f} seconds")
+                raise ExtractionError(f"no text after {timeout:.0f} seconds")
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
             if not chunk:
                 raise self._ended()

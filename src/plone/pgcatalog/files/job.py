@@ -5,6 +5,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.scans import recognition
 from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.kind import IJobKind
@@ -100,7 +101,8 @@ class TextOfFile(ShortKind):
         file = None if obj is None else texts.file_of(obj, extractor)
         with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
             try:
-                text = None if file is None else texts.extract(connection, file, extractor)
+                with recognition(tool):
+                    text = None if file is None else texts.extract(connection, file, extractor)
             except POSKeyError:
                 text = None  # a pack has removed the blob
             except ExtractionError as error:

@@ -35,12 +35,14 @@ class Parts:
     - *read* returns the text of a part, from its path, its name, the content type that the container states, and these limits;
       it raises Unreadable.
     - *longest* is the most characters of the text.
-    - *languages* are the languages of Tesseract for images of text, such as "deu+eng"; "" without recognition.
+    - *languages* are the languages of Tesseract for images of text, such as "deu+eng"; "" without recognition,
+      which ends at *deadline*, a time of ``monotonic``.
     """
 
     read: Callable[[str, str, str, "Parts"], str]
     longest: int
     languages: str = ""
+    deadline: float = 0.0
     depth: int = 0
     count: int = 0
     size: int = 0

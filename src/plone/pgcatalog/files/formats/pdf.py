@@ -5,6 +5,7 @@ from contextlib import closing
 from io import BytesIO
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
+from plone.pgcatalog.files.formats.scan import recognised
 from typing import Any
 
 import ctypes
@@ -61,6 +62,8 @@ def text_of_page(document: Any, number: int, parts: Parts) -> str:
         text_page = page.get_textpage()
         text = text_page.get_text_range().replace("\r\n", "\n").strip()
         text_page.close()
+        if parts.languages and not text:
+            text = recognised(page, parts)
         page.close()
     except pypdfium2.PdfiumError as error:
         parts.errors.append(f"page {number + 1}: {error}")
