@@ -21,7 +21,7 @@ DISTRIBUTIONS = ("Products.CMFPlone", "Products.ZCatalog", "plone.restapi", "zod
 def new(profile: str | None) -> dict[str, Any]:
     """Return an empty result."""
     versions = {name: version(name) for name in DISTRIBUTIONS}
-    versions["kreuzberg"] = version_of("kreuzberg") or "not installed"
+    versions["xberg"] = version_of("xberg") or "not installed"
     return {"profile": profile or "none", "versions": {"Python": platform.python_version()} | versions, "suites": {}}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from plone.pgcatalog.files import extractor as module
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import ITextExtractor
-from plone.pgcatalog.files.extractor import Kreuzberg
+from plone.pgcatalog.files.extractor import Xberg
 from plone.pgcatalog.queue.worker import Worker
 from tests.integration.uploads import Counted
 from tests.integration.uploads import due
@@ -180,8 +180,8 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
 
 
 @pytest.fixture(scope="module")
-def kreuzberg() -> Iterator[Kreuzberg]:
-    made = Kreuzberg()
+def xberg() -> Iterator[Xberg]:
+    made = Xberg()
     yield made
     made.end()
 
@@ -196,19 +196,19 @@ def good(tmp_path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, cases in HOSTILE.items() for name in cases])
 def test_a_hostile_file_is_a_text_or_a_failure(
-    kind: str, name: str, kreuzberg: Kreuzberg, tmp_path: Path, good: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, xberg: Xberg, tmp_path: Path, good: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TIMEOUT", 30.0)
     path = tmp_path / "hostile"
     path.write_bytes(HOSTILE[kind][name]())
     try:
-        said = kreuzberg.extract(str(path), kind)
+        said = xberg.extract(str(path), kind)
     except ExtractionError as error:
         said = str(error) or pytest.fail("no reason")
     assert len(said) <= module.LONGEST_TEXT
     assert "root:" not in said
     assert not Path("/tmp/pgcatalog-evil").exists()
-    assert kreuzberg.extract(good, files.PDF) == "quokka"
+    assert xberg.extract(good, files.PDF) == "quokka"
 
 
 def sockets(process: str) -> set[str]:
@@ -222,17 +222,17 @@ def sockets(process: str) -> set[str]:
 
 @pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="needs Linux")
 def test_extracting_process_has_no_dsn_and_no_connection_and_is_ended_first_when_memory_is_short(
-    kreuzberg: Kreuzberg, good: str, monkeypatch: pytest.MonkeyPatch
+    xberg: Xberg, good: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCATALOG_DSN", "password=secret")
     # A Python may not start without its own libraries.
     monkeypatch.setenv("LD_LIBRARY_PATH", libraries := f"{os.environ.get('LD_LIBRARY_PATH', '')}:/of/python")
-    kreuzberg.end()
+    xberg.end()
     with socket.socket() as ours:
         ours.set_inheritable(True)
-        kreuzberg.extract(good, files.PDF)
+        xberg.extract(good, files.PDF)
         shared = sockets("/proc/self")
-    [child] = kreuzberg._idle
+    [child] = xberg._idle
     process = f"/proc/{child._process.pid}"
     environment = Path(f"{process}/environ").read_bytes()
     assert b"secret" not in environment
@@ -243,23 +243,22 @@ def test_extracting_process_has_no_dsn_and_no_connection_and_is_ended_first_when
     assert Path(f"{process}/oom_score_adj").read_text().strip() == "1000"
 
 
-def test_reason_of_a_broken_file_names_its_kind_once(tmp_path: Path, kreuzberg: Kreuzberg) -> None:
+def test_reason_of_a_broken_file_names_its_kind_once(tmp_path: Path, xberg: Xberg) -> None:
     path = tmp_path / "broken"
     path.write_bytes(b"%PDF-1.4 {broken")
-    with pytest.raises(ExtractionError) as told:
-        kreuzberg.extract(str(path), files.PDF)
-    assert str(told.value).count("ParsingError:") == 1
+    with pytest.raises(ExtractionError, match=r"^not a PDF: "):
+        xberg.extract(str(path), files.PDF)
 
 
-def test_a_file_that_takes_too_long_costs_its_time_and_no_more(kreuzberg: Any, good: str, monkeypatch: Any) -> None:
-    assert kreuzberg.extract(good, files.PDF) == "quokka"
-    [child] = kreuzberg._idle
+def test_a_file_that_takes_too_long_costs_its_time_and_no_more(xberg: Any, good: str, monkeypatch: Any) -> None:
+    assert xberg.extract(good, files.PDF) == "quokka"
+    [child] = xberg._idle
     os.kill(child._process.pid, signal.SIGSTOP)
     with monkeypatch.context() as patched:
         patched.setattr(module, "TIMEOUT", 0.1)
         with pytest.raises(ExtractionError, match="no text after 0 seconds"):
-            kreuzberg.extract(good, files.PDF)
-    assert kreuzberg.extract(good, files.PDF) == "quokka"
+            xberg.extract(good, files.PDF)
+    assert xberg.extract(good, files.PDF) == "quokka"
 
 
 class Tika(BaseHTTPRequestHandler):
@@ -340,11 +339,11 @@ def test_large_file_is_never_in_memory_as_a_whole(portal: Any, worker: Any, extr
 
 
 def test_file_whose_extracting_process_is_killed_is_retried(
-    portal: Any, worker: Any, extractor: Any, kreuzberg: Any, good: str
+    portal: Any, worker: Any, extractor: Any, xberg: Any, good: str
 ) -> None:
-    extractor(kreuzberg)
-    kreuzberg.extract(good, files.PDF)
-    [child] = kreuzberg._idle
+    extractor(xberg)
+    xberg.extract(good, files.PDF)
+    [child] = xberg._idle
     before = child.files
     # A stopped process is in the middle of a file for as long as needed.
     os.kill(child._process.pid, signal.SIGSTOP)

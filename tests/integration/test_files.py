@@ -283,8 +283,8 @@ def test_check_names_files_without_a_worker(portal: Any, worker: Any, monkeypatc
         connection.execute("UPDATE pgcatalog_queue SET put_at = now() - interval '1 hour'")
     [finding] = findings(worker.dsn)
     assert finding.startswith("/plone: 1 files wait for text extraction, the oldest for 1:00:0")
-    monkeypatch.setattr("plone.pgcatalog.cli.reports.version_of", lambda name: None if name == "kreuzberg" else "99.0")
-    assert "files wait for text extraction, but kreuzberg is not installed" in findings(worker.dsn)
+    monkeypatch.setattr("plone.pgcatalog.cli.reports.version_of", lambda name: None if name == "xberg" else "99.0")
+    assert "files wait for text extraction, but xberg is not installed" in findings(worker.dsn)
     work(worker)
     assert findings(worker.dsn) == []
 

@@ -177,7 +177,9 @@ def test_an_odd_file_stops_no_save_and_no_worker(portal: Any, worker: Any, oracl
         saved(portal, oracle, obj)
         work(worker)
         transaction.begin()
-        assert words(portal.portal_catalog, f"/plone/file-{number}") == ["wombat"], name
+        # A file without a content type is known by its bytes.
+        expected = ["wombat", "x"] if name == "lost content type" else ["wombat"]
+        assert words(portal.portal_catalog, f"/plone/file-{number}") == expected, name
     assert [reason for (reason,) in queued(worker.dsn) if "PDF" not in reason] == []
 
 

@@ -34,6 +34,7 @@ OTHER = {
     "search_timeout": 9.0,
     "stemming": False,
     "text_of_files": False,
+    "text_of_scans": True,
     "parts_of_words": True,
     "embedder_url": "http://127.0.0.1:8000/v1",
     "embedder_model": "e5-{kind}",

@@ -81,6 +81,7 @@ synonyms = Setting("synonyms", "", "searches for words")
 stop_words = Setting("stop_words", "", "searches for words")
 related_pages = Setting("related_pages", 0, "viewlet below a page", most=10)
 text_of_files = Setting("text_of_files", True, "cataloguing")
+text_of_scans = Setting("text_of_scans", False, "workers")
 #: The base URL of an API, such as http://127.0.0.1:8000/v1; empty: no search by meaning.
 embedder_url = Setting("embedder_url", "", "workers, searches by meaning")
 embedder_model = Setting("embedder_model", "", "workers, searches by meaning")

@@ -11,6 +11,8 @@ from plone.pgcatalog.cli.target import Result
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.files import job as files_job
 from plone.pgcatalog.files import texts
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.meaning import job as meaning_job
 from plone.pgcatalog.meaning import table as vector_tables
 from plone.pgcatalog.queue import table as queue
@@ -113,7 +115,7 @@ def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: l
     """
     counts = figures(connection, catalog, kind)
     failures = [
-        {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
+        {"zoid": zoid, "reason": english(restored(reason)), "attempts": attempts, "since": since}
         for zoid, reason, attempts, since in queue.failures(connection, catalog, kind)
     ]
     saved = f" ({counts.saved} after saves)" if 0 < counts.saved < counts.waiting else ""

@@ -319,8 +319,8 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     if version_of("httpx") is None and "embed" in waiting:
         text = "pages wait for vectors, but httpx is not installed"
         yield Finding(WARNING, "packages", text, "Install plone.pgcatalog[meaning].")
-    if version_of("kreuzberg") is None and "text" in waiting:
-        text = "files wait for text extraction, but kreuzberg is not installed"
+    if version_of("xberg") is None and "text" in waiting:
+        text = "files wait for text extraction, but xberg is not installed"
         yield Finding(
             WARNING, "packages", text, "Install plone.pgcatalog[files], unless the site has another extractor."
         )

@@ -128,6 +128,14 @@ class IPGCatalogSettings(Interface):
             " the extra plone.pgcatalog[files]. For existing files, run pgcatalog files --backfill."
         ),
     )
+    text_of_scans = field(
+        settings.text_of_scans,
+        _("Recognise the text of scanned pages"),
+        _(
+            "Searches find the words of pages of PDF files that are pictures. Needs Tesseract with the languages of the site"
+            " where the worker runs, and some seconds for each page. For existing files, run pgcatalog files --backfill."
+        ),
+    )
 
     embedder_url = line(
         settings.embedder_url,

@@ -5,12 +5,14 @@ jobs.
 """
 
 from collections.abc import Callable
-from functools import cache
-from importlib.resources import files
 from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.expected import NamedStatement
 from plone.pgcatalog.database.expected import values_of
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.files.kinds import KINDS
+from plone.pgcatalog.files.kinds import may_have_text
+from plone.pgcatalog.files.kinds import normal
+from plone.pgcatalog.files.kinds import READ
 from plone.pgcatalog.sql.values import ROLES
 from psycopg import sql
 from typing import Any
@@ -26,19 +28,14 @@ PUBLIC = sql.SQL(
 NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
 
 
-@cache
 def content_types() -> frozenset[str]:
-    """Return the content types of the files that the package extracts text from, as kreuzberg does.
-
-    Images are left out (no text without OCR), text/plain and text/html, too (Plone's own transforms are a few lines of
-    Python).  The list is stored, since importing the library would take 25 MB of memory in Zope.
-    """
-    return frozenset((files("plone.pgcatalog") / "files" / "kinds.txt").read_text("utf-8").split())
+    """Return the content types that the extractor is called with; files may have aliases of them."""
+    return READ
 
 
 def is_read(content_type: str) -> bool:
     """Return whether the package extracts text from files of *content_type*."""
-    return content_type.lower() in content_types()
+    return normal(content_type) in KINDS
 
 
 def settings_statement(catalog: int) -> NamedStatement:
@@ -47,8 +44,8 @@ def settings_statement(catalog: int) -> NamedStatement:
 
 
 def files_in(rows: list[Any], reads: Callable[[str], bool] = is_read) -> list[int]:
-    """Return the zoids in *rows* of ``NeededJobs.files_statement`` whose content type satisfies *reads*."""
-    return sorted({zoid for zoid, kind in map(values_of, rows) if kind and reads(kind)})
+    """Return the zoids in *rows* of ``NeededJobs.files_statement`` whose files may have a text, see ``may_have_text``."""
+    return sorted({zoid for zoid, kind, name in map(values_of, rows) if may_have_text(kind, name, reads)})
 
 
 class NeededJobs:
@@ -86,16 +83,19 @@ class NeededJobs:
         fitting = (t for t in self._tables if (t["model"], t["passage_prefix"]) == (model.strip(), prefix))
         return next(fitting, None)
 
-    def files(self, reads: Callable[[str], bool] = is_read) -> list[int]:
-        """Return the zoids of the objects with a file without text whose content type satisfies *reads*."""
-        return files_in(self.execute(*self.files_statement()), reads)
+    def files(self, reads: Callable[[str], bool] = is_read, extractor: str | None = None) -> list[int]:
+        """Return the zoids of the objects with a file without text that may have one; *reads* as for ``may_have_text``.
 
-    def files_statement(self) -> NamedStatement:
-        """Return the statement for objects with a file without text, of any content type; see ``files_in``."""
+        With the name of an *extractor*, failures of others count as files without text.
+        """
+        return files_in(self.execute(*self.files_statement(extractor)), reads)
+
+    def files_statement(self, extractor: str | None = None) -> NamedStatement:
+        """Return the statement for objects with a file without text, of any content type; see ``files``, ``files_in``."""
         if not self.exists or not self.settings.get("text_of_files", True):
             return NO_ROWS
         statement = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
-        return statement.as_string(), {"catalog": self.catalog}
+        return statement.as_string(), {"catalog": self.catalog, "extractor": extractor}
 
     def pages(self, chunks: str | None = None) -> list[int]:
         """Return the zoids of the pages without a chunk in the table *chunks*, by default the one of ``table``.

@@ -104,8 +104,8 @@ FORGET_FILES = (
     " OR kind IN ('text', 'embed') AND NOT EXISTS (SELECT FROM object_state WHERE zoid = job.subject)",
     "DELETE FROM pgcatalog_file_blobs AS blob"
     " WHERE NOT EXISTS (SELECT FROM object_state AS o WHERE (o.zoid, o.tid) = (blob.zoid, blob.tid))",
-    "DELETE FROM pgcatalog_file_texts AS known"
-    " WHERE NOT EXISTS (SELECT FROM pgcatalog_file_blobs WHERE digest = known.digest)",
+    "DELETE FROM pgcatalog_file_texts AS known WHERE NOT EXISTS"
+    " (SELECT FROM pgcatalog_file_blobs AS blob WHERE (blob.digest, blob.kind) = (known.digest, known.kind))",
 )
 
 

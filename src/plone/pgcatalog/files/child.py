@@ -1,21 +1,23 @@
-"""Program that extracts the text of files, one after the other; run by ``extractor``, without modules of the site.
+"""Process that extracts the text of files, one after the other; started by ``extractor``, without modules of Zope.
 
 Each line of the input is a request, a JSON object with
 
 - "path" and "kind", the content type of the file,
 - "longest", the most characters of the text,
-- "seconds", after which the program ends itself.
+- "seconds", after which the program ends itself,
+- "languages" of Tesseract for scanned pages, "" without recognition, and the "scan_seconds" that this may take.
 
 Each line of the output is the response, {"text": ...} or {"error": ...}.
 """
 
 from contextlib import suppress
-from kreuzberg import ExtractionConfig
-from kreuzberg import KreuzbergError
 from pathlib import Path
+from plone.pgcatalog.files.formats import reading
+from plone.pgcatalog.files.formats.parts import Parts
+from plone.pgcatalog.files.formats.parts import Unreadable
+from time import monotonic
 
 import json
-import kreuzberg
 import os
 import resource
 import signal
@@ -28,7 +30,7 @@ MEMORY = 3 << 30
 OOM_SCORE = 1000
 #: Added to the niceness: Zope and PostgreSQL may need the same processors, and a text is not urgent.
 NICENESS = 10
-#: Most bytes of a file that the program may write: only temporary files of libraries.
+#: Most bytes of a file that the program may write: only temporary files of libraries, and parts of files.
 FILE_SIZE = 64 << 20
 
 
@@ -40,23 +42,25 @@ def confine() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):  # another kernel than Linux, or a container without /proc
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
-    with suppress(OSError, AttributeError):  # a container may forbid it; the library needs no network
+    with suppress(OSError, AttributeError):  # a container may forbid it; the libraries need no network
         os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
 
 
 def answer(request: dict[str, object]) -> dict[str, str]:
     """Return {"text": …} of the file in *request*, or {"error": …} if it has none."""
     signal.alarm(int(str(request["seconds"])))
-    config = ExtractionConfig(use_cache=False, enable_quality_processing=False)
+    longest = int(str(request["longest"]))
+    deadline = monotonic() + float(str(request["scan_seconds"]))
+    parts = Parts(reading.read_part, longest, str(request["languages"]), deadline)
     try:
-        result = kreuzberg.extract_file_sync(str(request["path"]), str(request["kind"]), config)
-    except (KreuzbergError, ValueError, RuntimeError, OSError, MemoryError) as error:
-        # Some messages of the library begin with the name of their class.
-        kind, text = type(error).__name__, str(error)
-        return {"error": (text if text.startswith(f"{kind}: ") else f"{kind}: {text}")[:500]}
+        text = reading.read(str(request["path"]), "", str(request["kind"]), parts)
+    except Unreadable as error:
+        return {"error": str(error)[:500]}
+    except (ValueError, RuntimeError, OSError, MemoryError) as error:
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
     finally:
         signal.alarm(0)
-    return {"text": result.content[: int(str(request["longest"]))]}
+    return {"text": text[:longest]}
 
 
 def main() -> None:
@@ -64,7 +68,3 @@ def main() -> None:
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

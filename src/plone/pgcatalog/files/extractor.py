@@ -1,4 +1,4 @@
-"""Extraction of the text of a file: a utility that a site can replace; the default is kreuzberg in a process of its own."""
+"""Extraction of the text of a file: a utility that a site can replace; the default is xberg and others in a process of its own."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
 from plone.pgcatalog.database.needed import is_read
+from plone.pgcatalog.files.kinds import KINDS as KINDS
+from plone.pgcatalog.files.scans import current
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -22,8 +24,14 @@ import subprocess
 import sys
 
 
+#: The libraries that read files, of the extra "files".
+LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile")
+#: The number of our own readers, one more with each change of their texts: files are then read again that had none.
+FORMATS = 1
 #: Time limit in seconds for a file.
 TIMEOUT = 60.0
+#: Seconds that recognition of scanned pages may take for a file; further pages have no text.
+SCAN_SECONDS = 600.0
 #: Seconds to wait for the end of a process.
 STOP_SECONDS = 5.0
 #: Files after which the process is replaced, so that memory leaks of libraries end.
@@ -58,23 +66,28 @@ class ExtractionError(Exception):
 
 
 @implementer(ITextExtractor)
-class Kreuzberg:
+class Xberg:
     """Extractor that uses child processes, one for each concurrent thread."""
 
     def __init__(self) -> None:
         #: idle processes
         self._idle: list[Child] = []
 
-    @cached_property
+    @property
     def name(self) -> str:
+        languages = current()
+        return f"{self._libraries}, tesseract {languages}" if self._libraries and languages else self._libraries
+
+    @cached_property
+    def _libraries(self) -> str:
         try:
-            return f"kreuzberg {version('kreuzberg')}"
+            return ", ".join([f"formats {FORMATS}", *(f"{library} {version(library)}" for library in LIBRARIES)])
         except PackageNotFoundError:
             return ""
 
     @property
     def is_ready(self) -> bool:
-        return bool(self.name)
+        return bool(self._libraries)
 
     def kinds(self, kind: str) -> bool:
         return is_read(kind)
@@ -88,7 +101,9 @@ class Kreuzberg:
         except IndexError:
             child = Child()
         try:
-            answer = child.request({"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * TIMEOUT)})
+            timeout = TIMEOUT + (SCAN_SECONDS if current() else 0)
+            request = {"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * timeout)}
+            answer = child.request(request | {"languages": current(), "scan_seconds": SCAN_SECONDS}, timeout)
         except ExtractionError:
             child.end()
             raise
@@ -106,22 +121,27 @@ class Kreuzberg:
             self._idle.pop().end()
 
 
+#: The name in sites that have registered it in their own ZCML.
+Kreuzberg = Xberg
+
 #: Variable with the folders of shared libraries, without which this Python may not start.
-LIBRARIES = "LD_LIBRARY_PATH"
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+#: The program of the process: the first argument is the folder of the package ``plone``.
+CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from plone.pgcatalog.files.child import main; main()"
 
 
 class Child:
-    """A process that runs ``child.py``; *files* is the number of requests that it was sent."""
+    """A process that runs ``child``; *files* is the number of requests that it was sent."""
 
     def __init__(self) -> None:
         self.files = 0
         self._folder = TemporaryDirectory(prefix="pgcatalog-files-")
         # A new environment, since that of Zope may contain the password of the database.
         environment = {"PATH": os.defpath, "HOME": self._folder.name, "TMPDIR": self._folder.name}
-        if LIBRARIES in os.environ:
-            environment[LIBRARIES] = os.environ[LIBRARIES]
+        if LIBRARY_PATH in os.environ:
+            environment[LIBRARY_PATH] = os.environ[LIBRARY_PATH]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("child.py"))],
+            [sys.executable, "-I", "-c", CHILD, str(Path(__file__).parents[3])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -129,12 +149,15 @@ class Child:
             env=environment,
         )
 
-    def request(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response to *request*.  Raises ExtractionError if none arrives in time, or the process has ended."""
+    def request(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+        """Return the response to *request*.
+
+        Raises ExtractionError if there is none after *timeout* seconds, or the process has ended.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.files += 1
-        deadline = monotonic() + TIMEOUT
+        deadline = monotonic() + timeout
         received = b""
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -144,7 +167,7 @@ class Child:
             raise ExtractionError("the extraction process had already ended", for_good=False) from error
         while not received.endswith(b"\n"):
             if not select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))[0]:
-                raise ExtractionError(f"no text after {TIMEOUT:.0f} seconds")
+                raise ExtractionError(f"no text after {timeout:.0f} seconds")
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
             if not chunk:
                 raise self._ended()

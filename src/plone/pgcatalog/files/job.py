@@ -1,9 +1,11 @@
 """The job that extracts the text of a file, and catalogues the object with it."""
 
+from Acquisition import aq_base
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.scans import recognition
 from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.kind import IJobKind
@@ -22,6 +24,7 @@ from psycopg.sql import SQL
 from typing import Any
 from ZODB.POSException import ConflictError
 from ZODB.POSException import POSKeyError
+from ZODB.utils import p64
 from zope.interface import implementer
 
 import transaction
@@ -63,11 +66,12 @@ class TextOfFile(ShortKind):
             raise JobFailed(error)
 
     def needed(self, jobs: NeededJobs) -> list[int]:
-        """Return the zoids of the objects with a file whose text is not stored; empty without an extractor."""
+        """Return the zoids of the objects with a file whose text is not stored, or failed with another extractor.
+
+        Empty without an extractor.
+        """
         extractor = texts.ready_extractor()
-        if extractor is None:
-            return []
-        return jobs.files(lambda kind: texts.is_content_type(kind) and extractor.kinds(kind))
+        return [] if extractor is None else jobs.files(extractor.kinds, extractor.name)
 
     def _once(self, database: Any, job: Job) -> str:
         """Do *job* once; return the reason why the file has no text, "" if it has one or does not exist any more."""
@@ -79,10 +83,11 @@ class TextOfFile(ShortKind):
             if text is not None:
                 # A new snapshot, which includes the text.
                 transaction.begin()
-                obj = object_of(tool, job.subject)
-                if obj is not None:
+                rows = rows_of(tool, job.subject)
+                if rows:
                     tool._core.change().is_backfill = job.is_backfill
-                    tool.catalog_object(obj, idxs=[SOURCE_INDEX], update_metadata=0)
+                    for path, obj in rows.items():
+                        tool.catalog_object(obj, path, idxs=[SOURCE_INDEX], update_metadata=0)
                     transaction.commit()
         return text.error if text is not None else ""
 
@@ -92,11 +97,12 @@ class TextOfFile(ShortKind):
         Other files of the object are recorded as files without a text.  Raises JobFailed.
         """
         extractor = texts.ready_extractor()
-        obj = object_of(tool, job.subject)
+        obj = next(iter(rows_of(tool, job.subject).values()), None)
         file = None if obj is None else texts.file_of(obj, extractor)
         with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
             try:
-                text = None if file is None else texts.extract(connection, file, extractor)
+                with recognition(tool):
+                    text = None if file is None else texts.extract(connection, file, extractor)
             except POSKeyError:
                 text = None  # a pack has removed the blob
             except ExtractionError as error:
@@ -105,14 +111,17 @@ class TextOfFile(ShortKind):
         return text
 
 
-def object_of(tool: Any, zoid: int) -> Any:
-    """Return the object with the oid *zoid* in the catalog *tool*; None without a row, or if it cannot be traversed to."""
-    for (path,) in tool._core.view().select("path", Condition("zoid = %s", (zoid,))).value():
-        try:
-            return tool.unrestrictedTraverse(path)
-        except (KeyError, AttributeError):
-            return None
-    return None
+def rows_of(tool: Any, zoid: int) -> dict[str, Any]:
+    """Return path -> object for each row of the object with the oid *zoid* in the catalog *tool*, for example one per language.
+
+    A row at a path that leads nowhere gets the object of another row; a row whose path leads to another object is left out.
+    Empty if no path leads to the object.
+    """
+    paths = [path for (path,) in tool._core.view().select("path", Condition("zoid = %s", (zoid,))).value()]
+    found = {path: tool.unrestrictedTraverse(path, None) for path in paths}
+    rows = {path: obj for path, obj in found.items() if getattr(aq_base(obj), "_p_oid", None) == p64(zoid)}
+    lost = [path for path, obj in found.items() if obj is None]
+    return rows | dict.fromkeys(lost, next(iter(rows.values()))) if rows else {}
 
 
 def repeat_failed(connection: Connection[Any], catalog: int) -> int:

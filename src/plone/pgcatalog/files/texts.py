@@ -1,19 +1,28 @@
 """Texts of files, stored once per content, so that no save has to convert a file.
 
-The key of a text is the digest of the file's bytes, and the key of a digest is the blob (zoid, tid).  So a changed title, a
-copy, another version with the same file, a rebuild, or another site in the database needs no further extraction.
+The key of a text is the digest of the file's bytes with its content type, and the key of these is the blob (zoid, tid).  So a
+changed title, a copy, another version with the same file, a rebuild, or another site in the database needs no further
+extraction; and a text that was read with a wrong type is no text of the same bytes with the right one.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from plone.indexer.interfaces import IIndexableObjectWrapper
 from plone.namedfile.interfaces import INamedBlobFile
 from plone.pgcatalog import settings
+from plone.pgcatalog.files.charset import in_utf8
+from plone.pgcatalog.files.empty import reason
+from plone.pgcatalog.files.empty import reason_unread
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import LONGEST_TEXT
+from plone.pgcatalog.files.kinds import kind_of
+from plone.pgcatalog.files.kinds import may_have_text
+from plone.pgcatalog.files.kinds import normal
+from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.files import read_statement
@@ -33,29 +42,36 @@ from zope.component import queryUtility
 
 import hashlib
 import logging
+import os
 
 
 logger = logging.getLogger(__name__)
 
 #: Name of the kind of jobs that extract the text of a file.
 KIND = "text"
-#: Most characters of a content type.
-LONGEST_KIND = 255
+#: Content types that Plone converts itself, with its own words of a file in UTF-8: they are found at once.
+PLONES = frozenset({"text/plain", "text/html"})
+#: Characters of a text that was decoded with the wrong encoding: an invalid byte, UTF-16, ISO-2022.
+GARBLED = ("\ufffd", "\0", "\x1b")
 
 STORED_TEXT = """
-SELECT texts.text, texts.error FROM pgcatalog_file_blobs AS blobs JOIN pgcatalog_file_texts AS texts USING (digest)
+SELECT texts.text, texts.error FROM pgcatalog_file_blobs AS blobs JOIN pgcatalog_file_texts AS texts USING (digest, kind)
 WHERE (blobs.zoid, blobs.tid) = (%s, %s)
 """
-BY_DIGEST = "SELECT text, error FROM pgcatalog_file_texts WHERE digest = %s"
+# Another extractor may have no such failure.
+KNOWN = (
+    "SELECT text, error FROM pgcatalog_file_texts WHERE (digest, kind) = (%(digest)s, %(kind)s)"
+    " AND (error = '' OR extractor = %(extractor)s)"
+)
 LOCK_DIGEST = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 STORE_TEXT = """
 INSERT INTO pgcatalog_file_texts (digest, kind, bytes, text, extractor, error)
 VALUES (%(digest)s, %(kind)s, %(bytes)s, %(text)s, %(extractor)s, %(error)s)
-ON CONFLICT (digest) DO UPDATE SET (text, extractor, error, extracted_at) = (EXCLUDED.text, EXCLUDED.extractor, EXCLUDED.error, now())
+ON CONFLICT (digest, kind) DO UPDATE SET (text, extractor, error, extracted_at) = (EXCLUDED.text, EXCLUDED.extractor, EXCLUDED.error, now())
 """
 STORE_BLOB = """
-INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) VALUES (%s, %s, %s)
-ON CONFLICT (zoid, tid) DO UPDATE SET digest = EXCLUDED.digest
+INSERT INTO pgcatalog_file_blobs (zoid, tid, digest, kind) VALUES (%s, %s, %s, %s)
+ON CONFLICT (zoid, tid) DO UPDATE SET (digest, kind) = (EXCLUDED.digest, EXCLUDED.kind)
 """
 STORE_OTHERS = read_statement("files", "store_others")
 #: The digest of the empty string, recorded for files whose text is not needed.
@@ -75,9 +91,10 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The file of an object: its content type *kind*, and its ZODB *blob*."""
+    """The file of an object: the content type *said* by the upload, its file *name*, and its ZODB *blob*."""
 
-    kind: str
+    said: str
+    name: str
     blob: Any
 
     @property
@@ -99,15 +116,16 @@ def ready_extractor() -> Any:
 
 
 def file_of(obj: Any, extractor: Any) -> File | None:
-    """Return the primary file of *obj*, an object or its indexable wrapper; None without a file that *extractor* reads."""
+    """Return the primary file of *obj*, an object or its indexable wrapper; None without a file that *extractor* may read."""
     if IIndexableObjectWrapper.providedBy(obj):
         obj = obj._getWrappedObject()
     value = primary_value(obj)
-    kind: Any = getattr(value, "contentType", None)
-    blob: Any = getattr(value, "_blob", None)
-    if not INamedBlobFile.providedBy(value) or not isinstance(blob, Blob) or not is_content_type(kind):
+    said, name, blob = (getattr(value, attribute, None) for attribute in ("contentType", "filename", "_blob"))
+    if not INamedBlobFile.providedBy(value) or not isinstance(blob, Blob):
         return None
-    return File(kind, blob) if extractor.kinds(kind) else None
+    if not may_have_text(said, name, extractor.kinds):
+        return None
+    return File(said if isinstance(said, str) else "", name if isinstance(name, str) else "", blob)
 
 
 def primary_value(obj: Any) -> Any:
@@ -121,16 +139,12 @@ def primary_value(obj: Any) -> Any:
         return None
 
 
-def is_content_type(value: Any) -> bool:
-    """True if *value* can be a content type; the attribute of an object may have any value."""
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_KIND and value.isascii() and value.isprintable()
-
-
 def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset[str]:
     """Put the stored text of the file of *obj* into *source*; return the kinds of jobs that are still needed.
 
     *source* caches the attributes of *obj*.  Its SearchableText becomes the value of the indexer, without Plone's transform
-    of the file, plus the stored text.  Raises the errors of the indexer, except AttributeError.
+    of the file, plus the stored text.  The words that Plone finds in text/plain and text/html stay if it has decoded them
+    well, and until there is a stored text.  Raises the errors of the indexer, except AttributeError.
     """
     extractor = ready_extractor()
     if extractor is None or not settings.text_of_files(catalog.tool):
@@ -138,19 +152,33 @@ def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset
     file = file_of(obj, extractor)
     if file is None:
         return frozenset()
-    with without_transform(file.kind):
+    is_plones = normal(file.said) in PLONES
+    with nullcontext() if is_plones else without_transform(file.said):
         words = getattr(source, SOURCE_INDEX, None)
     version = file.version
     rows = [] if version is None else catalog.session.execute(STORED_TEXT, version)
     if not rows:
         return frozenset({KIND})
     [(text, _error)] = rows
+    if is_plones:
+        if not is_garbled(words):
+            return frozenset()
+        if 0 < len(text) < LONGEST_TEXT:
+            source.__dict__.pop(SOURCE_INDEX)
+            with without_transform(file.said):
+                words = getattr(source, SOURCE_INDEX, None)
     if text:
         # As in ZCTextIndex, an indexer may return several texts, and only strings have words.  The text of the file is an
         # element of its own, so that its words may come from the cache.
         parts = words if isinstance(words, (list, tuple, set)) else [words]
         source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text]
     return frozenset()
+
+
+def is_garbled(words: Any) -> bool:
+    """True if *words*, the value of an indexer, has characters of a file that was decoded with the wrong encoding."""
+    parts = words if isinstance(words, (list, tuple, set)) else [words]
+    return any(sign in part for part in parts if isinstance(part, str) for sign in GARBLED)
 
 
 @contextmanager
@@ -179,7 +207,7 @@ def hide_transforms() -> None:
 
 
 def extract(connection: Connection[Any], file: File, extractor: Any) -> FileText:
-    """Return the text of the committed *file*; unless a text of the same bytes is stored, extract and store it.
+    """Return the text of the committed *file*; unless a text of the same bytes and kind is stored, extract and store it.
 
     *connection* is an autocommit connection to the database.  Raises ExtractionError for a temporary failure, and the error
     of the storage (POSKeyError) for a blob that does not exist any more.
@@ -191,13 +219,15 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> FileText
         digest = hashlib.file_digest(stream, "sha256").digest()
         # Of two workers with the same bytes, the second one waits here and finds the text of the first.
         connection.execute(LOCK_DIGEST, (digest.hex(),))
-        row = connection.execute(BY_DIGEST, (digest,)).fetchone()
-        text = FileText(*row) if row is not None else extracted(stream.name, file.kind, extractor)
+        kind = kind_of(stream.name, file.name, file.said)
+        values = {"digest": digest, "kind": kind, "extractor": extractor.name}
+        row = connection.execute(KNOWN, values).fetchone()
+        text = FileText(*row) if row is not None else extracted(stream.name, kind, file.said, extractor)
         if row is None:
-            values = {"digest": digest, "kind": file.kind, "bytes": stream.seek(0, 2), "extractor": extractor.name}
-            connection.execute(STORE_TEXT, values | {"text": text.text, "error": text.error})
+            values |= {"bytes": stream.seek(0, 2), "text": text.text, "error": text.error}
+            connection.execute(STORE_TEXT, values)
         if version is not None:
-            connection.execute(STORE_BLOB, (*version, digest))
+            connection.execute(STORE_BLOB, (*version, digest, kind))
     return text
 
 
@@ -206,11 +236,20 @@ def store_others(connection: Connection[Any], zoid: int) -> None:
     connection.execute(STORE_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
 
 
-def extracted(path: str, kind: str, extractor: Any) -> FileText:
-    """Return the text of the file at *path*, or its permanent failure as the error.  Raises ExtractionError for others."""
+def extracted(path: str, kind: str, said: str, extractor: Any) -> FileText:
+    """Return the text of the file at *path*, whose content type is *kind* and which the upload called *said*.
+
+    Without a text the error is the reason, as of a permanent failure.  Raises ExtractionError for a temporary one.
+    """
+    if not extractor.kinds(kind):
+        return FileText("", stored(reason_unread(kind)))
     try:
-        return FileText(storable(extractor.extract(path, kind))[:LONGEST_TEXT], "")
+        with in_utf8(path, kind, said) as readable:
+            text = storable(extractor.extract(readable, kind))[:LONGEST_TEXT]
     except ExtractionError as error:
         if not error.for_good:
             raise
         return FileText("", storable(str(error)))
+    if text.strip() or os.path.getsize(path) == 0:
+        return FileText(text, "")
+    return FileText("", stored(reason(path, kind)))

@@ -125,11 +125,11 @@ def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
 def needed_statements(catalog: dict[str, Any], jobs: NeededJobs) -> tuple[NamedStatement, NamedStatement]:
     """Return the statements for files and for pages of *catalog* that need one of *jobs*, which has not been queued.
 
-    Files need no job if no text is stored or queued and kreuzberg is not installed here.
+    Files need no job if no text is stored or queued and xberg is not installed here.
     """
     if statistics.lost_columns(catalog):
         return NO_ROWS, NO_ROWS
-    reads_files = jobs.has_texts or version_of("kreuzberg") is not None
+    reads_files = jobs.has_texts or version_of("xberg") is not None
     return jobs.files_statement() if reads_files else NO_ROWS, jobs.pages_statement()
 
 

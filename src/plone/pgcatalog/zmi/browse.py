@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
@@ -225,7 +226,10 @@ class InformationPage(ManagePage):
     def failure(self) -> str:
         """Return the reason why the object's file has no text; empty if it has one, or is not a file."""
         zoid = self.row["zoid"]
-        return table.failure(self.catalog.session.execute, self.catalog.zoid, texts.KIND, int(zoid)) if zoid else ""
+        if not zoid:
+            return ""
+        reason = table.failure(self.catalog.session.execute, self.catalog.zoid, texts.KIND, int(zoid))
+        return str(self.translated(restored(reason)))
 
     def metadata(self) -> list[tuple[str, str]]:
         values = self.inside.getMetadataForRID(self.rid)

@@ -194,7 +194,7 @@ class FiguresView(BrowserView):
             {
                 "path": path or "",
                 "url": self.url(f"manage_objectInformation?rid={rid}") if path else "",
-                "reason": reason,
+                "reason": translated(restored(reason), self.request),
             }
             for reason, path, rid in self.failures
         ]

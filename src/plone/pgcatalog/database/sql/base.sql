@@ -270,25 +270,28 @@ RETURN (
         AND objid::bigint = (hashtext(concat_ws(' ', kind, catalog, subject))::bigint & 4294967295)
 );
 
--- Texts of files, by the SHA-256 of their bytes.
+-- Texts of files, by the SHA-256 of their bytes and their content type.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
-    digest       BYTEA PRIMARY KEY,
-    kind         TEXT NOT NULL,            -- content type of the file
+    digest       BYTEA NOT NULL,
+    kind         TEXT NOT NULL,            -- content type, by the bytes, the name and what the upload said
     bytes        BIGINT NOT NULL,          -- of the file
     text         TEXT NOT NULL,
     extractor    TEXT NOT NULL,            -- with its version
     error        TEXT NOT NULL,            -- why there is no text
-    extracted_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    extracted_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    PRIMARY KEY (digest, kind)
 );
 
--- The digests of blobs.
+-- The texts of blobs.
 CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
     zoid   BIGINT NOT NULL,                -- of the blob
     tid    BIGINT NOT NULL,
-    digest BYTEA NOT NULL REFERENCES pgcatalog_file_texts (digest) ON DELETE CASCADE,
-    PRIMARY KEY (zoid, tid)
+    digest BYTEA NOT NULL,
+    kind   TEXT NOT NULL,
+    PRIMARY KEY (zoid, tid),
+    FOREIGN KEY (digest, kind) REFERENCES pgcatalog_file_texts ON DELETE CASCADE
 );
-CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_digest ON pgcatalog_file_blobs (digest);
+CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_text ON pgcatalog_file_blobs (digest, kind);
 
 -- The tables of text chunks with vectors, pgcatalog_<hex oid>_chunks_<number>: one per embedder, in use or being filled.  A
 -- table without a row here waits to be dropped.
@@ -317,17 +320,18 @@ DECLARE
 BEGIN
     FOR lost IN
         SELECT * FROM (VALUES
-            ('pgcatalog_changes', 'tid', 'transaction_log'),
-            ('pgcatalog_rebuild_change', 'catalog', 'pgcatalog_rebuild'),
-            ('pgcatalog_file_blobs', 'digest', 'pgcatalog_file_texts')
-        ) AS key (child, name, parent)
+            ('pgcatalog_changes', ARRAY['tid'], 'transaction_log'),
+            ('pgcatalog_rebuild_change', ARRAY['catalog'], 'pgcatalog_rebuild'),
+            ('pgcatalog_file_blobs', ARRAY['digest', 'kind'], 'pgcatalog_file_texts')
+        ) AS key (child, names, parent)
         WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass(child) AND contype = 'f')
             AND EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass(parent) AND contype = 'p')
-            AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(child) AND attname = name)
+            AND (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(child) AND attname = ANY(names)) = cardinality(names)
     LOOP
-        EXECUTE format('DELETE FROM %1$I WHERE %2$I NOT IN (SELECT %2$I FROM %3$I)', lost.child, lost.name, lost.parent);
-        EXECUTE format('ALTER TABLE %I ADD FOREIGN KEY (%I) REFERENCES %I ON DELETE CASCADE',
-            lost.child, lost.name, lost.parent);
+        EXECUTE format('DELETE FROM %1$I WHERE (%2$s) NOT IN (SELECT %2$s FROM %3$I)',
+            lost.child, array_to_string(lost.names, ', '), lost.parent);
+        EXECUTE format('ALTER TABLE %I ADD FOREIGN KEY (%s) REFERENCES %I ON DELETE CASCADE',
+            lost.child, array_to_string(lost.names, ', '), lost.parent);
     END LOOP;
 END $$;
 

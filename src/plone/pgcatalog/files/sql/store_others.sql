@@ -11,4 +11,4 @@ WITH others AS MATERIALIZED (
     INSERT INTO pgcatalog_file_texts (digest, kind, bytes, text, extractor, error)
     SELECT %(digest)s, '', 0, '', '', '' WHERE EXISTS (TABLE others) ON CONFLICT DO NOTHING
 )
-INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) SELECT zoid, tid, %(digest)s FROM others ON CONFLICT DO NOTHING
+INSERT INTO pgcatalog_file_blobs (zoid, tid, digest, kind) SELECT zoid, tid, %(digest)s, '' FROM others ON CONFLICT DO NOTHING

@@ -1,0 +1,107 @@
+"""Numbers as a sheet shows them: dates, leading zeros, percentages and decimals, by the codes of their formats."""
+
+from datetime import datetime
+from datetime import timedelta
+
+import re
+
+
+#: Built-in formats of Excel whose numbers do not look as they are stored (ECMA-376, part 1, 18.8.30).
+BUILT_IN = {
+    **{1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 14: "yyyy-mm-dd dd.mm.yyyy", 15: "d-mmm-yy"},
+    **{
+        16: "d-mmm",
+        17: "mmm-yy",
+        18: "h:mm",
+        19: "h:mm:ss",
+        20: "h:mm",
+        21: "h:mm:ss",
+        22: "yyyy-mm-dd dd.mm.yyyy h:mm",
+    },
+    **{37: "#,##0", 38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss"},
+}
+#: Parts of a code that show a date, a text in quotes, or an escaped character.
+DATE_PART = re.compile(r'"[^"]*"|\\.|\[(?:h+|m+|s+)\]|y+|m+|d+|h+|s+|am/pm|a/p', re.IGNORECASE)
+TEXTS = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[[^\]]*\]')
+#: Digits of a number: those before the decimal point, and those after it.
+DIGITS = re.compile(r"[#0?][#0?,]*(?:\.([#0?]*))?")
+#: The first day that Excel counts; 1900 is a leap year there.
+FIRST_DAY = datetime(1899, 12, 30)
+FIRST_DAY_OF_1904 = datetime(1904, 1, 1)
+NAMES = {"yy": "%y", "mmm": "%b", "mmmm": "%B", "mmmmm": "%b", "ddd": "%a", "dddd": "%A"}
+
+
+def shown(value: str, code: str, starts_1904: bool) -> str:
+    """Return the number *value* as the format *code* shows it; as it is stored, with 15 digits, in other formats."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    plain = f"{number:.15g}" if "." in value or "e" in value.lower() else value
+    # The code of negative numbers stands behind the first semicolon.
+    code = code.split(";")[0]
+    parts = [
+        part.lower()
+        for part in DATE_PART.findall(re.sub(r"\[\$[^\]]*\]|\[[a-z]{3,}\d*\]", "", code, flags=re.IGNORECASE))
+    ]
+    if any(part[0] in "ymdhs[" for part in parts) and "0" not in code.replace(".000", "").replace(".00", "").replace(
+        ".0", ""
+    ):
+        return date(number, code, starts_1904) or plain
+    return decimal(number, code) or plain
+
+
+def date(number: float, code: str, starts_1904: bool) -> str:
+    """Return the date or time of the serial *number* in the format *code*; "" for a number beyond all dates."""
+    try:
+        moment = (FIRST_DAY_OF_1904 if starts_1904 else FIRST_DAY) + timedelta(seconds=round(number * 86400))
+    except OverflowError:
+        return ""
+    twelve = re.search("am/pm|a/p", code, re.IGNORECASE)
+    before = ""
+
+    def part(match: re.Match[str]) -> str:
+        nonlocal before
+        text = match[0]
+        if text[0] in '"\\':
+            return text.strip('"\\')
+        unit, last = text.lower(), before
+        before = unit
+        if unit[0] == "[":
+            return str(int(number * {"h": 24, "m": 1440, "s": 86400}[unit[1]]))
+        if unit in ("am/pm", "a/p"):
+            return moment.strftime("%p")
+        # Months, too, are "m"; minutes are beside hours or seconds.
+        is_minute = unit in ("m", "mm") and (
+            last[:1] == "h" or last[:2] == "[h" or re.match("[^a-z]*s", code[match.end() :], re.IGNORECASE)
+        )
+        if unit in NAMES:
+            return moment.strftime(NAMES[unit])
+        if unit[0] == "h" and twelve:
+            return f"{(moment.hour - 1) % 12 + 1:0{len(unit)}}"
+        values = {
+            "y": moment.year,
+            "m": moment.minute if is_minute else moment.month,
+            "d": moment.day,
+            "h": moment.hour,
+        }
+        return f"{values.get(unit[0], moment.second):0{len(unit)}}"
+
+    without_locale = re.sub(r"\[(?!h+\]|m+\]|s+\])[^\]]*\]|[_*].|@", "", code, flags=re.IGNORECASE)
+    code = without_locale
+    return DATE_PART.sub(part, without_locale)
+
+
+def decimal(number: float, code: str) -> str:
+    """Return *number* with the zeros, decimals, thousands, percent and texts of *code*; "" for another code."""
+    bare = TEXTS.sub("", code)
+    digits = DIGITS.search(bare)
+    if digits is None or "/" in bare or "E" in bare:
+        return ""
+    decimals = len(digits[1] or "")
+    whole = digits[0].split(".")[0]
+    text = f"{abs(number) * (100 if '%' in bare else 1):{',' if ',' in whole else ''}.{decimals}f}"
+    zeros = whole.count("0") - len(text.split(".")[0])
+    text = ("-" if number < 0 else "") + "0" * zeros + text
+    before, _, after = TEXTS.sub(lambda match: match[1] or match[2] or "", code).partition(digits[0])
+    return f"{before}{text}{after}".strip()

@@ -1,0 +1,104 @@
+"""Recognition of the text of scanned pages: the languages of a site, for Tesseract."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from plone.pgcatalog import settings
+from Products.CMFCore.utils import getToolByName
+from typing import Any
+
+import os
+import shutil
+import subprocess
+
+
+#: The program; its folder is one of the operating system's, as in the process that extracts texts.
+PROGRAM = "tesseract"
+#: Language of a site -> Tesseract's.
+LANGUAGES = {
+    **{
+        "ar": "ara",
+        "bg": "bul",
+        "ca": "cat",
+        "cs": "ces",
+        "da": "dan",
+        "de": "deu",
+        "el": "ell",
+        "en": "eng",
+        "es": "spa",
+    },
+    **{
+        "et": "est",
+        "eu": "eus",
+        "fa": "fas",
+        "fi": "fin",
+        "fr": "fra",
+        "gl": "glg",
+        "he": "heb",
+        "hi": "hin",
+        "hr": "hrv",
+    },
+    **{
+        "hu": "hun",
+        "it": "ita",
+        "ja": "jpn",
+        "ko": "kor",
+        "lt": "lit",
+        "lv": "lav",
+        "nl": "nld",
+        "no": "nor",
+        "pl": "pol",
+    },
+    **{
+        "pt": "por",
+        "ro": "ron",
+        "ru": "rus",
+        "sk": "slk",
+        "sl": "slv",
+        "sr": "srp",
+        "sv": "swe",
+        "th": "tha",
+        "tr": "tur",
+    },
+    **{"uk": "ukr", "vi": "vie", "zh-cn": "chi_sim", "zh-tw": "chi_tra", "zh": "chi_sim", "nb": "nor", "nn": "nor"},
+}
+_languages: ContextVar[str] = ContextVar("languages", default="")
+
+
+def current() -> str:
+    """Return Tesseract's languages of the file that is extracted, such as "deu+eng"; "" without recognition."""
+    return _languages.get()
+
+
+@contextmanager
+def recognition(tool: Any) -> Iterator[None]:
+    """Recognise scanned pages in this context, if the site of the catalog *tool* is set so."""
+    token = _languages.set(languages_of(tool))
+    try:
+        yield
+    finally:
+        _languages.reset(token)
+
+
+def languages_of(tool: Any) -> str:
+    """Return Tesseract's languages for the site of the catalog *tool*, "" if its setting is off or Tesseract is missing.
+
+    The languages are those of the site that are installed, else English.
+    """
+    if not settings.text_of_scans(tool):
+        return ""
+    known = installed()
+    codes = getToolByName(tool, "portal_languages").getSupportedLanguages()
+    chosen = [LANGUAGES.get(code.lower(), LANGUAGES.get(code.lower().split("-")[0], "")) for code in codes]
+    return "+".join([name for name in dict.fromkeys(chosen) if name in known] or sorted({"eng"} & known))
+
+
+@cache
+def installed() -> frozenset[str]:
+    """Return the languages of the installed Tesseract; empty if it is missing."""
+    program = shutil.which(PROGRAM, path=os.defpath)
+    if program is None:
+        return frozenset()
+    listed = subprocess.run([program, "--list-langs"], capture_output=True, text=True, check=False)
+    return frozenset(listed.stdout.split("\n")[1:]) - {""}
