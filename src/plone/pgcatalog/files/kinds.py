@@ -251,9 +251,10 @@ def _of_ole(file: BinaryIO, head: bytes) -> str:
 
 def names_of_ole(file: BinaryIO, head: bytes) -> Iterator[str]:
     """Yield the names of the streams and storages at the top of the OLE *file* [MS-CFB], which begins with *head*."""
-    if len(head) < 512:
+    # 512 or 4096 bytes, by version 3 or 4 of the format.
+    if len(head) < 512 or (shift := unpack_from("<H", head, 30)[0]) not in (9, 12):
         return
-    size = 1 << min(unpack_from("<H", head, 30)[0], 12)
+    size = 1 << shift
     tables = unpack_from("<109I", head, 76)
 
     def sector(number: int) -> bytes:
