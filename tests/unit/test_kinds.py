@@ -121,6 +121,8 @@ def ole(*names: str, inside: str = "") -> bytes:
         (rb"{\rtf1\ansi Wombat\par}", "letter.doc", DOC, RTF),
         (rb"{\rtf1\ansi Wombat\par}", "", "application/x-rtf", RTF),
         (b"Dear Ann", "letter.doc", DOC, TEXT),
+        (b"Dear Ann", "letter.pdf", TEXT, TEXT),
+        (TABLE, "list.csv", files.PDF, CSV),
         (b"Dear Ann", "", "application/octet-stream", TEXT),
         ("Grüße".encode("cp1252"), "", "", TEXT),
         ("Grüße".encode("utf-16-le"), "", "", TEXT),
