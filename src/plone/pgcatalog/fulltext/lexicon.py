@@ -9,8 +9,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from functools import lru_cache
+from plone.pgcatalog.fulltext.places import runs
 from Products.CMFPlone.UnicodeSplitter.config import rx_all
-from Products.CMFPlone.UnicodeSplitter.config import rx_U
 from Products.CMFPlone.UnicodeSplitter.splitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter.splitter import Splitter
 from Products.PluginIndexes.util import safe_callable
@@ -116,7 +116,7 @@ def _split(text: Any, process: Callable[[list[Any]], list[Any]]) -> list[Any]:
     if isinstance(text, str):
         normalized = normalize("NFKC", text)
         if rx_all.search(normalized) is None:
-            return [word.encode() for word in rx_U.findall(normalized)]
+            return [word.encode() for word in runs(normalized)]
     return process([text])
 
 
