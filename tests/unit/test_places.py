@@ -3,7 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.fulltext.lexicon import tsvector_literal
+from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.lexicon import words_besides
 from plone.pgcatalog.fulltext.places import last_word
 from plone.pgcatalog.fulltext.places import pieces
 from plone.pgcatalog.fulltext.places import runs
@@ -56,6 +59,14 @@ def test_written_words_have_all_words_of_a_text_and_whole_letters(text: str) -> 
     assert not [end for _, end in places if is_sign(text[end : end + 1] or " ")]
     assert last_word(text) == (written[-1] if places and places[-1][1] == len(text) else "")
     assert "".join(piece.form for word in written for piece in pieces(word)) == "".join(runs(text))
+
+
+@given(TEXTS)
+def test_whole_words_are_stored_besides_and_change_no_word_of_the_splitter(text: str) -> None:
+    lexicon = plone_lexicon()
+    pieces, besides = words(lexicon, [text]), words_besides(lexicon, [text])
+    assert tsvector_words(tsvector_literal(pieces, besides=besides)[0]) == tsvector_words(tsvector_literal(pieces)[0])
+    assert all(0 <= start < end <= len(pieces) for start, end, _ in besides)
 
 
 @given(TEXTS, st.lists(st.sampled_from([*LETTERS, "a*", "d*"]), min_size=1, max_size=4), st.integers(1, 30))

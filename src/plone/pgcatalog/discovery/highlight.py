@@ -18,8 +18,10 @@ from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.fulltext.lexicon import class_name
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
+from plone.pgcatalog.fulltext.lexicon import whole_forms
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.places import belongs_to_letter
+from plone.pgcatalog.fulltext.places import PART
 from plone.pgcatalog.fulltext.places import Piece
 from plone.pgcatalog.fulltext.places import pieces
 from plone.pgcatalog.fulltext.places import written_words
@@ -30,6 +32,7 @@ from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import pattern_of
 from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.fulltext.tsquery import wanted_terms
+from plone.pgcatalog.fulltext.tsquery import whole_forms_of
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.indexes.context import SearchContext
@@ -62,6 +65,7 @@ MAX_MATCHES = 200
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
+_BETWEEN_UNDERSCORES = re.compile(r"[^_]+")
 #: Elements of a lexicon's pipeline that turn a token of ASCII letters and digits into the token in lower case.
 _PLAIN_ELEMENTS = {
     ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter"),
@@ -93,6 +97,7 @@ class QueryTerms:
                 self.patterns.add(pattern)
             elif prefix := split_glob(value)[0]:
                 (self.prefixes if value.endswith("*") else self.words).add(prefix)
+            (self.prefixes if node.nodeType() == "GLOB" else self.words).update(whole_forms_of(lexicon, node))
             self.stemmed.update(words_with_forms(lexicon, node))
 
     def without(self, stop_words: Container[Words]) -> "QueryTerms":
@@ -179,8 +184,7 @@ class Highlighter:
 
     def spans(self, text: str) -> list[MarkedSpan]:
         """Return the first matches in *text*, about MAX_MATCHES at most, in order and without overlap."""
-        places = list(written_words(text))
-        tokens = {text[start:end] for start, end in places}
+        tokens = set(PART.findall(text))
         # Each distinct token is compared once; texts repeat most of them.
         for token in tokens.difference(self._seen):
             if matches := self._matches(token):
@@ -189,17 +193,32 @@ class Highlighter:
         spans: list[MarkedSpan] = []
         if tokens.isdisjoint(self._matches_of):
             return spans
-        for first, last in places:
-            for start, end, word in self._matches_of.get(text[first:last], ()):
-                spans.append((first + start, first + end, word))
+        for match in PART.finditer(text):
+            for start, end, word in self._matches_of.get(match[0], ()):
+                spans.append((match.start() + start, match.start() + end, word))
             if len(spans) >= MAX_MATCHES:
                 break
         return spans
 
     def _matches(self, token: str) -> list[MarkedSpan]:
+        """Return the parts of *token*, a match of PART, that are to be marked."""
+        if token.isascii():
+            return self._matches_of_word(token)
+        return [
+            (first + start, first + end, word)
+            for first, last in written_words(token)
+            for start, end, word in self._matches_of_word(token[first:last])
+        ]
+
+    def _matches_of_word(self, token: str) -> list[MarkedSpan]:
         """Return the parts of *token*, a written word, that are to be marked."""
+        for whole in self._whole_words_of(token):
+            if self._is_wanted(whole):
+                return [(0, len(token), whole)]
         normal = self._words_of(token)
         wanted = [word for word in normal if self._is_wanted(word)]
+        if not wanted and "_" in token:
+            return self._between_underscores(token)
         if len(normal) == 1:
             return [(0, len(token), word) for word in wanted]
         return self._inside(token) if wanted else []
@@ -208,6 +227,17 @@ class Highlighter:
         if self._is_plain and token.isascii():
             return [token.lower()]
         return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
+
+    def _whole_words_of(self, token: str) -> list[str]:
+        return [] if token.isascii() else [form for lexicon in self._lexicons for form in whole_forms(lexicon, token)]
+
+    def _between_underscores(self, token: str) -> list[MarkedSpan]:
+        return [
+            (*part.span(), word)
+            for part in _BETWEEN_UNDERSCORES.finditer(token)
+            for word in self._words_of(part[0])[:1]
+            if self._is_wanted(word)
+        ]
 
     def _inside(self, token: str) -> list[MarkedSpan]:
         """Return the spans of the wanted words in *token*, of which the lexicon makes several; adjacent ones are joined."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from functools import partial
 from plone.pgcatalog.fulltext.lexicon import storable_text
+from plone.pgcatalog.fulltext.lexicon import whole_forms
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.places import runs
 from plone.pgcatalog.fulltext.places import written_words
@@ -127,8 +128,12 @@ def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
 
 
 def _single(lexicon: Any, run: str) -> str | None:
-    """Return the word that *lexicon* makes of *run*; None unless it is a single word of at most MAX_LENGTH letters."""
+    """Return the word that *lexicon* makes of *run*; None unless it is a single word of at most MAX_LENGTH letters.
+
+    A word that the lexicon cuts is its whole word, if there is one.
+    """
     parts = words(lexicon, [run])
+    parts = parts if len(parts) == 1 else whole_forms(lexicon, run)[:1]
     return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
 
 

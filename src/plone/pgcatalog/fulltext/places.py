@@ -19,7 +19,7 @@ import re
 
 _RUN = re.compile(r"\w+")
 #: Characters of ASCII words, and all others that are not ASCII: a part of a text that NFKC treats like the whole text.
-_PART = re.compile(r"(?:\w|[^\x00-\x7f])+")
+PART = re.compile(r"(?:\w|[^\x00-\x7f])+")
 #: Characters without width, which a reader does not see inside a word: soft hyphen, zero-width space, joiners, byte order mark.
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 
@@ -61,7 +61,7 @@ def written_words(text: str) -> Iterator[tuple[int, int]]:
 
     The lexicon may make several words of it: of ``हिन्दी``, and of a sentence without spaces.
     """
-    for part in _PART.finditer(text):
+    for part in PART.finditer(text):
         if part[0].isascii() or (part[0].isalnum() and normalize("NFKC", part[0]) == part[0]):
             yield part.span()
             continue
