@@ -24,6 +24,8 @@ SOURCE_INDEX = "SearchableText"
 LARGEST = 1e9
 #: Up to this many hits of a search are all ranked, of more only candidates.  0: all, which takes at least 8 µs per hit.
 RANKED_ROWS = 600
+#: Whether words that Plone's splitter cuts or joins are stored as a whole besides: the deviation ``text-whole-words``.
+WHOLE_WORDS = True
 #: The largest factor for the relevance of a content type, and weight of a word.
 MAX_BOOST = 1000.0
 #: The attribute of the tool that holds the site's settings.

@@ -46,8 +46,11 @@ class Titles:
         )
         return self.translated(title)
 
-    def values(self, index: str, tokens: Iterable[str]) -> dict[str, str]:
-        """Return value -> title for *tokens*, values of *index*; {} for paths, whose titles are read from the content."""
+    def values(self, index: str, tokens: Iterable[str], are_periods: bool = False) -> dict[str, str]:
+        """Return value -> title for *tokens*, values of *index*; {} for paths, whose titles are read from the content.
+
+        *are_periods*: the values are years and months; a tag such as ``2026-11`` is no month.
+        """
         if index == "path":
             return {}
         kind = {
@@ -55,7 +58,7 @@ class Titles:
             "Creator": self.author,
             "review_state": self._state,
             "is_folderish": self._flag,
-        }.get(index, self._period)
+        }.get(index, self._period if are_periods else str)
         return {token: kind(token) for token in tokens}
 
     def type(self, token: str) -> str:
@@ -81,9 +84,9 @@ class Titles:
         return self.translated(_("Yes") if token == "True" else _("No"))
 
     def _period(self, token: str) -> str:
-        """Return the name of the month and the year for ``2026-11``; other tokens unchanged."""
+        """Return the name of the month and the year for ``2026-11``; a year unchanged."""
         year, _dash, month = token.partition("-")
-        if not (len(year) == 4 and year.isdigit() and month.isdigit() and 1 <= int(month) <= 12):
+        if not month:
             return token
         return f"{translate(monthname_msgid(int(month)), 'plonelocales', context=self._request)} {year}"
 

@@ -11,6 +11,7 @@ from plone.base.batch import Batch
 from plone.pgcatalog.classic.hits import Hit
 from plone.pgcatalog.classic.hits import hits
 from plone.pgcatalog.classic.hits import Titles
+from plone.pgcatalog.classic.page_facets import DateFacet
 from plone.pgcatalog.classic.page_facets import FacetValue
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
@@ -236,7 +237,7 @@ class SearchPage(PageRequest):
         values = []
         for facet in self.facets:
             counts = self.found.counts.get(facet.name) or Facet()
-            titles = self.titles.values(facet.name, facet.tokens_of(counts))
+            titles = self.titles.values(facet.name, facet.tokens_of(counts), isinstance(facet, DateFacet))
             if isinstance(facet, PlaceFacet):
                 titles = {path: brain.Title or brain.getId for path, brain in self._folders.items()}
             values.append((facet, facet.values(counts, titles)))

@@ -11,8 +11,10 @@ from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import finds_something
+from plone.pgcatalog.discovery.suggest import MAX_TEXT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.discovery.suggest import titles_of
+from plone.pgcatalog.fulltext.places import last_word
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.fulltext.typed import wanted_text
 from plone.pgcatalog.i18n import _
@@ -53,8 +55,6 @@ MAX_ROWS = 50
 #: Maximum of the parameters ``page`` and ``perPage``.
 MOST_PAGES = 10_000
 
-#: Possessive, so that a long word is matched once and not again from each of its letters.
-_LAST_WORD = re.compile(r"(?<!\w)\w++$")
 #: The "0 results" of Plone's page, and the start of its results; both patterns look at each character once.
 NOTHING_FOUND = re.compile(r'<(?>[^<>]*?\bid="search-results-number")[^<>]*+>\s*+0\s*+<')
 RESULTS = re.compile(r'<(?>[^<>]*?\bid="search-results")[^<>]*+>')
@@ -113,8 +113,8 @@ class LiveSearch(AjaxSearch):
         if not text or not IPGCatalogTool.providedBy(catalog):
             return super().results(*args, **options)
         with catalog._core.session.batch():
-            last = _LAST_WORD.search(text)
-            if last is not None and wanted_text(text).endswith(last[0]) and self.request.form.get("page", "1") == "1":
+            last = last_word(text[-MAX_TEXT:])
+            if last and wanted_text(text).endswith(last) and self.request.form.get("page", "1") == "1":
                 self._words = suggest(catalog, text, MOST_WORDS + 1, self._place)
             typed = super().results(*args, **options)
             also = self._also_about(typed)
@@ -211,11 +211,11 @@ class LiveSearch(AjaxSearch):
 
     def _completions(self, total: int) -> list[str]:
         """Return completions of the typed text; [] on later pages, and beside a correction."""
-        last = _LAST_WORD.search(self._text)
-        if self._words is None or last is None or not total or self.corrected is not None:
+        last = last_word(self._text[-MAX_TEXT:])
+        if self._words is None or not last or not total or self.corrected is not None:
             return []
-        begin = self._text[: last.start()]
-        return [begin + word for word in self._words.value() if word != last[0].lower()][:MOST_WORDS]
+        begin = self._text.removesuffix(last)
+        return [begin + word for word in self._words.value() if word != last.lower()][:MOST_WORDS]
 
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
+from plone.pgcatalog.fulltext.lexicon import BESIDE
 from plone.pgcatalog.fulltext.lexicon import STEM
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
@@ -184,7 +185,10 @@ def words_of(index: Any) -> tuple[str, ...]:
 
     def read(view: Any) -> tuple[str, ...]:
         vector = index._pg_translator().column.quoted
-        rows = view.select(f"DISTINCT unnest(tsvector_to_array({vector}))").value()
+        placed = f"SELECT lexeme, positions FROM unnest({vector})"
+        # Whole words are none of Plone's splitter.
+        beside = f"SELECT substr(lexeme, 3), positions FROM unnest({vector}) WHERE starts_with(lexeme, '{BESIDE}')"
+        rows = view.select(f"DISTINCT unnest(ARRAY(SELECT lexeme FROM ({placed} EXCEPT {beside}) AS word))").value()
         return tuple(sorted(word for (word,) in rows if not word.startswith(STEM)))
 
     return index._pg_remembered(("words",), read) or ()

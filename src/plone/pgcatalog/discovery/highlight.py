@@ -18,7 +18,13 @@ from plone.pgcatalog.database.prepared import Rows
 from plone.pgcatalog.fulltext.lexicon import class_name
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
+from plone.pgcatalog.fulltext.lexicon import whole_forms
 from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.places import belongs_to_letter
+from plone.pgcatalog.fulltext.places import PART
+from plone.pgcatalog.fulltext.places import Piece
+from plone.pgcatalog.fulltext.places import pieces
+from plone.pgcatalog.fulltext.places import written_words
 from plone.pgcatalog.fulltext.stemming import is_plain
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_index import body_of
@@ -26,6 +32,7 @@ from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import pattern_of
 from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.fulltext.tsquery import wanted_terms
+from plone.pgcatalog.fulltext.tsquery import whole_forms_of
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.indexes.context import SearchContext
@@ -58,7 +65,7 @@ MAX_MATCHES = 200
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
-_TOKEN = re.compile(r"\w+")
+_BETWEEN_UNDERSCORES = re.compile(r"[^_]+")
 #: Elements of a lexicon's pipeline that turn a token of ASCII letters and digits into the token in lower case.
 _PLAIN_ELEMENTS = {
     ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter"),
@@ -90,6 +97,7 @@ class QueryTerms:
                 self.patterns.add(pattern)
             elif prefix := split_glob(value)[0]:
                 (self.prefixes if value.endswith("*") else self.words).add(prefix)
+            (self.prefixes if node.nodeType() == "GLOB" else self.words).update(whole_forms_of(lexicon, node))
             self.stemmed.update(words_with_forms(lexicon, node))
 
     def without(self, stop_words: Container[Words]) -> "QueryTerms":
@@ -176,7 +184,7 @@ class Highlighter:
 
     def spans(self, text: str) -> list[MarkedSpan]:
         """Return the first matches in *text*, about MAX_MATCHES at most, in order and without overlap."""
-        tokens = set(_TOKEN.findall(text))
+        tokens = set(PART.findall(text))
         # Each distinct token is compared once; texts repeat most of them.
         for token in tokens.difference(self._seen):
             if matches := self._matches(token):
@@ -185,7 +193,7 @@ class Highlighter:
         spans: list[MarkedSpan] = []
         if tokens.isdisjoint(self._matches_of):
             return spans
-        for match in _TOKEN.finditer(text):
+        for match in PART.finditer(text):
             for start, end, word in self._matches_of.get(match[0], ()):
                 spans.append((match.start() + start, match.start() + end, word))
             if len(spans) >= MAX_MATCHES:
@@ -193,15 +201,64 @@ class Highlighter:
         return spans
 
     def _matches(self, token: str) -> list[MarkedSpan]:
-        """Return the parts of *token*, a run of letters and digits, that are to be marked."""
-        if self._is_plain and token.isascii():
-            normal = [token.lower()]
-        else:
-            normal = list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
+        """Return the parts of *token*, a match of PART, that are to be marked."""
+        if token.isascii():
+            return self._matches_of_word(token)
+        return [
+            (first + start, first + end, word)
+            for first, last in written_words(token)
+            for start, end, word in self._matches_of_word(token[first:last])
+        ]
+
+    def _matches_of_word(self, token: str) -> list[MarkedSpan]:
+        """Return the parts of *token*, a written word, that are to be marked."""
+        for whole in self._whole_words_of(token):
+            if self._is_wanted(whole):
+                return [(0, len(token), whole)]
+        normal = self._words_of(token)
         wanted = [word for word in normal if self._is_wanted(word)]
+        if not wanted and "_" in token:
+            return self._between_underscores(token)
         if len(normal) == 1:
             return [(0, len(token), word) for word in wanted]
-        return _inside(token, wanted) if wanted else []
+        return self._inside(token) if wanted else []
+
+    def _words_of(self, token: str) -> list[str]:
+        if self._is_plain and token.isascii():
+            return [token.lower()]
+        return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
+
+    def _whole_words_of(self, token: str) -> list[str]:
+        return [] if token.isascii() else [form for lexicon in self._lexicons for form in whole_forms(lexicon, token)]
+
+    def _between_underscores(self, token: str) -> list[MarkedSpan]:
+        return [
+            (*part.span(), word)
+            for part in _BETWEEN_UNDERSCORES.finditer(token)
+            for word in self._words_of(part[0])[:1]
+            if self._is_wanted(word)
+        ]
+
+    def _inside(self, token: str) -> list[MarkedSpan]:
+        """Return the spans of the wanted words in *token*, of which the lexicon makes several; adjacent ones are joined."""
+        joined: list[MarkedSpan] = []
+        for start, end, word in sorted(span for piece in pieces(token) for span in self._inside_piece(piece)):
+            if joined and start <= joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(joined[-1][1], end), joined[-1][2])
+            else:
+                joined.append((start, end, word))
+        return joined
+
+    def _inside_piece(self, piece: Piece) -> list[MarkedSpan]:
+        """Return the spans of the wanted words in *piece*, of the whole piece if they are spelled in another way."""
+        normal = self._words_of(piece.form)
+        wanted = [word for word in normal if self._is_wanted(word)]
+        if len(normal) > 1:
+            places = [(*m.span(), word) for word in wanted for m in re.finditer(re.escape(word), piece.form)]
+        else:
+            places = []
+        places = places or [(0, len(piece.form), word) for word in wanted]
+        return [(*piece.place(start, end), word) for start, end, word in places]
 
     def _is_wanted(self, word: str) -> bool:
         if word in self._words or any(word[:length] in self._prefixes for length in self._prefix_lengths):
@@ -235,31 +292,22 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
     return re.compile(first + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + last, re.DOTALL)
 
 
-def _inside(token: str, wanted: Sequence[str]) -> list[MarkedSpan]:
-    """Return the spans of the words *wanted* in *token*, which the lexicon splits into several; overlaps are joined."""
-    lower = token.lower()
-    places = sorted((m.start(), m.end(), word) for word in wanted for m in re.finditer(re.escape(word), lower))
-    if not places or len(lower) != len(token):
-        return [(0, len(token), wanted[0])]
-    joined = [places[0]]
-    for start, end, word in places[1:]:
-        last = joined[-1]
-        if start <= last[1]:
-            joined[-1] = (last[0], max(last[1], end), last[2])
-        else:
-            joined.append((start, end, word))
-    return joined
-
-
 def _whole_words(text: str, start: int, end: int, match: tuple[int, int]) -> tuple[int, int]:
-    """Return *start* and *end* moved to nearby ends of words, without cutting into the span in the last argument."""
+    """Return *start* and *end* moved to nearby ends of words, without cutting into the span in the last argument.
+
+    Neither of them parts a letter from its signs.
+    """
     end = min(end, len(text))
     if start:
         space = text.find(" ", start, match[0])
         start = start if space < 0 else space + 1
+        while start < match[0] and belongs_to_letter(text[start]):
+            start += 1
     if end < len(text):
         space = text.rfind(" ", max(match[1], end - LEAD), end + 1)
         end = end if space < 0 else space
+        while end > match[1] and belongs_to_letter(text[end]):
+            end -= 1
     return start, end
 
 

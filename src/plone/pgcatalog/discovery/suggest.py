@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from functools import partial
 from plone.pgcatalog.fulltext.lexicon import storable_text
+from plone.pgcatalog.fulltext.lexicon import whole_forms
 from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.places import runs
+from plone.pgcatalog.fulltext.places import written_words
 from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
@@ -42,8 +45,10 @@ from plone.pgcatalog.sql.values import whole
 from typing import Any
 
 import psycopg
-import re
 
+
+#: (start, end, word of the lexicon) of a word in a text.
+Token = tuple[int, int, str]
 
 #: Most suggestions, by default.
 LIMIT = 10
@@ -90,10 +95,6 @@ DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(requested.word)"
 THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
-_RUN = re.compile(r"\w+")
-#: A word, with a sign of exclusion and wildcards if there are any.
-_TOKEN = re.compile(r"(?:\bNOT\s+|-)?[\w*?]+")
-
 
 def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> Fetch[list[str]]:
     """Return a fetch of up to *limit* words that begin with the last word of *text*, the most frequent first.
@@ -101,17 +102,18 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] |
     Each is in some result of ``searchResults(**query)`` of the catalog *tool*, together with the other words of *text*.  If
     there are few, words that begin with the last word but for one edit follow.  One statement.
     """
-    runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
+    typed = storable_text(wanted_text(text[-MAX_TEXT:]))
+    tokens = [typed[start:end] for start, end in written_words(typed)]
     lexicon = lexicon_of(tool)
     limit = whole("limit", limit, LARGEST_WINDOW)
-    prefix = _single(lexicon, runs[-1]) if runs and limit > 0 else None
+    prefix = _single(lexicon, tokens[-1]) if tokens and limit > 0 else None
     if prefix is None:
         return Fetch.of([])
     stop_words = stop_words_of(tool, query or {})
     others = [
-        as_word(run)
-        for run in runs[:-1][-MAX_WORDS:]
-        if (parts := words(lexicon, [run])) and tuple(parts) not in stop_words
+        as_word(token)
+        for token in tokens[:-1][-MAX_WORDS:]
+        if (parts := words(lexicon, [token])) and tuple(parts) not in stop_words
     ]
     vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
     return vocabulary.beginning_with(prefix, limit)
@@ -126,8 +128,12 @@ def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
 
 
 def _single(lexicon: Any, run: str) -> str | None:
-    """Return the word that *lexicon* makes of *run*; None unless it is a single word of at most MAX_LENGTH letters."""
+    """Return the word that *lexicon* makes of *run*; None unless it is a single word of at most MAX_LENGTH letters.
+
+    A word that the lexicon cuts is its whole word, if there is one.
+    """
     parts = words(lexicon, [run])
+    parts = parts if len(parts) == 1 else whole_forms(lexicon, run)[:1]
     return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
 
 
@@ -152,7 +158,7 @@ def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fe
     """
     text = storable_text(text)
     tokens = _plain_words(lexicon_of(tool), text)
-    words = sorted({word for _, word in tokens})
+    words = sorted({word for *_, word in tokens})
     if not words:
         return Fetch.of(None)
     near = Vocabulary(tool, query or {}).near(words, max(map(allowed_edits, words)))
@@ -168,14 +174,14 @@ def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fe
 class Correction:
     """A correction of the text *typed*.
 
-    - *tokens*: (match in the text, word of the lexicon) pairs.
+    - *tokens*: (start, end, word of the lexicon) of words in the text.
     - *better*: unknown word -> a word of the lexicon in its place, from results of ``searchResults(**query)`` of *tool*.
     """
 
     tool: Any
     query: Mapping[str, Any]
     typed: str
-    tokens: Sequence[tuple[re.Match[str], str]]
+    tokens: Sequence[Token]
     better: Mapping[str, str]
 
     @cached_property
@@ -198,11 +204,11 @@ class Correction:
 
     def _with(self, forms: Mapping[str, str]) -> str:
         corrected = self.typed
-        for token, word in reversed(self.tokens):
+        for start, end, word in reversed(self.tokens):
             if word in self.better:
                 better = self.better[word]
-                better = _as_typed(forms.get(better, better), token[0])
-                corrected = corrected[: token.start()] + better + corrected[token.end() :]
+                better = _as_typed(forms.get(better, better), self.typed[start:end])
+                corrected = corrected[:start] + better + corrected[end:]
         return corrected
 
 
@@ -216,21 +222,26 @@ def _forms(lexicon: Any, words: Collection[str], texts: Iterable[str]) -> dict[s
     """Return word -> its spelling in *texts*, in lower case, for *words* of *lexicon* that are in *texts*."""
     forms: dict[str, str] = {}
     lengths = {len(word) - less for word in words for less in range(LONGER + 1)}
-    for run in dict.fromkeys(run.lower() for text in texts for run in _RUN.findall(text) if len(run) in lengths):
+    for run in dict.fromkeys(run.lower() for text in texts for run in runs(text) if len(run) in lengths):
         word = _single(lexicon, run)
         if word is not None and word in words:
             forms.setdefault(word, run)
     return forms
 
 
-def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
-    """Return (match, word of *lexicon*) for the first words of *text* that have no operators and may be corrected."""
-    tokens = []
-    for token in _TOKEN.finditer(text, 0, MAX_TEXT):
-        if token[0].upper() not in KEYWORDS and _RUN.fullmatch(token[0]):
-            word = _single(lexicon, token[0])
+def _plain_words(lexicon: Any, text: str) -> list[Token]:
+    """Return (start, end, word of *lexicon*) for the first words of *text* without operators that may be corrected."""
+    tokens: list[Token] = []
+    text, last, behind = text[:MAX_TEXT], "", 0
+    for start, end in written_words(text):
+        token, gap = text[start:end], text[behind:start]
+        is_excluded = last == "NOT" and gap.isspace()
+        has_sign = gap.endswith(("-", "*", "?")) or text.startswith(("*", "?"), end)
+        last, behind = token, end
+        if not (is_excluded or has_sign) and token.upper() not in KEYWORDS:
+            word = _single(lexicon, token)
             if word is not None and allowed_edits(word):
-                tokens.append((token, word))
+                tokens.append((start, end, word))
     return tokens[:MAX_WORDS]
 
 

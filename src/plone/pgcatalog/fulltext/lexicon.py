@@ -9,8 +9,10 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from functools import lru_cache
+from plone.pgcatalog.fulltext.places import runs
+from plone.pgcatalog.fulltext.whole_words import other_words
+from plone.pgcatalog.fulltext.whole_words import whole_words
 from Products.CMFPlone.UnicodeSplitter.config import rx_all
-from Products.CMFPlone.UnicodeSplitter.config import rx_U
 from Products.CMFPlone.UnicodeSplitter.splitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter.splitter import Splitter
 from Products.PluginIndexes.util import safe_callable
@@ -25,6 +27,8 @@ import re
 
 #: First character of a stem in a tsvector.
 STEM = "\2"
+#: Beginning of a lexeme with the positions of a word that is no word of the splitter; see ``words_besides``.
+BESIDE = f"{STEM}="
 #: PostgreSQL cannot store NUL and surrogates, and Plone's splitter fails on surrogates; STEM is reserved for stems.
 _UNSTORABLE = re.compile(f"[\0{STEM}\ud800-\udfff]")
 
@@ -76,6 +80,33 @@ def _words_of_long(text: str) -> tuple[str, ...]:
     return tuple(_run((Splitter(), I18NNormalizer()), [text], "process"))
 
 
+def words_besides(lexicon: Any, texts: Iterable[str]) -> list[tuple[int, int, str]]:
+    """Return (start, end, word) of the whole words of *texts* that are stored besides ``words(lexicon, texts)``.
+
+    *start* and *end* are positions in that list, between which the word's pieces are.  See ``whole_words``; [] for a lexicon
+    with other elements than Plone's, whose splitter is not known.
+    """
+    if [class_name(element) for element in lexicon._pipeline] != _PLONE_PIPELINE:
+        return []
+    found: list[tuple[int, int, str]] = []
+    splitter, normalizer = lexicon._pipeline
+    text = " ".join(map(storable_text, texts))
+    behind = first = last = 0
+    for start, end, other in other_words(text):
+        if start >= behind:
+            first = last + len(_split(text[behind:start], splitter.process))
+            last, behind = first + len(_split(text[start:end], splitter.process)), end
+        found += [(first, last, word) for word in normalizer.process([other]) if word]
+    return found
+
+
+def whole_forms(lexicon: Any, word: str) -> list[str]:
+    """Return the whole words, normalized, that *word* of a text or a query may be found by; see ``words_besides``."""
+    if [class_name(element) for element in lexicon._pipeline] != _PLONE_PIPELINE:
+        return []
+    return [form for form in lexicon._pipeline[1].process(whole_words(word)) if form]
+
+
 def query_words(lexicon: Any, text: str) -> list[str]:
     """Return the words of a search term, with their ``*`` and ``?``, as ``lexicon.parseTerms`` does."""
     return _run(lexicon._pipeline, [storable_text(text)], "processGlob")
@@ -116,7 +147,7 @@ def _split(text: Any, process: Callable[[list[Any]], list[Any]]) -> list[Any]:
     if isinstance(text, str):
         normalized = normalize("NFKC", text)
         if rx_all.search(normalized) is None:
-            return [word.encode() for word in rx_U.findall(normalized)]
+            return [word.encode() for word in runs(normalized)]
     return process([text])
 
 
@@ -139,11 +170,15 @@ Stems = Callable[[str], str | None]
 
 
 def tsvector_literal(
-    source: Sequence[str], parts: Iterable[Part] = (), stems: Stems | None = None
+    source: Sequence[str],
+    parts: Iterable[Part] = (),
+    stems: Stems | None = None,
+    besides: Iterable[tuple[int, int, str]] = (),
 ) -> tuple[str, str | None]:
     """Return the words *source* in the text form of a tsvector, and a message if they were trimmed, else None.
 
     Positions count from 1; words of *parts* have labels; *stems* get the positions of their words, if there is room.
+    *besides* are (start, end, word) of further words at the positions of *source* from *start* to *end*, if there is room.
     Limits of PostgreSQL:
 
     - Very long words are cut, and a very long text after its first words; the message reports both.
@@ -165,6 +200,17 @@ def tsvector_literal(
         if position <= MAX_POSITION and len(places) < MAX_POSITIONS:
             places.append(position)
             size += 2
+    for start, end, word in besides:
+        inside = range(start + 1, min(end, MAX_POSITION) + 1)
+        size += 2 * (_size(word) + 2 * len(inside))
+        if size > MAX_TSVECTOR_BYTES:
+            break
+        word = lexeme(word)
+        is_new, known = word not in positions, positions.setdefault(word, [])
+        added = [place for place in inside if place not in known][: MAX_POSITIONS - len(known)]
+        if is_new or added:
+            known[:] = sorted([*known, *added])
+            positions[BESIDE + word] = sorted([*positions.get(BESIDE + word, ()), *added])
     if stems is not None:
         _add_stems(positions, stems, size)
     labels = {place: label for start, end, label in parts for place in range(start + 1, end + 1)}
@@ -180,7 +226,7 @@ def _add_stems(positions: dict[str, list[int]], stems: Stems, size: int) -> None
     """Add the stems of the words in *positions*, a tsvector of *size* bytes so far, up to MAX_TSVECTOR_BYTES."""
     stem_places: dict[str, list[int]] = {}
     for word, places in positions.items():
-        mark = stems(word)
+        mark = None if word.startswith(BESIDE) else stems(word)
         if mark is not None:
             size += 2 * len(places) + (0 if mark in stem_places else _size(mark))
             if size > MAX_TSVECTOR_BYTES:
@@ -207,16 +253,18 @@ def _trimmed(total: int, indexed: int, cut: int) -> str | None:
 def tsvector_words(text: str) -> list[str]:
     """Return the words of a tsvector's text form in the order of their positions, the inverse of tsvector_literal.
 
-    A word is repeated for each of its positions; words without one come last.  Stems are left out.
+    A word is repeated for each of its positions; words without one come last.  Stems and whole words are left out.
     """
     placed: list[tuple[int, str]] = []
+    beside: set[tuple[int, str]] = set()
     for match in _ENTRY.finditer(text):
         word = _ESCAPED.sub(lambda m: m[0][0], match[1])
-        if word.startswith(STEM):
-            continue
-        places = (match[2] or str(MAX_POSITION + 1)).translate(_WEIGHTS)
-        placed += [(int(place), word) for place in places.split(",")]
-    return [word for _, word in sorted(placed)]
+        places = (match[2] or str(MAX_POSITION + 1)).translate(_WEIGHTS).split(",")
+        if word.startswith(BESIDE):
+            beside.update((int(place), word.removeprefix(BESIDE)) for place in places)
+        elif not word.startswith(STEM):
+            placed += [(int(place), word) for place in places]
+    return [word for place, word in sorted(placed) if (place, word) not in beside]
 
 
 # -- parts of a page

@@ -14,6 +14,7 @@ from functools import partial
 from html import unescape
 from html.entities import html5
 from html.entities import name2codepoint
+from plone.pgcatalog import settings
 from plone.pgcatalog.fulltext import ranking
 from plone.pgcatalog.fulltext import site
 from plone.pgcatalog.fulltext import tsquery
@@ -26,6 +27,7 @@ from plone.pgcatalog.fulltext.lexicon import texts_of
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.lexicon import words_besides
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.indexes.base import any_of
@@ -118,7 +120,8 @@ class ZCTextIndexTranslator(IndexTranslator):
         words_of_texts = words(lexicon, texts)
         if self.id == SOURCE_INDEX:
             parts = find_parts(obj, words_of_texts, lambda texts: words(lexicon, texts))
-            literal, trimmed = tsvector_literal(words_of_texts, parts, self._stems(obj))
+            besides = words_besides(lexicon, texts) if settings.WHOLE_WORDS else ()
+            literal, trimmed = tsvector_literal(words_of_texts, parts, self._stems(obj), besides)
         else:
             literal, trimmed = tsvector_literal(words_of_texts)
         if trimmed:
@@ -171,15 +174,17 @@ class ZCTextIndexTranslator(IndexTranslator):
     def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
         """Return a group of conditions for pages with one of *terms* in the title, and in the description.
 
-        It is empty unless this is SearchableText and the catalog has one of these indexes.
+        A second group is for pages with a number with dashes.  It is empty unless this is SearchableText and the catalog has one of these indexes.
         """
         if self.id != SOURCE_INDEX:
             return []
         # Without marked stems: the indexes of title and description have none.
+        numbers = [term.tsquery for term in terms if "-" in term.word]
         forms = [quoted(word) for t in terms for group in t.related for word in group if not word.startswith(STEM)]
         any_form = tsquery.operation(" | ", dict.fromkeys([*(term.tsquery for term in terms), *forms]))
         headings = [heading for name in HEADINGS if (heading := self._text_index(name)) is not None]
-        return [tuple(matches(heading.column, any_form) for heading in headings)] if headings else []
+        groups = [tuple(matches(heading.column, any_form) for heading in headings)] if headings else []
+        return [*groups, (matches(self.column, " | ".join(numbers)),)] if numbers else groups
 
     def _text_index(self, name: str) -> "ZCTextIndexTranslator | None":
         try:
@@ -247,7 +252,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             meaning = replace(meaning or Meaning({}, frozenset()), parts=context.word_parts)
         stemming = None if context.is_exact else self.stemming
         related = None if stemming is None else stemming.related
-        clause = tsquery.compile_text(lexicon, text, self.column, meaning, related, context.globs.get(self.id, {}))
+        globs, has_whole_words = context.globs.get(self.id, {}), settings.WHOLE_WORDS and self.id == SOURCE_INDEX
+        clause = tsquery.compile_text(lexicon, text, self.column, meaning, related, globs, has_whole_words)
         pins = tuning.pinned(lexicon, text, query, self.other) if tuning is not None and context.is_ranked else ()
         return TextSearch(clause, tuning, tuple(pins), context.weights)
 

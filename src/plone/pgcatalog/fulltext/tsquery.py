@@ -20,13 +20,17 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
+from itertools import groupby
 from itertools import islice
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.lexicon import term_words
+from plone.pgcatalog.fulltext.lexicon import whole_forms
+from plone.pgcatalog.fulltext.places import written_words
 from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.fulltext.tuning import Words
+from plone.pgcatalog.fulltext.whole_words import dashed
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
@@ -101,20 +105,22 @@ def compile_text(
     meaning: Meaning | None = None,
     related: Related | None = None,
     globs: Globs = MappingProxyType({}),
+    has_whole_words: bool = False,
 ) -> Clause:
     """Return the clause that searches for *text* in the tsvector *column*, with the words of *lexicon*.
 
     - *meaning*: synonyms and stop words, or None.
     - *related*: a function that returns the lexemes of other forms of a word, or None.
     - *globs*: the words that match words with wildcards, as far as they were looked up.
+    - *has_whole_words*: whether *column* has the words of ``lexicon.words_besides``.
 
     Raises LimitExceeded.
     """
     tree = parse(lexicon, text)
     if meaning is None:
-        compiler = _Compiler(lexicon, column, related, globs)
+        compiler = _Compiler(lexicon, column, related, globs, has_whole_words)
     else:
-        compiler = _TunedCompiler(lexicon, column, meaning, related, globs)
+        compiler = _TunedCompiler(lexicon, column, meaning, related, globs, has_whole_words)
     clause = None if tree is None else compiler.whole(tree)
     return clause or NO_CLAUSE
 
@@ -142,6 +148,15 @@ def plain_words(text: str) -> str:
 def is_quoted(node: Any) -> bool:
     """Return whether *node*, a single term of a parse tree, was in quotes, so that it is matched literally."""
     return getattr(node, "is_quoted", False)
+
+
+def whole_forms_of(lexicon: Any, node: Any) -> list[str]:
+    """Return the whole words of *node*, a single term of a parse tree, that it is also found by; see ``whole_words``."""
+    word = getattr(node, "written", "")
+    if node.nodeType() == "GLOB":
+        word = word[:-1] if word[-1:] == "*" else ""
+    is_word = [*written_words(word)] == [(0, len(word))] and not set(_WILDCARDS) & set(word)
+    return whole_forms(lexicon, word) if is_word else []
 
 
 def is_capital(node: Any) -> bool:
@@ -185,6 +200,7 @@ class _Parser(QueryParser):
         if node is not None:
             term = node.getValue() if node.nodeType() == "NOT" else node
             term.is_quoted = token.lstrip("-").startswith('"')
+            term.written = token.lstrip("-").strip('"')
             term.is_capital = not term.is_quoted and len(token.strip(_WILDCARDS)) > 1 and token.isupper()
             self._words += len(term.getValue()) if term.nodeType() == "PHRASE" else 1
             if self._words > MAX_WORDS:
@@ -211,11 +227,14 @@ class _ParserLexicon:
 class _Compiler:
     """Compiles the nodes of a parse tree to clauses; None for a node that is ignored."""
 
-    def __init__(self, lexicon: Any, column: Column, related: Related | None, globs: Globs) -> None:
+    def __init__(
+        self, lexicon: Any, column: Column, related: Related | None, globs: Globs, has_whole_words: bool
+    ) -> None:
         self._lexicon = lexicon
         self._column = column
         self._related = related
         self._globs = globs
+        self._has_whole_words = has_whole_words
 
     def whole(self, tree: Any) -> Clause | None:
         """Return the clause of a whole query."""
@@ -228,12 +247,19 @@ class _Compiler:
         if kind == "OR":
             return self._or(self._clauses(value))
         if kind == "PHRASE":
-            return self._phrase(term_words(self._lexicon, value))
+            return self._whole(node, self._phrase(term_words(self._lexicon, value)))
         related = None if is_quoted(node) else self._related
         if kind == "GLOB":
-            return self._glob(value, related)
+            return self._whole(node, self._glob(value, related))
         words = term_words(self._lexicon, [value])
-        return self._or(self._word(word, related) for word in words) if words else None
+        return self._whole(node, self._or(self._word(word, related) for word in words)) if words else None
+
+    def _whole(self, node: Any, clause: Clause) -> Clause:
+        """Return *clause*, or the whole words of *node*, a single term."""
+        forms = whole_forms_of(self._lexicon, node) if self._has_whole_words else []
+        related = None if is_quoted(node) else self._related
+        is_prefix = node.nodeType() == "GLOB"
+        return self._or([clause, *(self._word(form, related, is_prefix) for form in forms)]) if forms else clause
 
     def _clauses(self, nodes: Iterable[Any]) -> list[Clause]:
         return [clause for node in nodes if (clause := self.clause(node)) is not None]
@@ -266,12 +292,12 @@ class _Compiler:
     def _and(self, nodes: Iterable[Any]) -> Clause:
         positive = self._clauses(self._wanted([n for n in nodes if n.nodeType() != "NOT"]))
         # Excluded words are matched literally.
-        literal = _Compiler(self._lexicon, self._column, None, self._globs)
+        literal = _Compiler(self._lexicon, self._column, None, self._globs, has_whole_words=False)
         negative = literal._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
         negative = [c for c in negative if c is not NO_CLAUSE]
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
-        rank = ranked(positive)
+        rank = ranked([*self._numbers(nodes), *positive])
         not_excluded = all_of([clause.not_excluded for clause in positive] + [~clause.condition for clause in negative])
         parts = self._joined(" & ", dict.fromkeys([*positive, *map(self._excluded, negative)]))
         if len(parts) == 1:
@@ -295,7 +321,16 @@ class _Compiler:
     def _phrase(self, words: list[str]) -> Clause:
         if not words:
             return NO_CLAUSE
-        return self._simple(operation(" <-> ", map(quoted, words)), len(words), tuple(map(Term, words[:MAX_RANKED])))
+        number = dashed(words) if self._has_whole_words else None
+        terms = tuple(map(Term, ([number] if number else []) + words[:MAX_RANKED]))[:MAX_RANKED]
+        return self._simple(operation(" <-> ", map(quoted, words)), len(words), terms)
+
+    def _numbers(self, nodes: Iterable[Any]) -> Iterator[Clause]:
+        """Yield a clause, to rank by, of each row of numbers in *nodes*: Plone's search page has 88 and 46 for 88-46."""
+        terms = [plain_term(self._lexicon, node) or () for node in nodes] if self._has_whole_words else []
+        for is_number, group in groupby(terms, lambda words: len(words) == 1 and words[0].isdigit()):
+            if is_number and (number := dashed([word for (word,) in group])):
+                yield Clause(EVERYTHING, rank=(Term(number),))
 
     def _glob(self, pattern: str, related: Related | None) -> Clause:
         """Return the clause of a word with wildcards.
@@ -325,8 +360,16 @@ class _Compiler:
 class _TunedCompiler(_Compiler):
     """Compiler that applies synonyms and stop words."""
 
-    def __init__(self, lexicon: Any, column: Column, meaning: Meaning, related: Related | None, globs: Globs) -> None:
-        super().__init__(lexicon, column, related, globs)
+    def __init__(
+        self,
+        lexicon: Any,
+        column: Column,
+        meaning: Meaning,
+        related: Related | None,
+        globs: Globs,
+        has_whole_words: bool,
+    ) -> None:
+        super().__init__(lexicon, column, related, globs, has_whole_words)
         self._meaning = meaning
 
     def whole(self, tree: Any) -> Clause | None:

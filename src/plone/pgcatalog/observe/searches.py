@@ -15,6 +15,7 @@ from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.fulltext.lexicon import storable_text
+from plone.pgcatalog.fulltext.places import written_words
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.fulltext.typed import wanted_text
 from plone.pgcatalog.observe.log import log_sql
@@ -23,6 +24,7 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 from zope.globalrequest import getRequest
 
 import atexit
@@ -45,13 +47,14 @@ LINGER = 20.0
 SEARCH_DAYS, SEARCH_WORDS = 28, 500
 #: A text with more words or characters is not counted: it was pasted, or will not be searched for again.
 MAX_WORDS, MAX_LENGTH = 8, 80
+#: Most characters of a text, with those between its words, that is read.
+LONGEST = 1000
 
 #: Key in ``request.other`` of the first text search of the request.
 NOTED = "plone.pgcatalog.text_search"
 #: Names of the pages and services whose searches count.  Live search is left out: its text is still being typed.
 SEARCH_VIEWS = ("search", "@search", "@pgsearch", "@querystring-search")
 
-_WORD = re.compile(r"\w+")
 #: A mail address, a telephone number or an account: personal data, which is not stored.
 _PERSONAL = re.compile(r"@|(?:\d[\s./-]*){6}")
 
@@ -69,8 +72,10 @@ def words_of(text: str) -> str:
     """Return the words of the search *text* in the form that is counted, without excluded ones; "" if it is not counted."""
     if _PERSONAL.search(text):
         return ""
-    wanted = storable_text(wanted_text(text)).casefold()
-    words = [word for word in _WORD.findall(wanted) if word.upper() not in KEYWORDS]
+    wanted = normalize("NFKC", storable_text(wanted_text(text)).casefold())
+    if len(wanted) > LONGEST:
+        return ""
+    words = [word for start, end in written_words(wanted) if (word := wanted[start:end]).upper() not in KEYWORDS]
     joined = " ".join(words)
     return joined if len(words) <= MAX_WORDS and len(joined) <= MAX_LENGTH else ""
 
