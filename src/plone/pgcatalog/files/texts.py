@@ -14,6 +14,7 @@ from plone.pgcatalog import settings
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import LONGEST_TEXT
+from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.files import read_statement
@@ -149,7 +150,7 @@ def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset
         # As in ZCTextIndex, an indexer may return several texts, and only strings have words.  The text of the file is an
         # element of its own, so that its words may come from the cache.
         parts = words if isinstance(words, (list, tuple, set)) else [words]
-        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text]
+        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [TextOfFile(text)]
     return frozenset()
 
 
