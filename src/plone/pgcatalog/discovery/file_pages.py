@@ -19,7 +19,7 @@ import re
 
 
 #: Most bytes of texts that are searched for a page of hits; the snippets of further files are from their beginnings.
-MOST_BYTES = 4_000_000
+MOST_BYTES = 3_000_000
 #: Most parts of a file that are read, and characters of one: at most as many as are stored of the text of a page.
 MOST_PARTS = 4
 LENGTH_OF_PART = 3000
@@ -32,12 +32,16 @@ PDF = "application/pdf"
 #: Number of the columns that ``with_pages`` adds.
 FILE_COLUMNS = 6
 
+#: The first letter behind Latin, Greek and Cyrillic.
+FIRST_OF_OTHERS = "\u0531"
+
 #: Letters and digits in the syntax of character classes, without the scripts that have no spaces.
 _LETTERS = "0-9A-Za-z_\u00c0-\u0dff\u0e80-\u10ff\u1200-\u1fff"
 #: Characters that a text may have inside of a word: soft hyphens, characters of no width, and signs of letters.
-_SIGNS = "[\u00ad\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200b-\u200d]*"
+_SIGNS = "[\u00ad\u0300-\u036f\u200b-\u200d]*"
+_OTHER_SIGNS = "[\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200b-\u200d]*"
 #: Characters whose normal forms are compared: those with cases, accents or ligatures.
-_VARIED = (*range(0x41, 0x590), *range(0x1E00, 0x2000), *range(0xFB00, 0xFB07), *range(0xFF10, 0xFF5B))
+_VARIED = (*range(0x41, 0x250), *range(0x370, 0x530), *range(0x1E00, 0x2000), *range(0xFB00, 0xFB07), *range(0xFF10, 0xFF5B))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +144,9 @@ def with_pages(hits: Statement, columns: str, patterns: Sequence[str], is_beginn
         length=LENGTH_OF_PART,
         lead=LEAD,
     )
-    anything = "|".join(f"(?:{pattern})" for pattern in patterns) or None
-    return Statement(sql, (*hits.params, list(patterns), anything, is_beginning_enough), hits.is_costly)
+    # A single one is compiled once for both values.
+    anything = patterns[0] if len(patterns) == 1 else "|".join(f"(?:{pattern})" for pattern in patterns) or None
+    return Statement(sql, (*hits.params, list(patterns), anything, is_beginning_enough), hits.is_costly, plans_once=True)
 
 
 # -- regular expressions of PostgreSQL
@@ -201,7 +206,7 @@ def _letters(word: str) -> str:
         else:
             pieces.append(first)
             place += 1
-    return _SIGNS.join(pieces)
+    return (_SIGNS if word[:1] < FIRST_OF_OTHERS else _OTHER_SIGNS).join(pieces)
 
 
 def _one(letter: str, variants: dict[str, str]) -> str:

@@ -18,28 +18,31 @@ searched AS (
 )
 SELECT {columns}, file_kind, has_pages, numbers, parts, have_before, have_behind
 FROM hits LEFT JOIN searched USING (rid) LEFT JOIN LATERAL (
-    SELECT array_agg(number) AS numbers, array_agg(substr(page, start, {length})) AS parts,
-        array_agg(start > 1) AS have_before, array_agg(start + {length} <= length(page)) AS have_behind
+    SELECT array_agg(number) AS numbers, array_agg(part) AS parts, array_agg(start > 1) AS have_before,
+        array_agg(length(part) = {length}) AS have_behind
     FROM (
-        SELECT number, page, start
-        FROM wanted CROSS JOIN LATERAL (
-            SELECT number, page, (SELECT count(*) FROM unnest(patterns) AS pattern WHERE page COLLATE "C" ~ pattern) AS matched
-            FROM string_to_table(file_text, E'\f') WITH ORDINALITY AS pages (page, number)
-            WHERE page COLLATE "C" ~ anything
+        SELECT number, start, substr(page, start, {length}) AS part
+        FROM (
+            SELECT number, page, places, cardinality(array_remove(places, 0)) AS matched
+            FROM (
+                SELECT number, page, ARRAY(SELECT regexp_instr(page COLLATE "C", pattern) FROM unnest(patterns) AS pattern) AS places
+                FROM wanted CROSS JOIN LATERAL string_to_table(file_text, E'\f') WITH ORDINALITY AS pages (page, number)
+                WHERE page COLLATE "C" ~ anything
+                OFFSET 0
+            ) AS matching
             ORDER BY matched DESC, number
             LIMIT {most_parts}
         ) AS best
         CROSS JOIN LATERAL (
-            SELECT min(place) AS place, start
-            FROM (
-                SELECT place, greatest(1, regexp_instr(page COLLATE "C", pattern) - {lead}) AS start
-                FROM unnest(patterns) WITH ORDINALITY AS each (pattern, place)
-                WHERE length(page) > {length} AND page COLLATE "C" ~ pattern
-                UNION ALL SELECT 1, 1 WHERE length(page) <= {length}
-            ) AS starts
+            SELECT min(term) AS term, start
+            FROM unnest(places) WITH ORDINALITY AS each (place, term)
+            CROSS JOIN LATERAL (
+                SELECT CASE WHEN octet_length(page) <= {length} THEN 1 ELSE greatest(1, place - {lead}) END AS start
+            ) AS of_term
+            WHERE place > 0
             GROUP BY start
-        ) AS each_start
-        ORDER BY matched DESC, number, place
+        ) AS starts
+        ORDER BY matched DESC, number, term
         LIMIT {most_parts}
     ) AS best_parts
 ) AS found ON TRUE
