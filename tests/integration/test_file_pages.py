@@ -1,23 +1,27 @@
 """A snippet of a file is from the page that has the words, wherever it is in the text, and says so."""
 
-from collections.abc import Iterator
 from demo import documents as files
 from plone.pgcatalog.discovery.file_pages import FilePage
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.discovery.file_pages import FilePage
+from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import plain_text
 from plone.pgcatalog.files.extractor import ITextExtractor
+from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.uploads import extractor as extractor
 from tests.integration.uploads import upload
+from tests.integration.traffic import traced
 from tests.integration.uploads import work
-from tests.integration.uploads import worker as worker
+from tests.integration.web import Site
 from typing import Any
 from zope.component import getGlobalSiteManager
 from zope.component import getUtility
+from zope.i18n import translate
 
 import pytest
 import re
@@ -49,6 +53,13 @@ def fill(portal: Any) -> None:
     add_users(portal)
     for number, (texts, *_) in enumerate(CASES.values()):
         upload(portal, f"case{number}", pages(200, **texts).encode())
+    for name, text, kind in OTHERS:
+        upload(portal, name, text.encode(), kind)
+    create(portal, "Document", "page", title="Quagga\fzebra", description="one\ftwo")
+    closed = create(portal, "Folder", "closed")
+    upload(closed, "secret", pages(3, p2="quoll zorilla").encode())
+    publish(create(portal, "Folder", "open"))
+    upload(portal["open"], "shown", pages(3, p2="quoll").encode())
     transaction.commit()
     database = portal._p_jar.db()
     manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
@@ -68,6 +79,16 @@ def snippets(portal: Any, words: str, **query: Any) -> dict[str, Any]:
     found = results.snippets(brains)
     return {brain.getId: found[brain.getRID()] for brain in brains}
 
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+#: (id, text, content type) of further files.
+OTHERS = (
+    ("quagga", pages(200, p3="nothing"), files.PDF),
+    ("unpaged", f"{FILLER * 100} bandicoot {FILLER * 100}", files.PDF),
+    ("long", f"{FILLER}\f{FILLER * 100} pademelon {FILLER * 100}\f{FILLER}", files.PDF),
+    ("sheets", pages(2, p2="dugong"), XLSX),
+    ("slides", pages(2, p1="dugong"), "application/vnd.oasis.opendocument.presentation"),
+)
 
 CASES = {
     "on page 200": ({"p200": "a wombat sleeps"}, "wombat", "a <mark>wombat</mark> sleeps", 200),
@@ -111,3 +132,103 @@ def test_snippet_is_from_the_page_with_the_words(shared_filled: Any, number: int
     assert text.page.number == page
     assert "\f" not in text
     assert len(plain_text(text)) < 260
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        # Only the title has the word.
+        ("quagga", {"quagga": ("filler0 filler1", None), "page": ("one two", None)}),
+        ("bandicoot", {"unpaged": (" <mark>bandicoot</mark> filler0", None)}),
+        ("pademelon", {"long": (" <mark>pademelon</mark> filler0", 2)}),
+        ("dugong", {"sheets": ("<mark>dugong</mark>", 2), "slides": ("<mark>dugong</mark>", 1)}),
+        ("quoll", {"secret": ("<mark>quoll</mark> zorilla", 2), "shown": ("<mark>quoll</mark>", 2)}),
+    ],
+)
+def test_snippets_of_other_files(shared_filled: Any, words: str, expected: dict[str, Any]) -> None:
+    found = snippets(shared_filled, words)
+    assert {name: text.page and text.page.number for name, text in found.items()} == {n: p for n, (_, p) in expected.items()}
+    assert all(part in found[name] and "\f" not in found[name] for name, (part, _) in expected.items())
+
+
+def test_visitor_sees_no_page_of_a_private_file(shared_filled: Any) -> None:
+    with acting_as(shared_filled, None):
+        assert set(snippets(shared_filled, "quoll")) == {"shown"}
+        assert snippets(shared_filled, "zorilla") == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "texts", "others"),
+    [
+        ("sleeping", ["he sleeps", "sleepy"], ["asleep", "happy"]),
+        ("happiness", ["so happy"], ["hap"]),
+        ("fuss", ["Der Fuß", "F\u00adU\u00adSS"], ["Fus", "Barfuß"]),
+        ("cafe", ["Cafe\u0301", "(CAFÉ)", "das\ncafe"], ["Coffee"]),
+        ("aeon", ["Æon", "aeon"], ["aon"]),
+        ("a.b", ["a.b", "B."], ["axe"]),
+        ("x*", ["xylem"], ["ox"]),
+        ("h?dg*g", ["Hedgehog"], ["hedge", "dog"]),
+        ("สวัสดี", ["สวัสดีครับ"], ["ครับ"]),
+        ("大学", ["東京大学の"], ["東京"]),
+    ],
+)
+def test_patterns_match_the_words_that_are_marked(
+    shared_filled: Any, words: str, texts: list[str], others: list[str]
+) -> None:
+    marks = Highlighter([(shared_filled.portal_catalog.plone_lexicon, words)], Stemming("en", ("en",)))
+    with connect(database_dsn(shared_filled._p_jar.db()), "test") as connection:
+        query = 'SELECT text FROM unnest(%s::text[]) AS text WHERE text COLLATE "C" ~ ANY (%s)'
+        found = connection.execute(query, ([*texts, *others], marks.patterns())).fetchall()
+    assert [text for (text,) in found] == texts
+
+
+def test_snippets_are_one_message_with_parts_of_texts(shared_filled: Any) -> None:
+    results = shared_filled.portal_catalog(SearchableText="wombat")
+    brains = results[:10]
+    with traced(shared_filled) as traffic:
+        results.snippets(brains)
+    assert len(traffic[0].statements) == 1
+    assert traffic[0].row_bytes < 10 * 36_000 < 10 * 270_000
+
+
+def test_hits_link_to_their_pages(shared_site: Site) -> None:
+    page = shared_site.page("/plone/@@search", SearchableText="wombat", getId="case0")
+    texts = [link.text_content() for link in page.xpath("//*[@class='result-page small mb-1']")]
+    assert "Page 200" in texts
+    [link, *_] = page.xpath("//a[.='Page 200']/@href")
+    assert link.endswith("/case0/@@display-file#page=200")
+    shown = shared_site.web.get("/plone/case0/@@display-file")
+    assert (shown.status, shown.headers["Content-Type"]) == (200, files.PDF)
+    assert "Content-Disposition" not in shown.headers
+    german = shared_site.web.get("/plone/@@search", None, "text/html", SearchableText="dugong", **{"set_language": "de"})
+    assert {"Sheet 2", "Slide 1"} <= set(re.findall("(?:Sheet|Slide) [0-9]", german.text))
+
+
+def test_rest_services_name_the_page(shared_site: Site) -> None:
+    expected = {"number": 200, "unit": "page", "title": "Page 200"}
+    for service, query in (
+        ("@pgsearch", {"q": "a wombat sleeps", "passages": 3}),
+        ("@search", {"SearchableText": "a wombat sleeps", "snippets": 1}),
+    ):
+        answer = shared_site.web.get(f"/plone/{service}", None, "application/json", **query).json
+        items = answer["items"] if "items" in answer else answer["response"]["docs"]
+        for item in [item for item in [*items, *answer.get("passages", ())] if item["@id"].endswith("/case0")]:
+            assert item["file_page"] == {**expected, "url": f"{item['@id']}/@@display-file#page=200"}
+        assert any("file_page" in item for item in items)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "url"),
+    [
+        (files.PDF, "Page 7", "/a/@@display-file#page=7"),
+        (XLSX, "Sheet 7", None),
+        ("application/vnd.ms-excel", "Sheet 7", None),
+        ("application/vnd.oasis.opendocument.spreadsheet", "Sheet 7", None),
+        ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "Slide 7", None),
+        ("application/vnd.ms-powerpoint", "Slide 7", None),
+        (files.DOCX, "Page 7", None),
+    ],
+)
+def test_unit_and_link_of_a_page_follow_the_type(kind: str, title: str, url: str | None) -> None:
+    page = FilePage(7, kind)
+    assert (translate(page.title), page.url("/a")) == (title, url)

@@ -20,11 +20,6 @@ import re
 
 #: Most bytes of texts that are searched for a page of hits; the snippets of further files are from their beginnings.
 MOST_BYTES = 3_000_000
-#: Most parts of a file that are read, and characters of one: at most as many as are stored of the text of a page.
-MOST_PARTS = 4
-LENGTH_OF_PART = 3000
-#: Characters of a part in front of a word.
-LEAD = 300
 #: Most regular expressions, and letters of a word in one.
 MOST_PATTERNS = 12
 LONGEST_WORD = 60
@@ -63,11 +58,11 @@ class FilePage:
 
     @property
     def title(self) -> Any:
-        """The message "page 12"."""
+        """The message "Page 12"."""
         number = {"number": str(self.number)}
         if self.unit == "slide":
-            return _("slide ${number}", mapping=number)
-        return _("sheet ${number}", mapping=number) if self.unit == "sheet" else _("page ${number}", mapping=number)
+            return _("Slide ${number}", mapping=number)
+        return _("Sheet ${number}", mapping=number) if self.unit == "sheet" else _("Page ${number}", mapping=number)
 
     def before(self, pages: int) -> "FilePage | None":
         """Return the page *pages* pages before this one; None in front of the file."""
@@ -125,28 +120,16 @@ class FileParts:
         return FilePage(number, self.kind) if self.has_pages else None
 
 
-def file_of_row(source: str, zoid: str) -> str:
-    """Return the SELECT of (file_kind, file_text) of a row with the SQL *zoid* and *source*, its stored text."""
-    return read_statement("discovery", "file_of_row").format(source=source, zoid=zoid)
-
-
 def with_pages(hits: Statement, columns: str, patterns: Sequence[str], is_beginning_enough: bool) -> Statement:
     """Return *columns* of the statement *hits*, and columns for ``FileParts.of``.
 
-    *hits* has rid, zoid and source, the stored text.  *is_beginning_enough* as in the statement.
+    *hits* has rid, zoid and source, the stored text.  *is_beginning_enough*: no further page is searched if one at the
+    beginning has all words.
     """
-    sql = read_statement("discovery", "with_pages").format(
-        hits=hits.sql,
-        columns=columns,
-        file=file_of_row("hits.source", "hits.zoid"),
-        most_bytes=MOST_BYTES,
-        most_parts=MOST_PARTS,
-        length=LENGTH_OF_PART,
-        lead=LEAD,
-    )
+    sql = read_statement("discovery", "with_pages").format(hits=hits.sql, columns=columns, most_bytes=MOST_BYTES)
     # A single one is compiled once for both values.
     anything = patterns[0] if len(patterns) == 1 else "|".join(f"(?:{pattern})" for pattern in patterns) or None
-    return Statement(sql, (*hits.params, list(patterns), anything, is_beginning_enough), hits.is_costly, plans_once=True)
+    return Statement(sql, (*hits.params, list(patterns), anything, is_beginning_enough), hits.is_costly)
 
 
 # -- regular expressions of PostgreSQL

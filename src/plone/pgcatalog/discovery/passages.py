@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.discovery.file_pages import file_of_row
 from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.highlight import chunk_snippet
@@ -84,10 +83,10 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
         relation, values = stored.source
         sources = f"SELECT rid, zoid, {source_column(catalog)} AS text FROM {relation}"
         return Statement(
-            "SELECT near.rid, near.similarity, substr(source.text, near.start + 1, near.stop - near.start), file_kind,"
-            " strpos(file_text, E'\\f') > 0, greatest(1, regexp_count(left(source.text, near.start), E'\\f'))"
+            "SELECT near.rid, near.similarity, substr(source.text, near.start + 1, near.stop - near.start), file.kind,"
+            " strpos(file.text, E'\\f') > 0, greatest(1, regexp_count(left(source.text, near.start), E'\\f'))"
             f" FROM ({chunks.sql}) AS near JOIN ({sources}) AS source ON source.rid = near.rid"
-            f" LEFT JOIN LATERAL ({file_of_row('source.text', 'source.zoid')}) AS file ON TRUE"
+            " LEFT JOIN LATERAL pgcatalog_file(CASE WHEN strpos(source.text, E'\\f') > 0 THEN zoid END) AS file ON TRUE"
             " WHERE near.similarity >= %s::float8 ORDER BY near.similarity DESC, near.rid DESC, near.start LIMIT %s",
             (*chunks.params, *values, threshold, count),
             near.is_costly,
@@ -188,8 +187,8 @@ def _statement(
     rid, start, stop = CHUNK_COLUMNS
     source = source_column(results.catalog)
     columns = (
-        f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), file_kind,"
-        f" strpos(file_text, E'\\f') > 0, regexp_count(left({source}, {stop}), E'\\f'), rid"
+        f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), file.kind,"
+        f" strpos(file.text, E'\\f') > 0, regexp_count(left({source}, {stop}), E'\\f'), rid"
     )
     params: tuple[Any, ...] = ()
     if with_metadata:
@@ -197,7 +196,7 @@ def _statement(
         columns = f"{columns}, path, NULL::float8, {text}"
     return Statement(
         f"SELECT {columns} FROM {relation} JOIN ({chunks.sql}) AS near ON {rid} = rid"
-        f" LEFT JOIN LATERAL ({file_of_row(source, 'zoid')}) AS file ON TRUE"
+        f" LEFT JOIN LATERAL pgcatalog_file(CASE WHEN strpos({source}, E'\\f') > 0 THEN zoid END) AS file ON TRUE"
         f" WHERE ({words.sql}) IS NOT TRUE ORDER BY {SIMILARITY} DESC, rid DESC LIMIT {most:d}",
         (*params, *values, *chunks.params, *words.params),
         is_costly=True,
