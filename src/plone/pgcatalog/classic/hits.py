@@ -99,7 +99,7 @@ MOST_TAGS = 6
 class Hit:
     """A hit; ``title`` and ``text`` are HTML, ``crumbs`` (title, URL or None), ``uid`` identifies it for similar pages.
 
-    ``page`` is the title of the page of a file that the text is from, or "", and ``page_url`` the URL that opens it, or None.
+    ``file_page`` is the title of the page of a file that the text is from, or "", and ``file_page_url`` the URL that opens it.
     """
 
     brain: Any
@@ -113,8 +113,8 @@ class Hit:
     modified: str
     crumbs: tuple[tuple[str, str | None], ...]
     uid: str
-    page: str
-    page_url: str | None
+    file_page: str
+    file_page_url: str | None
 
     @property
     def state(self) -> str:
@@ -157,7 +157,7 @@ def hits(
         author = _text(brain, "Creator") if show_about else ""
         published, modified = day(brain, "EffectiveDate"), day(brain, "ModificationDate")
         snippet = snippets.get(brain.getRID())
-        page = snippet.page if snippet else None
+        file_page = snippet.page if snippet else None
         return Hit(
             brain=brain,
             url=brain.getURL() + ("/view" if _text(brain, "portal_type") in viewed else ""),
@@ -170,8 +170,8 @@ def hits(
             modified=modified if show_about and modified != published else "",
             crumbs=_crumbs(folders_above(brain.getPath(), page.root), folders),
             uid=_text(brain, "UID"),
-            page="" if page is None else titles.translated(page.title),
-            page_url=None if page is None else page.url(brain.getURL()),
+            file_page="" if file_page is None else titles.translated(file_page.title),
+            file_page_url=None if file_page is None else file_page.url(brain.getURL()),
         )
 
     return [hit(brain) for brain in brains]
