@@ -1,7 +1,6 @@
 """A snippet of a file is from the page that has the words, wherever it is in the text, and says so."""
 
 from demo import documents as files
-from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.highlight import Highlighter
@@ -13,10 +12,10 @@ from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.traffic import traced
 from tests.integration.uploads import AsIs
 from tests.integration.uploads import extracting
 from tests.integration.uploads import upload
-from tests.integration.traffic import traced
 from tests.integration.uploads import work
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
@@ -104,7 +103,12 @@ CASES = {
     "Chinese": ({"p90": "我们的数据库目录"}, "数据库", "我们的<mark>数据库</mark>目录", 90),
     "markup": ({"p90": "<b>wombat</b> & <i>"}, "wombat", "&lt;b&gt;<mark>wombat</mark>&lt;/b&gt; &amp; &lt;i&gt;", 90),
     "syntax of regular expressions": ({"p90": "(a|b)* [wombat] \\1"}, "wombat", "(a|b)* [<mark>wombat</mark>] \\1", 90),
-    "words at the end and beginning of pages": ({"p90": "wombat\f\fnumbat"}, "numbat", "<mark>numbat</mark> filler0", 92),
+    "words at the end and beginning of pages": (
+        {"p90": "wombat\f\fnumbat"},
+        "numbat",
+        "<mark>numbat</mark> filler0",
+        92,
+    ),
 }
 
 
@@ -131,7 +135,9 @@ def test_snippet_is_from_the_page_with_the_words(shared_filled: Any, number: int
 )
 def test_snippets_of_other_files(shared_filled: Any, words: str, expected: dict[str, Any]) -> None:
     found = snippets(shared_filled, words)
-    assert {name: text.page and text.page.number for name, text in found.items()} == {n: p for n, (_, p) in expected.items()}
+    assert {name: text.page and text.page.number for name, text in found.items()} == {
+        n: p for n, (_, p) in expected.items()
+    }
     assert all(part in found[name] and "\f" not in found[name] for name, (part, _) in expected.items())
 
 

@@ -36,7 +36,13 @@ _LETTERS = "0-9A-Za-z_\u00c0-\u0dff\u0e80-\u10ff\u1200-\u1fff"
 _SIGNS = "[\u00ad\u0300-\u036f\u200b-\u200d]*"
 _OTHER_SIGNS = "[\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200b-\u200d]*"
 #: Characters whose normal forms are compared: those with cases, accents or ligatures.
-_VARIED = (*range(0x41, 0x250), *range(0x370, 0x530), *range(0x1E00, 0x2000), *range(0xFB00, 0xFB07), *range(0xFF10, 0xFF5B))
+_VARIED = (
+    *range(0x41, 0x250),
+    *range(0x370, 0x530),
+    *range(0x1E00, 0x2000),
+    *range(0xFB00, 0xFB07),
+    *range(0xFF10, 0xFF5B),
+)
 
 
 @dataclass(frozen=True, slots=True)

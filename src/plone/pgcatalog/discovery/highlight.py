@@ -122,7 +122,11 @@ class QueryTerms:
         words, prefixes, stemmed = (
             {word for word in each if (word,) not in stop_words} for each in (self.words, self.prefixes, self.stemmed)
         )
-        return QueryTerms(words, prefixes, self.patterns, stemmed, self.phrases) if words or prefixes or self.patterns else self
+        return (
+            QueryTerms(words, prefixes, self.patterns, stemmed, self.phrases)
+            if words or prefixes or self.patterns
+            else self
+        )
 
 
 class Highlighter:
