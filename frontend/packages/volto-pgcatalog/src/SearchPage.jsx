@@ -84,7 +84,11 @@ const FilePage = ({ page }) => {
   if (!page) return null;
   return (
     <div className="file-page">
-      {page.url ? <a href={flattenToAppURL(page.url)}>{page.title}</a> : page.title}
+      {page.url ? (
+        <a href={flattenToAppURL(page.url)}>{page.title}</a>
+      ) : (
+        page.title
+      )}
     </div>
   );
 };

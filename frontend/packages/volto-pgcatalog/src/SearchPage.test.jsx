@@ -77,7 +77,7 @@ it('puts each snippet into its hit', () => {
 it('leads to the page of a PDF, and names the slide', () => {
   const url = '/a/@@display-file#page=12';
   const page = { ...hit('/a', 'b'), file_page: { title: 'Page 12', url } };
-  const slide = { ...hit('/b', 'b'), file_page: { title: 'Slide 3', url: null } };
+  const slide = { ...hit('/b', 'b'), file_page: { title: 'Slide 3' } };
   search({ search: { items: [page, slide] } });
   const [first, second] = document.querySelectorAll('.file-page');
   expect(first.querySelector('a').getAttribute('href')).toBe(url);

@@ -126,16 +126,18 @@ class FileParts:
         return FilePage(number, self.kind) if self.has_pages else None
 
 
-def with_pages(hits: Statement, columns: str, patterns: Sequence[str], is_beginning_enough: bool) -> Statement:
+def with_pages(
+    hits: Statement, columns: str, rids: Sequence[int], patterns: Sequence[str], is_beginning_enough: bool
+) -> Statement:
     """Return *columns* of the statement *hits*, and columns for ``FileParts.of``.
 
-    *hits* has rid, zoid and source, the stored text.  *is_beginning_enough*: no further page is searched if one at the
+    *hits* has rid, zoid and source, the stored text; files are searched in the order of *rids*.  *is_beginning_enough*: no further page is searched if one at the
     beginning has all words.
     """
     sql = read_statement("discovery", "with_pages").format(hits=hits.sql, columns=columns, most_bytes=MOST_BYTES)
     # A single one is compiled once for both values.
     anything = patterns[0] if len(patterns) == 1 else "|".join(f"(?:{pattern})" for pattern in patterns) or None
-    return Statement(sql, (*hits.params, list(patterns), anything, is_beginning_enough), hits.is_costly)
+    return Statement(sql, (*hits.params, list(rids), list(patterns), anything, is_beginning_enough), hits.is_costly)
 
 
 # -- regular expressions of PostgreSQL

@@ -351,20 +351,23 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     if not wanted:
         return Fetch.of({})
     view = results.catalog.search_view()
-    rows = any_value(RID, [brain.getRID() for brain in wanted])
+    rids = [brain.getRID() for brain in wanted]
+    rows = any_value(RID, rids)
     where = rows & results.compiled.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
     marks = highlighter(results)
-    texts = view.fetch(partial(_texts_statement, results, marks, where), where)
+    texts = view.fetch(partial(_texts_statement, results, marks, rids, where), where)
     return texts.then(partial(_snippets, marks, wanted, length))
 
 
-def _texts_statement(results: CatalogSearchResults, marks: Highlighter, where: Condition, stored: Stored) -> Statement:
+def _texts_statement(
+    results: CatalogSearchResults, marks: Highlighter, rids: Sequence[int], where: Condition, stored: Stored
+) -> Statement:
     """Return the statement for (rid, text), in a search by meaning (rid, text, has words, start and stop of a chunk).
 
     The last columns are those of ``FileParts``.
     """
     hits, columns = _hits_statement(results, where, stored)
-    return with_pages(hits, columns, marks.patterns(), not marks.has_phrases)
+    return with_pages(hits, columns, rids, marks.patterns(), not marks.has_phrases)
 
 
 def _hits_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> tuple[Statement, str]:
