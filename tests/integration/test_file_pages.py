@@ -2,6 +2,7 @@
 
 from demo import documents as files
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.discovery import file_pages
 from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import plain_text
@@ -139,6 +140,22 @@ def test_snippets_of_other_files(shared_filled: Any, words: str, expected: dict[
         n: p for n, (_, p) in expected.items()
     }
     assert all(part in found[name] and "\f" not in found[name] for name, (part, _) in expected.items())
+
+
+def test_texts_beyond_the_limit_are_not_searched(shared_filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_pages, "MOST_BYTES", 0)
+    for number, part in ((0, "filler0 filler1"), (1, "a <mark>wombat</mark> sleeps")):
+        [text] = snippets(shared_filled, "wombat", getId=f"case{number}").values()
+        assert (part in text, text.page) == (True, None)
+
+
+def test_description_with_more_of_the_words_is_shown(shared_filled: Any) -> None:
+    shared_filled.quagga.description = "Nothing but filler and zonkeys"
+    shared_filled.quagga.reindexObject()
+    found = snippets(shared_filled, "nothing zonkeys")["quagga"]
+    assert found.startswith("<mark>Nothing</mark> but filler and <mark>zonkeys</mark> filler0")
+    assert found.page is None
+    assert snippets(shared_filled, "nothing filler0")["quagga"].page.number == 3
 
 
 def test_visitor_sees_no_page_of_a_private_file(shared_filled: Any) -> None:
