@@ -1,8 +1,11 @@
 """*Related results*: pages close in meaning to a question, beside the hits of its words."""
 
 from collections.abc import Iterator
+from demo import documents as files
+from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import MOST_PAGES
+from plone.pgcatalog.discovery.passages import passages
 from plone.pgcatalog.meaning.question import paused_until
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -15,6 +18,9 @@ from tests.integration.meanings import setting
 from tests.integration.people import publish
 from tests.integration.search_pages import Page
 from tests.integration.traffic import traced
+from tests.integration.uploads import AsIs
+from tests.integration.uploads import extracting
+from tests.integration.uploads import upload
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
@@ -45,8 +51,12 @@ def place(site_template: str, postgres: Any) -> Iterator[Any]:
         portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
         for id, (title, text) in PAGES.items():
             publish(page(portal, id, title, text, subject=("paper",) if id == "urlaub" else ("other",)))
+        upload(
+            portal, "hounds", f"{'wages and flames ' * 50}\f{'quiet hound ' * 75}\f{'wagen for wages ' * 50}".encode()
+        )
         page(portal, "secret", "Unpaid leave", "Ask for leave of more than a month before that holiday.")
-        fill(portal)
+        with extracting(AsIs()):
+            fill(portal)
         counted(dsn, portal.portal_catalog)
         yield portal, answers, Web(db)
 
@@ -71,7 +81,9 @@ class Shown(Page):
         super().__init__(web.get("/plone/@@search", who, "text/html", SearchableText=text, **query))
         self.hits = [link.split("/")[-1] for link in self.tree.xpath('//*[@id="searchform"]//ol//h3/a/@href')]
         also = [link.split("/")[-1] for link in self.tree.xpath('//*[@id="search-also"]//li//h3/a/@href')]
-        self.also = dict(zip(also, self.texts('//*[@id="search-also"]//li/p'), strict=True))
+        self.also = dict(
+            zip(also, self.texts('//*[@id="search-also"]//li/p[contains(@class, "result-text")]'), strict=True)
+        )
         self.corrected = self.texts('//*[@id="search-corrected"]//strong')
 
 
@@ -85,6 +97,19 @@ def test_pages_found_by_meaning_only_are_shown_apart_with_their_passages(
     shown = Shown(place[2], text)
     assert (shown.total, shown.hits, shown.also) == (len(hits), hits, {id: PAGES[id][1] for id in near})
     assert "paper" not in shown.labels
+
+
+def test_passages_of_a_file_name_their_page(place: Any, portal: Any) -> None:
+    found = also(portal, "dog")
+    assert found["hounds"].page == FilePage(2, files.PDF)
+    assert Shown(place[2], "dog").texts('//*[@id="search-also"]//a[contains(@href, "#page=2")]') == ["Page 2"]
+    results = portal.portal_catalog.searchResults(SearchableText="dog", rank="hybrid")
+    [passage] = passages(results, 3)
+    assert passage.page == FilePage(2, files.PDF)
+    assert "quiet hound quiet hound" in passage.text
+    assert "\f" not in passage.text
+    [snippet] = results.snippets(results).values()
+    assert snippet.page == FilePage(2, files.PDF)
 
 
 def test_only_the_first_page_of_a_question_has_near_pages(place: Any) -> None:

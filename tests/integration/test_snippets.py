@@ -10,6 +10,7 @@ from plone.indexer.interfaces import IIndexer
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
 from plone.pgcatalog.fulltext.text_index import source_text
+from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
@@ -227,6 +228,7 @@ def test_odd_text_never_stops_a_save(portal: Any, catalog: Any) -> None:
     [found] = snippets(catalog, SearchableText="needle").values()
     assert marks(found) == ["needle"]
     assert source_text(["a\ud800b", " c\x00\n", "d"]) == "a b c d"
+    assert source_text(["a\fb &#xc; c", TextOfFile(" d \f e &#xc; f\n\f")]) == "a b c\fd\fe f\f"
     assert len(source_text(["x" * SOURCE_LENGTH, "y"])) == SOURCE_LENGTH
 
 

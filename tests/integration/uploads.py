@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from demo import documents as files
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.files.extractor import ExtractionError
@@ -40,12 +41,33 @@ def work(worker: Worker) -> int:
         return pool.submit(worker.run_until_empty).result()
 
 
+class AsIs:
+    """Extractor whose texts are the files' bytes."""
+
+    name, is_ready = "as is", True
+
+    def kinds(self, kind: str) -> bool:
+        return True
+
+    def extract(self, path: str, kind: str) -> str:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+
+
+@contextmanager
+def extracting(extractor: Any) -> Iterator[None]:
+    """Register *extractor* in place of the usual one."""
+    manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
+    manager.registerUtility(extractor, ITextExtractor)
+    yield
+    manager.registerUtility(usual, ITextExtractor)
+
+
 @pytest.fixture
 def extractor() -> Iterator[Any]:
     """Yield a function that registers another extractor until the end of the test."""
-    manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
-    yield lambda other: manager.registerUtility(other, ITextExtractor)
-    manager.registerUtility(usual, ITextExtractor)
+    with extracting(getUtility(ITextExtractor)):
+        yield lambda other: getGlobalSiteManager().registerUtility(other, ITextExtractor)
 
 
 def queued(dsn: str) -> list[Any]:

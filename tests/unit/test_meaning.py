@@ -19,7 +19,7 @@ import json
 import pytest
 
 
-TEXTS = st.lists(st.sampled_from(["word", "end.", "what?", "語語語。", "x" * 40, "\n", "…"]), max_size=400).map(
+TEXTS = st.lists(st.sampled_from(["word", "end.", "what?", "語語語。", "x" * 40, "\n", "\f", "…"]), max_size=400).map(
     " ".join
 )
 
@@ -41,6 +41,13 @@ def test_a_chunk_ends_with_a_sentence_and_the_next_one_repeats_the_last() -> Non
     spans = chunks_of(text, words=20, overlap=10)
     assert all(text[start:stop].endswith("end.") for start, stop in spans)
     assert all(second[0] < first[1] for first, second in pairwise(spans))
+
+
+def test_a_chunk_ends_with_a_page_rather_than_a_sentence() -> None:
+    text = "\f".join(["One two three. Four five six seven eight"] * 10)
+    spans = chunks_of(text, words=20, overlap=0)
+    assert [text[start:stop].count("\f") for start, stop in spans] == [1] * 5
+    assert all(text[start:].startswith("One") for start, _ in spans)
 
 
 @pytest.mark.parametrize(

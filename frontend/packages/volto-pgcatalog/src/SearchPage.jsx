@@ -76,8 +76,22 @@ const placesIn = (articles, items) =>
     const place = document.createElement('div');
     place.className = 'tileBody pgcatalog-snippet';
     footer.before(place);
-    return [{ key: item['@id'], place, text }];
+    return [{ key: item['@id'], place, text, page: item.file_page }];
   });
+
+/** The page of a file that a snippet is from; the link opens a PDF there. */
+const FilePage = ({ page }) => {
+  if (!page) return null;
+  return (
+    <div className="file-page">
+      {page.url ? (
+        <a href={flattenToAppURL(page.url)}>{page.title}</a>
+      ) : (
+        page.title
+      )}
+    </div>
+  );
+};
 
 /** In each hit: where the words of the search stand, marked; a text of any language has its own direction. */
 export const Snippets = () => {
@@ -96,14 +110,17 @@ export const Snippets = () => {
     setPlaces(found);
     return () => found.forEach(({ place }) => place.remove());
   }, [items]);
-  return places.map(({ key, place, text }) =>
+  return places.map(({ key, place, text, page }) =>
     // HTML of our own service: all of the text is quoted, but <mark>.
     createPortal(
-      <span
-        className="snippet"
-        dir="auto"
-        dangerouslySetInnerHTML={{ __html: text }}
-      />,
+      <>
+        <span
+          className="snippet"
+          dir="auto"
+          dangerouslySetInnerHTML={{ __html: text }}
+        />
+        <FilePage page={page} />
+      </>,
       place,
       key,
     ),
@@ -132,6 +149,7 @@ export const AlsoAbout = () => {
               dir="auto"
               dangerouslySetInnerHTML={{ __html: item.highlighting.text[0] }}
             />
+            <FilePage page={item.file_page} />
           </div>
         </article>
       ))}

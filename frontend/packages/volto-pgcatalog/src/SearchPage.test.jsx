@@ -74,6 +74,16 @@ it('puts each snippet into its hit', () => {
   expect(second.querySelector('.snippet')).toBe(null);
 });
 
+it('leads to the page of a PDF, and names the slide', () => {
+  const url = '/a/@@display-file#page=12';
+  const page = { ...hit('/a', 'b'), file_page: { title: 'Page 12', url } };
+  const slide = { ...hit('/b', 'b'), file_page: { title: 'Slide 3' } };
+  search({ search: { items: [page, slide] } });
+  const [first, second] = document.querySelectorAll('.file-page');
+  expect(first.querySelector('a').getAttribute('href')).toBe(url);
+  expect(second.innerHTML).toBe('Slide 3');
+});
+
 it('has titles and snippets in the direction of their text', () => {
   search({ search: { items: [hit('/a', 'a <mark>b</mark>')] } });
   const texts = document.querySelectorAll('.tileHeadline, .snippet');

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from plone.base.i18nl10n import monthname_msgid
+from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
 from plone.registry.interfaces import IRegistry
@@ -99,7 +100,10 @@ MOST_TAGS = 6
 
 @dataclass(frozen=True)
 class Hit:
-    """A hit; ``title`` and ``text`` are HTML, ``crumbs`` (title, URL or None), ``uid`` identifies it for similar pages."""
+    """A hit; ``title`` and ``text`` are HTML, ``crumbs`` (title, URL or None), ``uid`` identifies it for similar pages.
+
+    ``file_page`` is the title of the page of a file that the text is from, or "", and ``file_page_url`` the URL that opens it.
+    """
 
     brain: Any
     url: str
@@ -112,6 +116,8 @@ class Hit:
     modified: str
     crumbs: tuple[tuple[str, str | None], ...]
     uid: str
+    file_page: str
+    file_page_url: str | None
 
     @property
     def state(self) -> str:
@@ -132,7 +138,7 @@ class Hit:
 
 
 def hits(
-    page: Any, brains: Iterable[Any], snippets: Mapping[int, str], folders: Mapping[str, Any], highlighter: Any
+    page: Any, brains: Iterable[Any], snippets: Mapping[int, Snippet], folders: Mapping[str, Any], highlighter: Any
 ) -> list[Hit]:
     """Return *brains* as hits of the search *page*; *folders* maps the paths of their folders to brains.
 
@@ -153,11 +159,13 @@ def hits(
         description = escape(plone.cropText(_text(brain, "Description"), length))
         author = _text(brain, "Creator") if show_about else ""
         published, modified = day(brain, "EffectiveDate"), day(brain, "ModificationDate")
+        snippet = snippets.get(brain.getRID())
+        file_page = snippet.page if snippet else None
         return Hit(
             brain=brain,
             url=brain.getURL() + ("/view" if _text(brain, "portal_type") in viewed else ""),
             title=highlighter.mark(title) if highlighter else escape(title),
-            text=snippets.get(brain.getRID()) or description,
+            text=snippet or description,
             kind=titles.type(_text(brain, "portal_type")),
             author=titles.author(author) if author else "",
             author_id=author,
@@ -165,6 +173,8 @@ def hits(
             modified=modified if show_about and modified != published else "",
             crumbs=_crumbs(folders_above(brain.getPath(), page.root), folders),
             uid=_text(brain, "UID"),
+            file_page="" if file_page is None else titles.translated(file_page.title),
+            file_page_url=None if file_page is None else file_page.url(brain.getURL()),
         )
 
     return [hit(brain) for brain in brains]

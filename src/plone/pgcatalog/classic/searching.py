@@ -13,6 +13,7 @@ from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import FacetCounting
+from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.highlight import snippets
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import AlsoAbout
@@ -162,7 +163,7 @@ class PageSearch:
         """The query without its text and order: the filter of the rows whose words are candidates for a correction."""
         return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
-    def snippets(self, brains: Iterable[Any]) -> Fetch[dict[int, str]]:
+    def snippets(self, brains: Iterable[Any]) -> Fetch[dict[int, Snippet]]:
         """Return a fetch of record id -> HTML for *brains*, hits of this page; see ``highlight.snippets``."""
         return snippets(self.results, brains) if self.highlighter else Fetch.of({})
 

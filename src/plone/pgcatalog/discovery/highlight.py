@@ -15,6 +15,13 @@ from functools import partial
 from html import escape
 from html import unescape
 from plone.pgcatalog.database.prepared import Rows
+from plone.pgcatalog.discovery.file_pages import FILE_COLUMNS
+from plone.pgcatalog.discovery.file_pages import FilePage
+from plone.pgcatalog.discovery.file_pages import FilePart
+from plone.pgcatalog.discovery.file_pages import FileParts
+from plone.pgcatalog.discovery.file_pages import Snippet
+from plone.pgcatalog.discovery.file_pages import with_pages
+from plone.pgcatalog.discovery.file_pages import word_patterns
 from plone.pgcatalog.fulltext.lexicon import class_name
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
@@ -28,6 +35,8 @@ from plone.pgcatalog.fulltext.places import written_words
 from plone.pgcatalog.fulltext.stemming import is_plain
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_index import body_of
+from plone.pgcatalog.fulltext.text_index import PAGE_END
+from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import pattern_of
 from plone.pgcatalog.fulltext.tsquery import split_glob
@@ -63,6 +72,9 @@ LEAD = 40
 #: Most matches of a text that are used to find its best part.
 MAX_MATCHES = 200
 
+#: Most letters of a stem whose last letters are compared, too.
+SHORTEST_STEM = 3
+
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
 _BETWEEN_UNDERSCORES = re.compile(r"[^_]+")
@@ -77,6 +89,15 @@ _PLAIN_ELEMENTS = {
 MarkedSpan = tuple[int, int, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a text, as HTML: the number of different words that are marked, and the *place* of its best match."""
+
+    html: str
+    words: int
+    place: int
+
+
 @dataclass
 class QueryTerms:
     """The terms of search texts: words, prefixes, patterns with wildcards inside, and words that match in other forms."""
@@ -85,6 +106,7 @@ class QueryTerms:
     prefixes: set[str] = field(default_factory=set)
     patterns: set[str] = field(default_factory=set)
     stemmed: set[str] = field(default_factory=set)
+    phrases: set[tuple[str, ...]] = field(default_factory=set)
 
     def add(self, lexicon: Any, text: str) -> None:
         """Add the terms of *text*, a search text, that are not excluded (NOT)."""
@@ -92,7 +114,10 @@ class QueryTerms:
         for node in wanted_terms(tree) if tree is not None else ():
             value = node.getValue()
             if node.nodeType() != "GLOB":
-                self.words.update(term_words(lexicon, [value] if isinstance(value, str) else value))
+                words = term_words(lexicon, [value] if isinstance(value, str) else value)
+                self.words.update(words)
+                if len(words) > 1:
+                    self.phrases.add(tuple(words))
             elif pattern := pattern_of(node):
                 self.patterns.add(pattern)
             elif prefix := split_glob(value)[0]:
@@ -105,7 +130,11 @@ class QueryTerms:
         words, prefixes, stemmed = (
             {word for word in each if (word,) not in stop_words} for each in (self.words, self.prefixes, self.stemmed)
         )
-        return QueryTerms(words, prefixes, self.patterns, stemmed) if words or prefixes or self.patterns else self
+        return (
+            QueryTerms(words, prefixes, self.patterns, stemmed, self.phrases)
+            if words or prefixes or self.patterns
+            else self
+        )
 
 
 class Highlighter:
@@ -140,6 +169,7 @@ class Highlighter:
         self._words, self._prefixes = terms.words, terms.prefixes
         self._prefix_lengths = sorted(set(map(len, terms.prefixes)))
         self._patterns = [*map(glob_regex, terms.patterns)]
+        self._globs, self._phrases = terms.patterns, terms.phrases
         self._stems: set[str] = set()
         if stemming is not None:
             self._stems.update(*map(stemming.marks, filter(is_plain, terms.stemmed)))
@@ -158,13 +188,29 @@ class Highlighter:
 
         If *text* has none of the words, it is the beginning.
         """
+        return self.excerpt(text, length).html
+
+    def excerpt(self, text: str, length: int = LENGTH) -> "Excerpt":
+        """Return the part of *text* as in ``snippet``, with figures."""
         spans = self.spans(text)
         lead = min(LEAD, length // 4)
         first, last, _ = self._best(spans, length - lead)
         start = max(0, first - lead)
         start, end = _whole_words(text, start, start + length, (first, last))
         inside = [span for span in spans if start <= span[0] and span[1] <= end]
-        return GAP * (start > 0) + marked(text, start, end, inside) + GAP * (end < len(text))
+        html = GAP * (start > 0) + marked(text, start, end, inside) + GAP * (end < len(text))
+        return Excerpt(html, len({word for *_, word in inside}), max(start, first))
+
+    def patterns(self) -> list[str]:
+        """Return PostgreSQL's regular expressions of the words; see ``word_patterns``."""
+        # Other forms of a word begin with its stem, but for a last e, i or y.
+        stems = (stem.partition(":")[2] for stem in self._stems)
+        forms = {stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem for stem in stems}
+        return word_patterns(self._words, self._prefixes | forms, self._globs, self._phrases)
+
+    @property
+    def has_phrases(self) -> bool:
+        return bool(self._phrases)
 
     def of_whole_words(self) -> "Highlighter":
         """Return a copy that marks whole words only: prefixes count as words, and patterns are dropped."""
@@ -338,12 +384,13 @@ def highlighter(results: CatalogSearchResults) -> Highlighter:
     return Highlighter(queries, next(filter(None, stemmings), None), alternatives, stop_words)
 
 
-def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> Fetch[dict[int, str]]:
+def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> Fetch[dict[int, Snippet]]:
     """Return a fetch of rid -> snippet for *brains* of *results*: about *length* characters of each text, as HTML.
 
     - The words of the search are in ``<mark>``; there is no other markup.
     - Without such words, the snippet is the beginning of the text.
     - The snippet of a page found by meaning only is from the chunk nearest to the question.
+    - The snippet of an object with a file is from the page of the file with the most of the words, if it has any.
     - Brains that the search does not find are left out.
 
     One statement.
@@ -352,34 +399,47 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     if not wanted:
         return Fetch.of({})
     view = results.catalog.search_view()
-    rows = any_value(RID, [brain.getRID() for brain in wanted])
+    rids = [brain.getRID() for brain in wanted]
+    rows = any_value(RID, rids)
     where = rows & results.compiled.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
-    texts = view.fetch(partial(_texts_statement, results, where), where)
-    return texts.then(partial(_snippets, results, wanted, length))
+    marks = highlighter(results)
+    texts = view.fetch(partial(_texts_statement, results, marks, rids, where), where)
+    return texts.then(partial(_snippets, marks, wanted, length))
 
 
-def _texts_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> Statement:
-    """Return the statement for (rid, text), in a search by meaning (rid, text, has words, start and stop of a chunk)."""
-    source = source_column(results.catalog)
+def _texts_statement(
+    results: CatalogSearchResults, marks: Highlighter, rids: Sequence[int], where: Condition, stored: Stored
+) -> Statement:
+    """Return the statement for (rid, text), in a search by meaning (rid, text, has words, start and stop of a chunk).
+
+    The last columns are those of ``FileParts``.
+    """
+    hits, columns = _hits_statement(results, where, stored)
+    return with_pages(hits, columns, rids, marks.patterns(), not marks.has_phrases)
+
+
+def _hits_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> tuple[Statement, str]:
+    """Return the statement of the hits, and the columns of it that a snippet is made from."""
+    source = f"{source_column(results.catalog)} AS source"
     near = near_in(where)
     if near is None:
-        return bind.select(f"rid, {source}", bind.condition(where, stored), stored)
+        return bind.select(f"rid, zoid, {source}", bind.condition(where, stored), stored), "rid, source"
     words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
     chunks = near.question.nearest_of_each(stored.source, bind.condition(near.among, stored))
     relation, values = stored.source
     rid, start, stop = CHUNK_COLUMNS
     joined = f"{relation} LEFT JOIN ({chunks.sql}) AS chunk ON {rid} = rid"
-    return bind.select(
-        f"rid, {source}, ({words.sql}) IS TRUE, {start}, {stop}",
+    hits = bind.select(
+        f"rid, zoid, {source}, ({words.sql}) IS TRUE AS has_words, {start} AS start, {stop} AS stop",
         bind.condition(where, stored),
         replace(stored, source=(joined, (*values, *chunks.params))),
         params=words.params,
     )
+    return hits, "rid, source, has_words, hits.start, stop"
 
 
-def _snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int, rows: Rows) -> dict[int, str]:
-    texts = {rid: (source, chunk) for rid, source, *chunk in rows}
-    marks = highlighter(results)
+def _snippets(marks: Highlighter, brains: Iterable[Any], length: int, rows: Rows) -> dict[int, Snippet]:
+    texts = {rid: (source, chunk, FileParts.of(*file)) for rid, source, *chunk, file in map(_with_file, rows)}
     return {
         brain.getRID(): _snippet(marks, brain, *texts[brain.getRID()], length)
         for brain in brains
@@ -387,26 +447,61 @@ def _snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int,
     }
 
 
-def _snippet(marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any], length: int) -> str:
+def _with_file(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Return *row* with the columns of the file in one."""
+    return (*row[:-FILE_COLUMNS], row[-FILE_COLUMNS:])
+
+
+def _snippet(
+    marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any], file: FileParts, length: int
+) -> Snippet:
     has_words, start, stop = chunk or (True, None, None)
-    if has_words or start is None or stop is None or not (source or "")[start:stop]:
-        return marks.snippet(_text(brain, source), length)
-    return chunk_snippet(marks, brain, (source or "")[start:stop], start, stop >= len(source or ""), length)
+    text = source or ""
+    if has_words or start is None or stop is None or not text[start:stop]:
+        return _file_snippet(marks, brain, text, file, length) or Snippet(marks.snippet(_text(brain, source), length))
+    last_page = file.page(text.count(PAGE_END, 0, stop))
+    return chunk_snippet(marks, brain, text[start:stop], start, stop >= len(text), last_page, length)
 
 
-def chunk_snippet(marks: Highlighter, brain: Any, text: str, start: int, is_last: bool, length: int = LENGTH) -> str:
+def _file_snippet(marks: Highlighter, brain: Any, source: str, file: FileParts, length: int) -> Snippet | None:
+    """Return the snippet from the page of *file* with the most words of *marks*; None if the head of *source* has more."""
+    head, *pages = source.split(PAGE_END)
+    parts = [*file.parts, *(FilePart(number, page, False, False) for number, page in enumerate(pages, 1))]
+    if len(source) == SOURCE_LENGTH and pages:
+        parts[-1] = replace(parts[-1], has_behind=True)
+    found = [(marks.excerpt(" ".join(part.text.split()), length), part) for part in parts]
+    if not found:
+        return None
+    best, part = max(found, key=lambda each: each[0].words)
+    if not best.words or marks.excerpt(_text(brain, head), length).words > best.words:
+        return None
+    html = GAP * part.has_before + best.html.removeprefix(GAP * part.has_before)
+    return Snippet(html.removesuffix(GAP * part.has_behind) + GAP * part.has_behind, file.page(part.number))
+
+
+def chunk_snippet(
+    marks: Highlighter,
+    brain: Any,
+    text: str,
+    start: int,
+    is_last: bool,
+    last_page: FilePage | None,
+    length: int = LENGTH,
+) -> Snippet:
     """Return a snippet, as HTML, of *text*, a chunk that begins at *start* in the stored text of *brain*.
 
-    *is_last*: the chunk is the end of that text.  Only whole words are marked: the page was not found by its words, so a
-    match of ``off*`` in "office" means nothing.
+    *is_last*: the chunk is the end of that text; *last_page* is the page of a file where it ends.  Only whole words are
+    marked: the page was not found by its words, so a match of ``off*`` in "office" means nothing.
     """
     if is_last:
         text = _without_tags(brain, text)
     if not text:
-        return marks.snippet(_column(brain, "Description"), length)
+        return Snippet(marks.snippet(_column(brain, "Description"), length))
     is_first = start <= len(f"{_column(brain, 'getId')} {_column(brain, 'Title')} ")
-    snippet = marks.of_whole_words().snippet(text, length).removeprefix(GAP).removesuffix(GAP)
-    return GAP * (not is_first) + snippet + GAP * (not (is_last and len(text) <= length))
+    part = marks.of_whole_words().excerpt(text.replace(PAGE_END, " "), length)
+    html = part.html.removeprefix(GAP).removesuffix(GAP)
+    page = last_page and last_page.before(text.count(PAGE_END, part.place))
+    return Snippet(GAP * (not is_first) + html + GAP * (not (is_last and len(text) <= length)), page)
 
 
 def plain_text(html: str) -> str:
@@ -421,6 +516,7 @@ def _text(brain: Any, source: str | None) -> str:
     """
     if source is None:
         return _column(brain, "Description")
+    source = " ".join(filter(None, source.split(PAGE_END)))
     return _without_tags(brain, body_of(source, (_column(brain, "getId"), _column(brain, "Title"))))
 
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.discovery.file_pages import FilePage
+from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.highlight import chunk_snippet
 from plone.pgcatalog.discovery.highlight import highlighter
 from plone.pgcatalog.discovery.highlight import plain_text
 from plone.pgcatalog.discovery.highlight import snippets
+from plone.pgcatalog.fulltext.text_index import PAGE_END
 from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.meaning.text import source_column
 from plone.pgcatalog.query import bind
@@ -36,6 +39,8 @@ from typing import Any
 LENGTH = 1200
 #: Most pages that do not match the words.
 MOST_PAGES = 5
+#: Place of the rid in the rows of pages that do not match the words.
+RID_PLACE = 6
 
 
 # -- passages of a search
@@ -43,11 +48,15 @@ MOST_PAGES = 5
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of the text of the page of *brain*; *similarity* to the question, None if it was found by words."""
+    """A part of the text of the page of *brain*.
+
+    *similarity* to the question is None if it was found by words; *page* is the page of a file that it is from, if any.
+    """
 
     brain: Any
     text: str
     similarity: float | None
+    page: FilePage | None = None
 
 
 def passages(results: CatalogSearchResults, count: int) -> list[Passage]:
@@ -61,7 +70,8 @@ def passages(results: CatalogSearchResults, count: int) -> list[Passage]:
         return found
     brains = results[:count]
     texts = snippets(results, brains, LENGTH).value()
-    return [Passage(brain, plain_text(texts[brain.getRID()]), None) for brain in brains if brain.getRID() in texts]
+    found_by_words = [(brain, texts[brain.getRID()]) for brain in brains if brain.getRID() in texts]
+    return [Passage(brain, plain_text(text), None, text.page) for brain, text in found_by_words]
 
 
 def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Passage]:
@@ -71,10 +81,12 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
     def statement(stored: Stored) -> Statement:
         chunks = near.question.nearest(stored.source, bind.condition(near.among, stored))
         relation, values = stored.source
-        sources = f"SELECT rid, {source_column(catalog)} AS text FROM {relation}"
+        sources = f"SELECT rid, zoid, {source_column(catalog)} AS text FROM {relation}"
         return Statement(
-            "SELECT near.rid, near.similarity, substr(source.text, near.start + 1, near.stop - near.start)"
+            "SELECT near.rid, near.similarity, substr(source.text, near.start + 1, near.stop - near.start), file.kind,"
+            " strpos(file.text, E'\\f') > 0, greatest(1, regexp_count(left(source.text, near.start), E'\\f'))"
             f" FROM ({chunks.sql}) AS near JOIN ({sources}) AS source ON source.rid = near.rid"
+            " LEFT JOIN LATERAL pgcatalog_file(CASE WHEN strpos(source.text, E'\\f') > 0 THEN zoid END) AS file ON TRUE"
             " WHERE near.similarity >= %s::float8 ORDER BY near.similarity DESC, near.rid DESC, near.start LIMIT %s",
             (*chunks.params, *values, threshold, count),
             near.is_costly,
@@ -84,7 +96,15 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
     loader = RowLoader(view, array("q", dict.fromkeys(rid for rid, *_ in rows)), catalog.excluded_keys)
     new_brain = catalog.brain_maker()
     brains = {rid: new_brain(loader, rid) for rid, *_ in rows}
-    return [Passage(brains[rid], text or _summary(brains[rid]), similarity) for rid, similarity, text in rows]
+    return [
+        Passage(
+            brains[rid],
+            " ".join((text or "").split(PAGE_END)) or _summary(brains[rid]),
+            similarity,
+            FilePage(number, kind) if has_pages else None,
+        )
+        for rid, similarity, text, kind, has_pages, number in rows
+    ]
 
 
 def _summary(brain: Any) -> str:
@@ -123,7 +143,7 @@ class AlsoAbout:
     """The page of *brain*; *passage* is the part of its text nearest to the question, as HTML with ``<mark>`` only."""
 
     brain: Any
-    passage: str
+    passage: Snippet
 
 
 def also_about(results: CatalogSearchResults, most: int = MOST_PAGES) -> Fetch[list[AlsoAbout]]:
@@ -158,18 +178,25 @@ def _near(results: CatalogSearchResults) -> Near | None:
 def _statement(
     results: CatalogSearchResults, near: Near, words: Any, stored: Stored, most: int, with_metadata: bool
 ) -> Statement:
-    """Return the statement for (start, passage, is_last, rid) of each page, *with_metadata* (path, score, metadata), too."""
+    """Return the statement for (start, passage, is_last, kind, has_pages, last_page, rid) of each page.
+
+    *kind*, *has_pages* and *last_page* (where the passage ends) are of its file.  *with_metadata*: (path, score, metadata), too.
+    """
     relation, values = stored.source
     chunks = near.question.near_chunks(stored.source, bind.condition(near.among, stored))
     rid, start, stop = CHUNK_COLUMNS
     source = source_column(results.catalog)
-    columns = f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), rid"
+    columns = (
+        f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), file.kind,"
+        f" strpos(file.text, E'\\f') > 0, regexp_count(left({source}, {stop}), E'\\f'), rid"
+    )
     params: tuple[Any, ...] = ()
     if with_metadata:
         text, params = versioned_idx_sql(relation, results.catalog.excluded_keys)
         columns = f"{columns}, path, NULL::float8, {text}"
     return Statement(
         f"SELECT {columns} FROM {relation} JOIN ({chunks.sql}) AS near ON {rid} = rid"
+        f" LEFT JOIN LATERAL pgcatalog_file(CASE WHEN strpos({source}, E'\\f') > 0 THEN zoid END) AS file ON TRUE"
         f" WHERE ({words.sql}) IS NOT TRUE ORDER BY {SIMILARITY} DESC, rid DESC LIMIT {most:d}",
         (*params, *values, *chunks.params, *words.params),
         is_costly=True,
@@ -182,12 +209,14 @@ def _pages(results: CatalogSearchResults, near: RowsFetch) -> list[AlsoAbout]:
     except SearchTimeout:
         return []
     catalog = results.catalog
-    loader = RowLoader(catalog.search_view(), array("q", [row[3] for row in rows]), catalog.excluded_keys)
-    if rows and len(rows[0]) > 4:
-        loader.add_rows([row[3:] for row in rows], share=False)
+    loader = RowLoader(catalog.search_view(), array("q", [row[RID_PLACE] for row in rows]), catalog.excluded_keys)
+    if rows and len(rows[0]) > RID_PLACE + 1:
+        loader.add_rows([row[RID_PLACE:] for row in rows], share=False)
     new_brain, marks = catalog.brain_maker(), highlighter(results)
-    brains = [new_brain(loader, row[3]) for row in rows]
+    brains = [new_brain(loader, row[RID_PLACE]) for row in rows]
     return [
-        AlsoAbout(brain, chunk_snippet(marks, brain, text or "", start, is_last))
-        for brain, (start, text, is_last, *_) in zip(brains, rows, strict=True)
+        AlsoAbout(
+            brain, chunk_snippet(marks, brain, text or "", start, is_last, FilePage(last, kind) if has_pages else None)
+        )
+        for brain, (start, text, is_last, kind, has_pages, last, *_) in zip(brains, rows, strict=True)
     ]

@@ -23,6 +23,7 @@ from plone.pgcatalog.files.kinds import kind_of
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import normal
 from plone.pgcatalog.i18n import stored
+from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.files import read_statement
@@ -171,7 +172,7 @@ def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset
         # As in ZCTextIndex, an indexer may return several texts, and only strings have words.  The text of the file is an
         # element of its own, so that its words may come from the cache.
         parts = words if isinstance(words, (list, tuple, set)) else [words]
-        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text]
+        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [TextOfFile(text)]
     return frozenset()
 
 

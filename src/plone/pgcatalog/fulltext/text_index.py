@@ -58,6 +58,8 @@ HEADINGS = ("Title", "Description")
 LABELS_OF_WEIGHTS = {"title": "a", "description": "b", "keywords": "c", "body": "d"}
 #: Characters of a text that are stored for snippets.
 SOURCE_LENGTH = 20_000
+#: Precedes the text of a file, and stands between its pages, slides or sheets.
+PAGE_END = "\f"
 #: A character reference that may be left in a text that was HTML: Plone decodes only names of HTML 4 and decimal numbers.
 LEFT_REFERENCE = re.compile(r"&(#x[0-9a-f]+|[a-z][a-z0-9]*);", re.IGNORECASE)
 
@@ -266,17 +268,27 @@ class ZCTextIndexTranslator(IndexTranslator):
         return None
 
 
+class TextOfFile(str):
+    """The text of a file among the searchable texts of an object; form feeds in it part pages, slides or sheets."""
+
+
 def source_text(texts: Iterable[str]) -> str:
-    """Return the stored form of the searchable *texts* for snippets: one line of at most SOURCE_LENGTH characters."""
-    joined = LEFT_REFERENCE.sub(_character, " ".join(texts)[: 2 * SOURCE_LENGTH])
-    return " ".join(storable_text(joined).split())[:SOURCE_LENGTH]
+    """Return the stored form of the searchable *texts* for snippets: one line of at most SOURCE_LENGTH characters.
+
+    Its only form feeds are those of a TextOfFile, and one in front of it.
+    """
+    joined = " ".join(
+        f"{PAGE_END}{text}" if isinstance(text, TextOfFile) else text.replace(PAGE_END, " ") for text in texts
+    )
+    pages = storable_text(LEFT_REFERENCE.sub(_character, joined[: 2 * SOURCE_LENGTH])).split(PAGE_END)
+    return PAGE_END.join(" ".join(page.split()) for page in pages)[:SOURCE_LENGTH]
 
 
 def _character(reference: re.Match[str]) -> str:
     """Return the character of *reference*; or *reference* itself, as literal text, if it is of a kind that Plone decodes."""
     name = reference[1]
     is_left = name[0] == "#" or (f"{name};" in html5 and name not in name2codepoint)
-    return unescape(reference[0]) if is_left else reference[0]
+    return unescape(reference[0]).replace(PAGE_END, " ") if is_left else reference[0]
 
 
 def body_of(source: str, beginnings: Iterable[Any]) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from plone.pgcatalog.fulltext.text_index import body_of
+from plone.pgcatalog.fulltext.text_index import PAGE_END
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
@@ -80,7 +82,7 @@ def passages(source: str, id: str, title: str, description: str) -> list[TextChu
     if not spans and heading:
         spans = [(begin, begin)]
     return [
-        TextChunk(number, start, stop, f"{heading}\n{source[start:stop]}".strip())
+        TextChunk(number, start, stop, f"{heading}\n{source[start:stop].replace(PAGE_END, ' ')}".strip())
         for number, (start, stop) in enumerate(spans)
     ]
 
@@ -104,7 +106,8 @@ Span = tuple[int, int]
 def chunks_of(text: str, words: int = CHUNK_WORDS, overlap: int = OVERLAP) -> list[Span]:
     """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST_CHUNKS chunks.
 
-    A chunk ends with a sentence if one ends in its last third.  It begins at the first sentence that starts in the last
+    A chunk ends with a page of a file if one ends in its last two thirds, else with a sentence if one ends in its last third.
+    It begins at the first sentence that starts in the last
     *overlap* words of the chunk before it, else behind that chunk.
     """
     tokens = list(_tokens(text))
@@ -127,7 +130,12 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _ends_sentence(text: str, token: Span) -> bool:
-    return _SENTENCE_END.search(text, max(token[0], token[1] - 8), token[1]) is not None
+    is_end = _SENTENCE_END.search(text, max(token[0], token[1] - 8), token[1]) is not None
+    return is_end or _ends_page(text, token)
+
+
+def _ends_page(text: str, token: Span) -> bool:
+    return text.startswith(PAGE_END, token[1])
 
 
 def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
@@ -138,8 +146,10 @@ def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
         last += 1
     if last == len(tokens) - 1:
         return last
-    third = first + (last - first) * 2 // 3
-    return next((number for number in range(last, third, -1) if _ends_sentence(text, tokens[number])), last)
+    third = (last - first) // 3
+    pages = (number for number in range(last, first + third, -1) if _ends_page(text, tokens[number]))
+    sentences = (number for number in range(last, last - third, -1) if _ends_sentence(text, tokens[number]))
+    return next(chain(pages, sentences), last)
 
 
 def _begin(text: str, tokens: list[Span], first: int, last: int, overlap: int) -> int:

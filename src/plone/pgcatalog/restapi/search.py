@@ -11,6 +11,8 @@ from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import FacetCounting
+from plone.pgcatalog.discovery.file_pages import FilePage
+from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import AlsoAbout
@@ -52,6 +54,7 @@ from zope.annotation.interfaces import IAnnotations
 from zope.component import adapter
 from zope.component import getMultiAdapter
 from zope.component.hooks import getSite
+from zope.i18n import translate
 from zope.interface import implementer
 from zope.schema.interfaces import IFloat
 
@@ -92,8 +95,21 @@ def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
+def highlighted(brain: Any, request: Any, snippet: Snippet) -> dict[str, Any]:
+    """Return *snippet* of *brain* as JSON data, with the page of a file that it is from as ``file_page``."""
+    page = snippet.page
+    answer: dict[str, Any] = {"highlighting": {"text": [snippet]}}
+    return answer if page is None else answer | {"file_page": file_page(brain, request, page)}
+
+
+def file_page(brain: Any, request: Any, page: FilePage) -> dict[str, Any]:
+    """Return the *page* of the file of *brain* as JSON data."""
+    title = translate(page.title, context=request)
+    return {"number": page.number, "unit": page.unit, "title": title, "url": page.url(brain.getURL())}
+
+
 def documents(
-    brains: Iterable[Any], request: Any, snippets: Mapping[int, str], highlighter: Highlighter
+    brains: Iterable[Any], request: Any, snippets: Mapping[int, Snippet], highlighter: Highlighter
 ) -> list[dict[str, Any]]:
     """Return *brains* as JSON data: plone.restapi's summary, DOCUMENT_COLUMNS, the path, and highlighted matches as HTML."""
     answer = []
@@ -101,7 +117,7 @@ def documents(
         [summary] = summaries([brain], request)
         document = columns(brain, DOCUMENT_COLUMNS) | summary | {"path_string": brain.getPath()}
         if brain.getRID() in snippets:
-            document["highlighting"] = {"text": [snippets[brain.getRID()]]}
+            document |= highlighted(brain, request, snippets[brain.getRID()])
             if highlighter and isinstance(brain.Title, str):
                 document["highlighting"]["Title"] = [highlighter.mark(brain.Title)]
         answer.append(document)
@@ -147,12 +163,12 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         snippets = self.lazy_resultset.snippets(brains[:MAX_ROWS])
         for item, brain in zip(items, brains, strict=True):
             if brain.getRID() in snippets:
-                item["highlighting"] = {"text": [snippets[brain.getRID()]]}
+                item.update(highlighted(brain, self.request, snippets[brain.getRID()]))
 
     def _near(self, page: AlsoAbout) -> dict[str, Any]:
         """Return the summary of *page* with its passage as HTML."""
         [summary] = summaries([page.brain], self.request)
-        return summary | {"highlighting": {"text": [page.passage]}}
+        return summary | highlighted(page.brain, self.request, page.passage)
 
     def _meant(self) -> str | None:
         """Return the correction of the text, without the asterisk that Volto appends; None if there is none."""
@@ -232,6 +248,7 @@ class SearchGet(Service):
                 "headings": above[passage.brain.getPath()],
                 "text": passage.text,
                 "similarity": None if passage.similarity is None else round(passage.similarity, 4),
+                **({"file_page": file_page(passage.brain, self.request, passage.page)} if passage.page else {}),
             }
             for passage in found
         ]

@@ -106,7 +106,7 @@ class CatalogSearchResults(LazyMap):
 
         return highlighter(self)
 
-    def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
+    def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> Mapping[int, str]:
         """Return record id -> HTML for *brains*, a page of this result; see ``discovery.highlight.snippets``."""
         from plone.pgcatalog.discovery.highlight import snippets
 

@@ -293,6 +293,60 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_text ON pgcatalog_file_blobs (digest, kind);
 
+-- Content type and text of the file of an object, no row if there is no text.  Functions, because their plans are cached: most
+-- pages of hits have no file, and planning the statements takes longer than reading such a page.
+CREATE OR REPLACE FUNCTION pgcatalog_file(object BIGINT) RETURNS TABLE (kind TEXT, text TEXT)
+LANGUAGE plpgsql STABLE STRICT ROWS 1 AS $function$
+BEGIN
+    RETURN QUERY
+    SELECT texts.kind, texts.text
+    FROM object_state owner
+    CROSS JOIN unnest(owner.refs) AS file_zoid JOIN object_state file ON file.zoid = file_zoid
+    CROSS JOIN unnest(file.refs) AS blob_zoid JOIN object_state blob ON blob.zoid = blob_zoid
+    JOIN pgcatalog_file_blobs blobs ON (blobs.zoid, blobs.tid) = (blob.zoid, blob.tid)
+    JOIN pgcatalog_file_texts texts USING (digest, kind)
+    WHERE owner.zoid = object AND texts.text <> ''
+    LIMIT 1;
+END
+$function$;
+
+-- The parts of the text of a file, of up to 3,000 characters, with the most of some words, the best first; at most 4.  They
+-- have the number of their page, and whether the page has text before and behind.  patterns are regular expressions of the
+-- words, and anything one that matches each of them.  No row if a page of beginning, where the text begins behind a form feed,
+-- has all words, and is_enough.
+CREATE OR REPLACE FUNCTION pgcatalog_file_parts(
+    source TEXT, beginning TEXT, patterns TEXT[], anything TEXT, is_enough BOOLEAN)
+RETURNS TABLE (numbers BIGINT[], parts TEXT[], have_before BOOLEAN[], have_behind BOOLEAN[])
+LANGUAGE plpgsql STABLE STRICT ROWS 1 AS $function$
+BEGIN
+    IF is_enough AND EXISTS (
+        SELECT FROM string_to_table(substr(beginning, strpos(beginning, E'\f')), E'\f') AS page
+        WHERE page COLLATE "C" ~ ALL (patterns)
+    ) THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    WITH matching AS MATERIALIZED (
+        SELECT number, page, ARRAY(SELECT regexp_instr(page COLLATE "C", pattern) FROM unnest(patterns) AS pattern) AS places
+        FROM string_to_table(source, E'\f') WITH ORDINALITY AS pages (page, number)
+        WHERE page COLLATE "C" ~ anything
+    ), best AS (
+        SELECT number, page, places, cardinality(array_remove(places, 0)) AS matched FROM matching
+        ORDER BY matched DESC, number LIMIT 4
+    ), starts AS (
+        SELECT number, page, matched, start, min(term) AS term
+        FROM best CROSS JOIN unnest(places) WITH ORDINALITY AS each (place, term)
+        CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(page) <= 3000 THEN 1 ELSE greatest(1, place - 300) END AS start) AS s
+        WHERE place > 0
+        GROUP BY number, page, matched, start
+        ORDER BY matched DESC, number, term LIMIT 4
+    ), found AS (
+        SELECT number, start, substr(page, start, 3000) AS part FROM starts ORDER BY matched DESC, number, term
+    )
+    SELECT array_agg(number), array_agg(part), array_agg(start > 1), array_agg(length(part) = 3000) FROM found;
+END
+$function$;
+
 -- The tables of text chunks with vectors, pgcatalog_<hex oid>_chunks_<number>: one per embedder, in use or being filled.  A
 -- table without a row here waits to be dropped.
 CREATE TABLE IF NOT EXISTS pgcatalog_vectors (
