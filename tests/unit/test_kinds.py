@@ -12,7 +12,6 @@ from plone.pgcatalog.files.kinds import KINDS
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import READ
 from struct import pack
-from tests.integration.test_extractors import with_part
 from time import perf_counter
 from typing import Any
 from zipfile import ZIP_DEFLATED
@@ -192,7 +191,7 @@ def test_any_bytes_are_of_some_kind(
 
 def bomb() -> bytes:
     """Return an archive whose [Content_Types].xml inflates to 300 MB."""
-    return with_part(b"", "[Content_Types].xml", bytes(300 << 20))
+    return zipped(**{"[Content_Types].xml": bytes(300 << 20)})
 
 
 def crowd() -> bytes:
