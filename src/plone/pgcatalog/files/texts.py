@@ -22,8 +22,8 @@ from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.files.kinds import kind_of
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import normal
-from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.fulltext.text_index import TextOfFile
+from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.files import read_statement
