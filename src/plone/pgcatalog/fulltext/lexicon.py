@@ -178,7 +178,8 @@ def tsvector_literal(
     """Return the words *source* in the text form of a tsvector, and a message if they were trimmed, else None.
 
     Positions count from 1; words of *parts* have labels; *stems* get the positions of their words, if there is room.
-    *besides* are (start, end, word) of further words at the positions of *source* from *start* to *end*, if there is room.
+    *besides* are (start, end, word) of further words, which get the first and the last position of *source* from *start* to
+    *end*, if there is room.
     Limits of PostgreSQL:
 
     - Very long words are cut, and a very long text after its first words; the message reports both.
@@ -201,7 +202,7 @@ def tsvector_literal(
             places.append(position)
             size += 2
     for start, end, word in besides:
-        inside = range(start + 1, min(end, MAX_POSITION) + 1)
+        inside = [place for place in sorted({start + 1, end}) if place <= MAX_POSITION]
         size += 2 * (_size(word) + 2 * len(inside))
         if size > MAX_TSVECTOR_BYTES:
             break
