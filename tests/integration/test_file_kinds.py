@@ -11,6 +11,7 @@ from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import restored
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
+from tests.integration.oracle import make_oracle
 from tests.integration.uploads import Counted
 from tests.integration.uploads import extractor as extractor
 from tests.integration.uploads import queued
@@ -217,6 +218,24 @@ def test_a_long_text_is_found_to_its_end_as_in_plone(portal: Any, worker: Any) -
     for _ in range(2):
         assert found(portal, "wombat") == ["/plone/long"]
         work(worker)
+
+
+def test_words_of_a_text_in_utf8_are_those_of_plone_before_and_after_the_job(portal: Any, worker: Any) -> None:
+    oracle = make_oracle(portal)
+    texts = {
+        "text/plain": [WORDS, "", "<b>x</b>"],
+        "text/html": [PAGE, "a<b>b</b>c &uuml; &#228; <p title='t'>d<p>e", "<!-- x -->"],
+    }
+    paths = {f"/plone/f{n}-{kind[5:]}": (kind, text) for kind, each in texts.items() for n, text in enumerate(each)}
+    for path, (kind, content) in paths.items():
+        upload(portal, path[7:], content.encode(), kind, "a.txt")
+        oracle.catalog_object(portal[path[7:]], path)
+    for _ in range(2):
+        for path in paths:
+            ours, stock = (c.getIndexDataForUID(path)["SearchableText"] for c in (portal.portal_catalog, oracle))
+            assert sorted(ours) == sorted(stock)
+        work(worker)
+        transaction.begin()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from plone.pgcatalog.files.kinds import KINDS
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import READ
 from struct import pack
-from tests.integration.test_extractors import with_part
 from time import perf_counter
 from typing import Any
 from zipfile import ZIP_DEFLATED
@@ -121,6 +120,8 @@ def ole(*names: str, inside: str = "") -> bytes:
         (rb"{\rtf1\ansi Wombat\par}", "letter.doc", DOC, RTF),
         (rb"{\rtf1\ansi Wombat\par}", "", "application/x-rtf", RTF),
         (b"Dear Ann", "letter.doc", DOC, TEXT),
+        (b"Dear Ann", "letter.pdf", TEXT, TEXT),
+        (TABLE, "list.csv", files.PDF, CSV),
         (b"Dear Ann", "", "application/octet-stream", TEXT),
         ("Grüße".encode("cp1252"), "", "", TEXT),
         ("Grüße".encode("utf-16-le"), "", "", TEXT),
@@ -167,17 +168,30 @@ def test_a_save_decides_by_type_and_name_whether_a_file_needs_a_job(said: Any, n
     assert may_have_text(said, name, KINDS.__contains__) is needed
 
 
-@given(st.binary(max_size=4000), st.sampled_from([b"", kinds.OLE, b"PK\x03\x04", b"%PDF-", b"<?xml", b"\xff\xfe"]))
-def test_any_bytes_are_of_some_kind(tmp_path_factory: pytest.TempPathFactory, data: bytes, start: bytes) -> None:
+EDIT = st.tuples(st.integers(0, 1 << 13), st.binary(min_size=1, max_size=4))
+
+
+@given(
+    st.sampled_from([b"", kinds.OLE, b"%PDF-", b"<?xml", b"\xff\xfe", files.docx("x"), odf("text"), ole("Book", "x")]),
+    st.binary(max_size=600),
+    st.lists(EDIT, max_size=8),
+)
+def test_any_bytes_are_of_some_kind(
+    tmp_path_factory: pytest.TempPathFactory, start: bytes, end: bytes, edits: list[tuple[int, bytes]]
+) -> None:
+    data = bytearray(start or end)
+    for place, new in edits:
+        place %= len(data) + 1
+        data[place : place + len(new)] = new
     path = tmp_path_factory.getbasetemp() / "any"
-    path.write_bytes(start + data)
+    path.write_bytes(data)
     for name, said in (("a.docx", ""), ("", "application/octet-stream"), ("a.xls", XLS)):
         assert "/" in kind_of(str(path), name, said)
 
 
 def bomb() -> bytes:
     """Return an archive whose [Content_Types].xml inflates to 300 MB."""
-    return with_part(b"", "[Content_Types].xml", bytes(300 << 20))
+    return zipped(**{"[Content_Types].xml": bytes(300 << 20)})
 
 
 def crowd() -> bytes:

@@ -216,7 +216,7 @@ def kind_of(path: str, name: str, said: str) -> str:
         elif head.startswith(ZIPS):
             found = _of_zip(path, head, hint)
         else:
-            found = _of_signature(head, hints) or _of_text(head, hint)
+            found = _of_signature(head, hints) or _of_text(head, hints)
     return normal(found) or hint or UNKNOWN
 
 
@@ -251,9 +251,10 @@ def _of_ole(file: BinaryIO, head: bytes) -> str:
 
 def names_of_ole(file: BinaryIO, head: bytes) -> Iterator[str]:
     """Yield the names of the streams and storages at the top of the OLE *file* [MS-CFB], which begins with *head*."""
-    if len(head) < 512:
+    # 512 or 4096 bytes, by version 3 or 4 of the format.
+    if len(head) < 512 or (shift := unpack_from("<H", head, 30)[0]) not in (9, 12):
         return
-    size = 1 << min(unpack_from("<H", head, 30)[0], 12)
+    size = 1 << shift
     tables = unpack_from("<109I", head, 76)
 
     def sector(number: int) -> bytes:
@@ -322,21 +323,25 @@ def _of_zip(path: str, head: bytes, hint: str) -> str:
     return found or (hint if hint in INSIDE else "application/zip")
 
 
-def _of_text(head: bytes, hint: str) -> str:
+def _of_text(head: bytes, hints: list[str]) -> str:
     """Return the content type of a file that begins with *head* if this is a text, "" otherwise.
 
-    *hint* is the content type according to its name, or to what the upload said.
+    *hints* are the content types according to its name, and to what the upload said.
     """
     text = _decoded(head)
     if text is None:
         return ""
+    of_texts = (kind for kind in hints if is_text(kind) or kind in MAILS)
+    hint = next(of_texts, next(iter(hints), ""))
     start = text.lstrip("\ufeff \t\r\n\f")
     is_sheet = hint in ("application/vnd.ms-excel", "text/csv", "text/tab-separated-values")
     if start[:5].lower() == "<?xml" or (start.startswith("<") and "xml" in hint):
         return hint if "xml" in hint or hint == "text/plain" else _of_xml(start)
     if _HTML.match(start) and (is_sheet or not is_text(hint)):
         return "text/html"
-    if is_text(hint) or (hint and hint not in OFFICE and hint not in MAILS):
+    if is_text(hint):
+        return hint
+    if hint and hint not in OFFICE and hint not in MAILS:
         return ""
     if len(set(_HEADER.findall(start.partition("\n\n")[0][:4096].lower()))) > 1 and start[:1].isalpha():
         return "message/rfc822"
