@@ -75,8 +75,8 @@ class Xberg:
 
     @property
     def name(self) -> str:
-        languages = current()
-        return f"{self._libraries}, tesseract {languages}" if self._libraries and languages else self._libraries
+        # Files without a text may have one with recognition.
+        return f"{self._libraries}, tesseract" if self._libraries and current() else self._libraries
 
     @cached_property
     def _libraries(self) -> str:

@@ -5,6 +5,8 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.scans import all_languages
+from plone.pgcatalog.files.scans import languages_of
 from plone.pgcatalog.files.scans import recognition
 from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
@@ -71,7 +73,8 @@ class TextOfFile(ShortKind):
         Empty without an extractor.
         """
         extractor = texts.ready_extractor()
-        return [] if extractor is None else jobs.files(extractor.kinds, extractor.name)
+        with recognition(all_languages(jobs.settings)):
+            return [] if extractor is None else jobs.files(extractor.kinds, extractor.name)
 
     def _once(self, database: Any, job: Job) -> str:
         """Do *job* once; return the reason why the file has no text, "" if it has one or does not exist any more."""
@@ -101,7 +104,7 @@ class TextOfFile(ShortKind):
         file = None if obj is None else texts.file_of(obj, extractor)
         with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
             try:
-                with recognition(tool):
+                with recognition(languages_of(tool)):
                     text = None if file is None else texts.extract(connection, file, extractor)
             except POSKeyError:
                 text = None  # a pack has removed the blob

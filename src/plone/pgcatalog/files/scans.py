@@ -1,6 +1,7 @@
 """Recognition of the text of scanned pages: the languages of a site, for Tesseract."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -72,26 +73,32 @@ def current() -> str:
 
 
 @contextmanager
-def recognition(tool: Any) -> Iterator[None]:
-    """Recognise scanned pages in this context, if the site of the catalog *tool* is set so."""
-    token = _languages.set(languages_of(tool))
+def recognition(languages: str) -> Iterator[None]:
+    """Recognise scanned pages in *languages* in this context; "" without recognition."""
+    token = _languages.set(languages)
     try:
         yield
     finally:
         _languages.reset(token)
 
 
-def languages_of(tool: Any) -> str:
-    """Return Tesseract's languages for the site of the catalog *tool*, "" if its setting is off or Tesseract is missing.
+def all_languages(site_settings: Mapping[str, Any]) -> str:
+    """Return all of Tesseract's languages; "" if the setting in *site_settings* is off, or if Tesseract is missing."""
+    is_on = site_settings.get("text_of_scans", settings.text_of_scans.default)
+    return "+".join(sorted(installed())) if is_on else ""
 
-    The languages are those of the site that are installed, else English.
+
+def languages_of(tool: Any) -> str:
+    """Return Tesseract's languages for the site of the catalog *tool*; "" if its setting is off, or if Tesseract is missing.
+
+    The languages are those of the site that are installed, else English or another one.
     """
     if not settings.text_of_scans(tool):
         return ""
     known = installed()
     codes = getToolByName(tool, "portal_languages").getSupportedLanguages()
     chosen = [LANGUAGES.get(code.lower(), LANGUAGES.get(code.lower().split("-")[0], "")) for code in codes]
-    return "+".join([name for name in dict.fromkeys(chosen) if name in known] or sorted({"eng"} & known))
+    return "+".join([name for name in dict.fromkeys(chosen) if name in known] or sorted({"eng"} & known or known)[:1])
 
 
 @cache
@@ -101,4 +108,4 @@ def installed() -> frozenset[str]:
     if program is None:
         return frozenset()
     listed = subprocess.run([program, "--list-langs"], capture_output=True, text=True, check=False)
-    return frozenset(listed.stdout.split("\n")[1:]) - {""}
+    return frozenset(listed.stdout.split("\n")[1:]) - {"", "osd"}
