@@ -5,7 +5,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.discovery import file_pages
 from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.highlight import Highlighter
-from plone.pgcatalog.discovery.highlight import plain_text
+from plone.pgcatalog.discovery.snippets import plain_text
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn

@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facets import FacetStatement
-from plone.pgcatalog.discovery.highlight import _text
+from plone.pgcatalog.discovery.snippets import _text
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.compiler import CompiledQueries
 from tests.unit.compiling import TRANSLATORS

@@ -30,9 +30,9 @@ import signal
 
 #: Modules with regular expressions that process texts typed by visitors or authors.
 VISITORS = {
-    *("classic.page_facets", "classic.suggestions", "discovery.highlight", "fulltext.lexicon", "fulltext.places"),
-    "fulltext.whole_words",
-    *("fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "fulltext.typed"),
+    *("classic.page_facets", "classic.suggestions", "discovery.file_pages", "discovery.highlight"),
+    *("fulltext.lexicon", "fulltext.places", "fulltext.whole_words", "fulltext.text_index", "fulltext.tsquery"),
+    *("fulltext.tuning", "fulltext.typed"),
     *("core.references", "indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "request", "results.brain"),
 }

@@ -14,10 +14,10 @@ from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import FacetCounting
 from plone.pgcatalog.discovery.file_pages import Snippet
-from plone.pgcatalog.discovery.highlight import snippets
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.similar import more_like_this
+from plone.pgcatalog.discovery.snippets import snippets
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.discovery.suggest import titles_of
@@ -164,7 +164,7 @@ class PageSearch:
         return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
     def snippets(self, brains: Iterable[Any]) -> Fetch[dict[int, Snippet]]:
-        """Return a fetch of record id -> HTML for *brains*, hits of this page; see ``highlight.snippets``."""
+        """Return a fetch of record id -> HTML for *brains*, hits of this page; see ``discovery.snippets``."""
         return snippets(self.results, brains) if self.highlighter else Fetch.of({})
 
     def also(self) -> Fetch[list[AlsoAbout]]:

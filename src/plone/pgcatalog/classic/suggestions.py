@@ -5,9 +5,9 @@ from functools import cached_property
 from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.classic.request import check_order
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.discovery.highlight import plain_text
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import AlsoAbout
+from plone.pgcatalog.discovery.snippets import plain_text
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import finds_something

@@ -9,10 +9,10 @@ from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.file_pages import Snippet
-from plone.pgcatalog.discovery.highlight import chunk_snippet
 from plone.pgcatalog.discovery.highlight import highlighter
-from plone.pgcatalog.discovery.highlight import plain_text
-from plone.pgcatalog.discovery.highlight import snippets
+from plone.pgcatalog.discovery.snippets import chunk_snippet
+from plone.pgcatalog.discovery.snippets import plain_text
+from plone.pgcatalog.discovery.snippets import snippets
 from plone.pgcatalog.fulltext.text_index import PAGE_END
 from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.meaning.text import source_column

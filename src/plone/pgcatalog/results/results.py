@@ -107,8 +107,8 @@ class CatalogSearchResults(LazyMap):
         return highlighter(self)
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> Mapping[int, str]:
-        """Return record id -> HTML for *brains*, a page of this result; see ``discovery.highlight.snippets``."""
-        from plone.pgcatalog.discovery.highlight import snippets
+        """Return record id -> HTML for *brains*, a page of this result; see ``discovery.snippets.snippets``."""
+        from plone.pgcatalog.discovery.snippets import snippets
 
         return snippets(self, brains, *args, **options).value()
 
