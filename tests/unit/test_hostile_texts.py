@@ -33,9 +33,10 @@ VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.file_pages", "discovery.highlight"),
     *("fulltext.lexicon", "fulltext.places", "fulltext.whole_words", "fulltext.text_index", "fulltext.tsquery"),
     *("fulltext.tuning", "fulltext.typed"),
-    *("core.references", "indexes.keys", "sql.values"),
+    *("core.references", "files.charset", "files.empty", "files.kinds", "indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "request", "results.brain"),
 }
+FORMATS = ("library", "mail", "numbers", "ole", "pdf", "reading", "sheets")
 #: Module -> the texts processed by its regular expressions.
 OTHERS = {
     "testing.host": "the output of PostgreSQL's programs",
@@ -45,10 +46,30 @@ OTHERS = {
     "cli.reports": "a period",
     "sql.column": "names of indexes",
     "zmi.page": "templates of Zope",
+    **dict.fromkeys((f"files.formats.{name}" for name in FORMATS), "files, in a process with a limit of time"),
 }
 #: Strings that are repeated, LENGTH characters in all, between a beginning and an end.
 UNITS = ("a", "-", '"', '-"', "1 ", "1", " ", "1-", "<", "<a ", 'x id="search-results-number" ', ' id="search-results"')
-UNITS = (*UNITS, "*", "?", "*?", "a*", "''", "'a", "\\", "a'", "\x01", "\ue000", ".", "1.", "ab-", "\u65e5", "@ ")
+UNITS = (
+    *UNITS,
+    "*",
+    "?",
+    "*?",
+    "a*",
+    "''",
+    "'a",
+    "\\",
+    "a'",
+    "\x01",
+    "\ue000",
+    ".",
+    "1.",
+    "ab-",
+    "\u65e5",
+    "@ ",
+    "<!---->",
+    "<?x?>",
+)
 ENDS = ("", "!", '"')
 LENGTH = 100_000
 SECONDS = 120
@@ -91,10 +112,12 @@ def test_each_module_with_regular_expressions_is_listed() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", patterns())
-def test_regular_expressions_read_a_text_once(pattern: re.Pattern[str]) -> None:
+def test_regular_expressions_read_a_text_once(pattern: re.Pattern[Any]) -> None:
     with limited():
         for unit, begin, end in product(UNITS, ("", "<div "), ENDS):
-            hostile = begin + unit * (LENGTH // len(unit)) + end
+            hostile: Any = begin + unit * (LENGTH // len(unit)) + end
+            if isinstance(pattern.pattern, bytes):
+                hostile = hostile.encode()
             pattern.fullmatch(hostile)
             assert sum(1 for _ in pattern.finditer(hostile)) <= len(hostile) + 1
 

@@ -154,14 +154,16 @@ FREE = 0xFFFFFFFA
 #: The first member of a document whose archive is damaged.
 _FIRST = re.compile(rb"PK\x03\x04.{22}\x08\0(?:\0\0|.{2})mimetype(application/[\w.+-]{1,80}?)(?=PK|$)", re.DOTALL)
 _MAIN = re.compile(rb'ContentType="(application/vnd\.[\w.-]+?)(?:\.main\+xml|\.main)"', re.IGNORECASE)
-_KIND = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
+_KIND = re.compile(r"\A[\w.+-]++/[\w.+-]++", re.ASCII)
 _ODF = re.compile(rb'media-type="(application/vnd\.oasis\.opendocument\.[\w-]+)"')
 _HTML = re.compile(
-    r"(?:<!--.*?-->\s*)*<(?:!doctype\s+html|(?:html|head|body|title|meta|style|script|table|div|h1|p|center|font)\b)",
+    r"\A(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|(?:html|head|body|title|meta|style|script|table|div|h1|p|center|font)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 _ROOT = re.compile(r"<(?:[\w.-]+:)?([A-Za-z_][\w.-]*)")
-_XML_HEAD = re.compile(r"\s*(?:<\?.*?\?>|<!--.*?-->|<!doctype[^>\[]*(?:\[.*?\]\s*)?>)", re.IGNORECASE | re.DOTALL)
+_XML_HEAD = re.compile(
+    r"\A(?:\s*+(?:<\?(?>.*?\?>)|<!--(?>.*?-->)|<!doctype[^>\[]*+(?:\[.*?\]\s*+)?>))*+\s*+", re.IGNORECASE | re.DOTALL
+)
 _FLAT = re.compile(r'office:mimetype="([\w./-]+)"')
 _HEADER = re.compile(
     r"^(received|return-path|message-id|date|from|to|subject|mime-version|delivered-to|content-type):", re.I | re.M
@@ -355,10 +357,7 @@ def _of_text(head: bytes, hints: list[str]) -> str:
 
 def _of_xml(start: str) -> str:
     """Return the content type of the XML document that begins with *start*."""
-    at = 0
-    while found := _XML_HEAD.match(start, at):
-        at = found.end()
-    root = _ROOT.match(start[at:].lstrip())
+    root = _ROOT.match(_XML_HEAD.sub("", start))
     flat = _FLAT.search(start)
     if flat and root and root[1] == "document":
         return flat[1] if flat[1].endswith("graphics") else "application/xml"

@@ -19,7 +19,7 @@ import re
 
 _RUN = re.compile(r"\w+")
 #: Characters of ASCII words, and all others that are not ASCII: a part of a text that NFKC treats like the whole text.
-PART = re.compile(r"(?:\w|[^\x00-\x7f])+")
+PART = re.compile(r"(?:\w|[^\x00-\x7f])++")
 #: Characters without width, which a reader does not see inside a word: soft hyphen, zero-width space, joiners, byte order mark.
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 

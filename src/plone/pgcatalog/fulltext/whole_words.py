@@ -33,7 +33,7 @@ _RAISED_SIGN = re.compile(f"[{_RAISED}]")
 #: A character that a word with other forms has, for a word or for its beginning.
 _CUT = re.compile(f"[_{INVISIBLE}{_RAISED}{_POINTS}{_SYLLABLES}]")
 #: A number with dashes, or a word and all characters beside it that are neither ASCII nor blank.
-_TOKEN = re.compile(r"(?<![\w-])\d++(?:-\d++)++(?![\w-])|(?:\w|[^\x00-\x7f\s])+")
+_TOKEN = re.compile(r"(?<![\w-])\d++(?:-\d++)++(?![\w-])|(?:\w|[^\x00-\x7f\s])++")
 _DASHED = re.compile(r"-(?<=\d-)\d")
 
 
