@@ -150,8 +150,10 @@ def test_odd_values_beside_sensible_ones_are_answered_as_by_zcatalog(both: Both,
 @MOSTLY_WITHOUT
 @pytest.mark.parametrize("index", ["SearchableText", "Title", "Description"])
 def test_broken_texts_are_answered_as_by_zcatalog(both: Both, index: str) -> None:
-    compare(both, [{index: text} for text in TEXTS], same_order=False)
-    compare(both, [{index: {"query": text}} for text in TEXTS], "searchResults", same_order=False)
+    # Deviation text-whole-words: a page ``a_b`` is found, too.
+    compared = [text for text in TEXTS if index != "SearchableText" or text not in ("*a", "?a")]
+    compare(both, [{index: text} for text in compared], same_order=False)
+    compare(both, [{index: {"query": text}} for text in compared], "searchResults", same_order=False)
     for text in TEXTS:
         assert not isinstance(answer(both.ours, {index: text}), Exception), text
 
