@@ -203,8 +203,8 @@ def test_hits_link_to_their_pages(shared_site: Site) -> None:
     texts = [link.text_content() for link in page.xpath("//*[@class='result-page small mb-1']")]
     assert "Page 200" in texts
     [link, *_] = page.xpath("//a[.='Page 200']/@href")
-    assert link.endswith("/case0/@@display-file#page=200")
-    shown = shared_site.web.get("/plone/case0/@@display-file")
+    assert link.endswith("/case0/@@display-file/#page=200")
+    shown = shared_site.web.get("/plone/case0/@@display-file/")
     assert (shown.status, shown.headers["Content-Type"]) == (200, files.PDF)
     assert shown.headers.get("Content-Disposition", "inline").startswith("inline")
 
@@ -218,14 +218,14 @@ def test_rest_services_name_the_page(shared_site: Site) -> None:
         answer = shared_site.web.get(f"/plone/{service}", MANAGER, "application/json", **query).json
         items = answer["items"] if "items" in answer else answer["response"]["docs"]
         for item in [item for item in [*items, *answer.get("passages", ())] if item["@id"].endswith("/case0")]:
-            assert item["file_page"] == {**expected, "url": f"{item['@id']}/@@display-file#page=200"}
+            assert item["file_page"] == {**expected, "url": f"{item['@id']}/@@display-file/#page=200"}
         assert any("file_page" in item for item in items)
 
 
 @pytest.mark.parametrize(
     ("kind", "title", "url"),
     [
-        (files.PDF, "Page 7", "/a/@@display-file#page=7"),
+        (files.PDF, "Page 7", "/a/@@display-file/#page=7"),
         (XLSX, "Sheet 7", None),
         ("application/vnd.ms-excel", "Sheet 7", None),
         ("application/vnd.oasis.opendocument.spreadsheet", "Sheet 7", None),

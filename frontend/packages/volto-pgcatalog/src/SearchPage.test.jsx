@@ -75,7 +75,7 @@ it('puts each snippet into its hit', () => {
 });
 
 it('leads to the page of a PDF, and names the slide', () => {
-  const url = '/a/@@display-file#page=12';
+  const url = '/a/@@display-file/#page=12';
   const page = { ...hit('/a', 'b'), file_page: { title: 'Page 12', url } };
   const slide = { ...hit('/b', 'b'), file_page: { title: 'Slide 3' } };
   search({ search: { items: [page, slide] } });

@@ -77,9 +77,10 @@ class FilePage:
     def url(self, url: str) -> str | None:
         """Return the URL that opens the file of the object at *url* here, as browsers can for PDF; None for other files.
 
-        ``@@display-file`` sends the primary file of an object for display; Plone's ``@@download`` would save it.
+        ``@@display-file`` sends the primary file of an object for display; Plone's ``@@download`` would save it.  Volto passes on
+        paths behind its slash only.
         """
-        return f"{url}/@@display-file#page={self.number}" if self.kind == PDF else None
+        return f"{url}/@@display-file/#page={self.number}" if self.kind == PDF else None
 
 
 class Snippet(str):
