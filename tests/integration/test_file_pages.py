@@ -9,6 +9,14 @@ from plone.pgcatalog.discovery.snippets import plain_text
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
+from tests.integration.builders import pdf
+from tests.integration.builders import PPTX
+from tests.integration.builders import pptx
+from tests.integration.builders import row
+from tests.integration.builders import s as cell
+from tests.integration.builders import sp
+from tests.integration.builders import XLSX
+from tests.integration.builders import xlsx
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
@@ -16,6 +24,7 @@ from tests.integration.people import publish
 from tests.integration.traffic import traced
 from tests.integration.uploads import AsIs
 from tests.integration.uploads import extracting
+from tests.integration.uploads import site as site
 from tests.integration.uploads import upload
 from tests.integration.uploads import work
 from tests.integration.web import MANAGER
@@ -64,7 +73,6 @@ def snippets(portal: Any, words: str, **query: Any) -> dict[str, Any]:
     return {brain.getId: found[brain.getRID()] for brain in brains}
 
 
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 #: (id, text, content type) of further files.
 OTHERS = (
     ("quagga", pages(200, p3="nothing"), files.PDF),
@@ -196,6 +204,25 @@ def test_snippets_are_one_message_with_parts_of_texts(shared_filled: Any) -> Non
         results.snippets(brains)
     assert len(traffic[0].statements) == 1
     assert traffic[0].row_bytes < 10 * 36_000 < 10 * 270_000
+
+
+def test_pages_of_real_files_are_named(site: Any) -> None:
+    portal, worker = site
+    line = "BT /F1 12 Tf 72 720 Td ({}) Tj ET"
+    upload(portal, "page", pdf([line.format(f"filler{n} " * 9 + "wombat" * (n == 199)) for n in range(200)]))
+    upload(portal, "slide", pptx([sp("one"), sp("two"), sp("a wom|bat")]), PPTX)
+    sheets = [f"<sheetData>{row(1, cell('A1', word))}</sheetData>" for word in ("one", "wombat")]
+    upload(portal, "sheet", xlsx([("S", sheets[0], ""), ("T", sheets[1], "")]), XLSX)
+    transaction.commit()
+    work(worker)
+    transaction.begin()
+    found = {name: (plain_text(text), text.page.title) for name, text in snippets(portal, "wombat").items()}
+    assert {name: translate(title) for name, (_, title) in found.items()} == {
+        "page": "Page 200",
+        "slide": "Slide 3",
+        "sheet": "Sheet 2",
+    }
+    assert all("wombat" in text for text, _ in found.values())
 
 
 def test_hits_link_to_their_pages(shared_site: Site) -> None:
