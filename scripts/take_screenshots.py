@@ -32,7 +32,7 @@ PICTURES = (
     *("tuning-preview", "tuning-preview-phone", "tuning-preview-german", "related-pages", "search-page-settings"),
     *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
     *("tuning-by-meaning", "tuning-by-meaning-german"),
-    *("files-overview", "files-failed", "files-german", "files-phone"),
+    *("file-page", "files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
 VOLTO_TESTS = ("checks/volto/test_add_on.py", "checks/volto/test_panels.py", "checks/volto/test_german.py")
@@ -57,6 +57,7 @@ HEIGHT = {
     "tuning-preview": 1300,
     "tuning-preview-german": 1300,
     "tuning-preview-phone": 1900,
+    "file-page": 620,
     "files-overview": 1000,
     "files-failed": 400,
     "files-phone": 1450,

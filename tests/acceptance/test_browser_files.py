@@ -23,11 +23,16 @@ pytestmark = BROWSER_TESTS
 
 
 def fill(portal: Any) -> None:
-    """Upload a file that is found, two without a text, and one that waits, to a site with two languages."""
+    """Upload a file that is found, three without a text, and one that waits, to a site with two languages."""
     portal.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
     portal.portal_registry["plone.available_languages"] = ["en", "de"]
     portal.portal_registry["plone.use_request_negotiation"] = True
-    upload(portal, "minutes.pdf", files.pdf(files.TEXT))
+    upload(
+        portal,
+        "minutes.pdf",
+        files.pdf_of([f"Item {n} of the agenda" for n in range(1, 12)] + [files.TEXT]),
+    )
+    upload(portal, "scan.pdf", files.pdf_of([""], b"/Subtype /Image"))
     upload(portal, "annual-report.pdf", files.pdf(files.TEXT)[:100])
     upload(portal, "budget.docx", b"not a document", files.DOCX)
     transaction.commit()
@@ -54,7 +59,7 @@ def test_manager_sees_waiting_and_failed_files(
     with managed(browser, address, locale=language, width=width) as page:
         page.goto(f"{address}/portal_catalog/manage_catalogOverview")
         expect(page.locator("#files")).to_contain_text(word)
-        expect(page.locator("#files-failed li")).to_have_count(2)
+        expect(page.locator("#files-failed li")).to_have_count(3)
         expect(page.locator("#files-failed")).to_contain_text("/plone/annual-report.pdf")
         assert fits(page)
         assert axe(page, "main") == []
@@ -65,7 +70,10 @@ def test_manager_sees_waiting_and_failed_files(
             page.screenshot(path=tmp_path / "files-failed.png")
 
 
-def test_text_in_a_file_is_found_with_a_snippet(page: Page, address: str) -> None:
+def test_text_in_a_file_is_found_with_a_snippet_and_its_page(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@search?SearchableText={files.WORD}")
     expect(page.locator(".result-title")).to_have_text(["minutes.pdf"])
     expect(page.locator("#search-results mark")).to_have_text(files.WORD)
+    link = page.get_by_role("link", name="Page 12")
+    expect(link).to_have_attribute("href", f"{address}/minutes.pdf/@@display-file/#page=12")
+    page.screenshot(path=tmp_path / "file-page.png")

@@ -9,7 +9,6 @@ from plone.pgcatalog.discovery.snippets import plain_text
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
-from tests.integration.builders import pdf
 from tests.integration.builders import PPTX
 from tests.integration.builders import pptx
 from tests.integration.builders import row
@@ -208,8 +207,7 @@ def test_snippets_are_one_message_with_parts_of_texts(shared_filled: Any) -> Non
 
 def test_pages_of_real_files_are_named(site: Any) -> None:
     portal, worker = site
-    line = "BT /F1 12 Tf 72 720 Td ({}) Tj ET"
-    upload(portal, "page", pdf([line.format(f"filler{n} " * 9 + "wombat" * (n == 199)) for n in range(200)]))
+    upload(portal, "page", files.pdf_of([f"filler{n} " * 9 + "wombat" * (n == 199) for n in range(200)]))
     upload(portal, "slide", pptx([sp("one"), sp("two"), sp("a wom|bat")]), PPTX)
     sheets = [f"<sheetData>{row(1, cell('A1', word))}</sheetData>" for word in ("one", "wombat")]
     upload(portal, "sheet", xlsx([("S", sheets[0], ""), ("T", sheets[1], "")]), XLSX)
