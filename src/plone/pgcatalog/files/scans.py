@@ -16,54 +16,14 @@ import subprocess
 
 #: The program; its folder is one of the operating system's, as in the process that extracts texts.
 PROGRAM = "tesseract"
+_CODES = """
+ar ara  bg bul  ca cat  cs ces  da dan  de deu  el ell  en eng  es spa  et est  eu eus  fa fas
+fi fin  fr fra  gl glg  he heb  hi hin  hr hrv  hu hun  it ita  ja jpn  ko kor  lt lit  lv lav
+nl nld  no nor  pl pol  pt por  ro ron  ru rus  sk slk  sl slv  sr srp  sv swe  th tha  tr tur
+uk ukr  vi vie  zh-cn chi_sim  zh-tw chi_tra  zh chi_sim  nb nor  nn nor
+"""
 #: Language of a site -> Tesseract's.
-LANGUAGES = {
-    **{
-        "ar": "ara",
-        "bg": "bul",
-        "ca": "cat",
-        "cs": "ces",
-        "da": "dan",
-        "de": "deu",
-        "el": "ell",
-        "en": "eng",
-        "es": "spa",
-    },
-    **{
-        "et": "est",
-        "eu": "eus",
-        "fa": "fas",
-        "fi": "fin",
-        "fr": "fra",
-        "gl": "glg",
-        "he": "heb",
-        "hi": "hin",
-        "hr": "hrv",
-    },
-    **{
-        "hu": "hun",
-        "it": "ita",
-        "ja": "jpn",
-        "ko": "kor",
-        "lt": "lit",
-        "lv": "lav",
-        "nl": "nld",
-        "no": "nor",
-        "pl": "pol",
-    },
-    **{
-        "pt": "por",
-        "ro": "ron",
-        "ru": "rus",
-        "sk": "slk",
-        "sl": "slv",
-        "sr": "srp",
-        "sv": "swe",
-        "th": "tha",
-        "tr": "tur",
-    },
-    **{"uk": "ukr", "vi": "vie", "zh-cn": "chi_sim", "zh-tw": "chi_tra", "zh": "chi_sim", "nb": "nor", "nn": "nor"},
-}
+LANGUAGES = dict(zip(_CODES.split()[::2], _CODES.split()[1::2], strict=True))
 _languages: ContextVar[str] = ContextVar("languages", default="")
 
 
