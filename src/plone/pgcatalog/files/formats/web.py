@@ -18,61 +18,13 @@ from urllib.parse import unquote
 import posixpath
 
 
+_BLOCKS = """
+address article aside blockquote body button caption center dd details dialog div dl dt fieldset figcaption
+figure footer form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol optgroup option p pre rt section select
+summary table tbody td textarea tfoot th thead title tr ul
+"""
 HTML = Rules(
-    blocks=frozenset(
-        [
-            "address",
-            "article",
-            "aside",
-            "blockquote",
-            "body",
-            "button",
-            "caption",
-            "center",
-            "dd",
-            "details",
-            "dialog",
-            "div",
-            "dl",
-            "dt",
-            "fieldset",
-            "figcaption",
-            "figure",
-            "footer",
-            "form",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "h5",
-            "h6",
-            "header",
-            "hr",
-            "legend",
-            "li",
-            "main",
-            "nav",
-            "ol",
-            "optgroup",
-            "option",
-            "p",
-            "pre",
-            "rt",
-            "section",
-            "select",
-            "summary",
-            "table",
-            "tbody",
-            "td",
-            "textarea",
-            "tfoot",
-            "th",
-            "thead",
-            "title",
-            "tr",
-            "ul",
-        ]
-    ),
+    blocks=frozenset(_BLOCKS.split()),
     blanks=frozenset({"br", "img", "input"}),
     skipped=frozenset({"script", "style", "template", "rp", "noframes"}),
     attributes=frozenset({"alt"}),
