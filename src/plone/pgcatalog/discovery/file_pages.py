@@ -132,8 +132,8 @@ def with_pages(
 ) -> Statement:
     """Return *columns* of the statement *hits*, and columns for ``FileParts.of``.
 
-    *hits* has rid, zoid and source, the stored text; files are searched in the order of *rids*.  *is_beginning_enough*: no further page is searched if one at the
-    beginning has all words.
+    *hits* has rid, zoid and source, the stored text; files are searched in the order of *rids*.  *is_beginning_enough*: no
+    further page is searched if one at the beginning has all words.
     """
     sql = read_statement("discovery", "with_pages").format(hits=hits.sql, columns=columns, most_bytes=MOST_BYTES)
     # A single one is compiled once for both values.

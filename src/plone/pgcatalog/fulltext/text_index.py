@@ -176,7 +176,8 @@ class ZCTextIndexTranslator(IndexTranslator):
     def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
         """Return a group of conditions for pages with one of *terms* in the title, and in the description.
 
-        A second group is for pages with a number with dashes.  It is empty unless this is SearchableText and the catalog has one of these indexes.
+        A second group is for pages with a number with dashes.  Empty unless this is SearchableText and the catalog has one of
+        these indexes.
         """
         if self.id != SOURCE_INDEX:
             return []

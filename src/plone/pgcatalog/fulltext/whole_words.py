@@ -25,7 +25,10 @@ import re
 LONGEST = 60
 _RAISED = "™℠ªº¹²³⁰⁴⁵⁶⁷⁸⁹"
 #: Combining signs that readers leave out when they type: of Latin, Greek and Cyrillic, Hebrew, and Arabic.
-_POINTS = "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
+_POINTS = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
+)
 #: Blocks of scripts whose vowels are signs, without Thai, of which the splitter makes bigrams.
 _SYLLABLES = "\u0900-\u0dff\u0e80-\u109f\u1780-\u17d3"
 _LEFT_OUT = re.compile(f"[{INVISIBLE}{_POINTS}]")
