@@ -29,6 +29,7 @@ THINGS = (
     "dog dogs hound puppy hund",
     "money salary pay wages gehalt",
     "fire flames burning feuer",
+    "boat boats ship schiff",
 )
 ABOUT = {word: number for number, line in enumerate(THINGS) for word in line.split()}
 

@@ -54,6 +54,7 @@ def place(site_template: str, postgres: Any) -> Iterator[Any]:
         upload(
             portal, "hounds", f"{'wages and flames ' * 50}\f{'quiet hound ' * 75}\f{'wagen for wages ' * 50}".encode()
         )
+        upload(portal, "manual", "\f".join([f"{'wages and flames ' * 50}"] * 60 + ["old ship " * 75] * 2).encode())
         page(portal, "secret", "Unpaid leave", "Ask for leave of more than a month before that holiday.")
         with extracting(AsIs()):
             fill(portal)
@@ -110,6 +111,14 @@ def test_passages_of_a_file_name_their_page(place: Any, portal: Any) -> None:
     assert "\f" not in passage.text
     [snippet] = results.snippets(results).values()
     assert snippet.page == FilePage(2, files.PDF)
+
+
+def test_the_end_of_a_long_file_is_found_by_its_meaning(place: Any, portal: Any) -> None:
+    last = FilePage(61, files.PDF)
+    assert also(portal, "boat")["manual"].page == last
+    results = portal.portal_catalog.searchResults(SearchableText="boat", rank="hybrid")
+    assert [(passage.page, passage.text[:18]) for passage in passages(results, 1)] == [(last, "old ship old ship ")]
+    assert [snippet.page for snippet in results.snippets(results).values()] == [last]
 
 
 def test_only_the_first_page_of_a_question_has_near_pages(place: Any) -> None:

@@ -8,6 +8,11 @@ from hypothesis import strategies as st
 from itertools import pairwise
 from math import hypot
 from math import sumprod
+from plone.pgcatalog.fulltext.text_index import in_one_line
+from plone.pgcatalog.fulltext.text_index import PAGE_END
+from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
+from plone.pgcatalog.fulltext.text_index import source_text
+from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.meaning import calibration
 from plone.pgcatalog.meaning.text import chunks_of
 from plone.pgcatalog.meaning.text import LONGEST_CHUNK
@@ -71,6 +76,28 @@ def test_passage_follows_the_title_and_repeats_nothing(source: str, texts: list[
     found = passages(source, "page", "Leave", "How to ask")
     assert [passage.text for passage in found] == texts
     assert all(0 <= passage.start <= passage.stop <= len(source) for passage in found)
+
+
+WORDS = st.text("ab. \f", min_size=1, max_size=60).map(in_one_line)
+
+
+@given(st.integers(0, 20_200), WORDS, WORDS, st.integers(0, 40_000))
+def test_the_passages_of_a_long_file_have_all_of_its_words(head: int, word: str, other: str, length: int) -> None:
+    texts = ["a title " * (head // 8), TextOfFile(in_one_line(f"{word} {other} " * (length // 20)))]
+    source = source_text(texts)
+    is_cut = len(source) == SOURCE_LENGTH and PAGE_END in source
+    found = passages(source, "", "", "", texts[1] if is_cut else "")
+    assert [passage.chunk for passage in found] == list(range(len(found)))
+    spans = [(passage.start, passage.stop) for passage in found]
+    whole = source.ljust(SOURCE_LENGTH) + (texts[1] if is_cut else "")
+    inside = {place for start, stop in spans for place in range(start, stop)}
+    behind = SOURCE_LENGTH + max([0, *(stop - source.find(PAGE_END) - 1 for _, stop in spans if stop <= SOURCE_LENGTH)])
+    wanted = (
+        [*range(min(source.find(PAGE_END), SOURCE_LENGTH)), *range(behind, len(whole))]
+        if is_cut
+        else range(len(source))
+    )
+    assert len(found) == MOST_CHUNKS or all(place in inside for place in wanted if not whole[place].isspace())
 
 
 # -- the calibration, and its storage as JSON

@@ -24,7 +24,10 @@ MOST_BYTES = 3_000_000
 MOST_PATTERNS = 12
 LONGEST_WORD = 60
 PDF = "application/pdf"
-#: Number of the columns that ``with_pages`` adds.
+#: A chunk of each hit, and its columns.
+JOIN_CHUNKS = " CROSS JOIN LATERAL pgcatalog_chunk(source, text, hits.start, stop)"
+CHUNK = ", chunk, is_last, last_page"
+#: Number of the columns that ``with_pages`` adds for a file.
 FILE_COLUMNS = 6
 
 #: The first letter behind Latin, Greek and Cyrillic.
@@ -128,14 +131,20 @@ class FileParts:
 
 
 def with_pages(
-    hits: Statement, columns: str, rids: Sequence[int], patterns: Sequence[str], is_beginning_enough: bool
+    hits: Statement, columns: Sequence[str], rids: Sequence[int], patterns: Sequence[str], is_beginning_enough: bool
 ) -> Statement:
     """Return *columns* of the statement *hits*, and columns for ``FileParts.of``.
 
-    *hits* has rid, zoid and source, the stored text; files are searched in the order of *rids*.  *is_beginning_enough*: no
-    further page is searched if one at the beginning has all words.
+    *hits* has rid, zoid and source, the stored text; files are searched in the order of *rids*.  With start and stop it has
+    those of ``pgcatalog_chunk`` as well.  *is_beginning_enough*: no further page is searched if one at the beginning has all
+    words.
     """
-    sql = read_statement("discovery", "with_pages").format(hits=hits.sql, columns=columns, most_bytes=MOST_BYTES)
+    sql = read_statement("discovery", "with_pages").format(
+        hits=hits.sql,
+        columns=", ".join(f"hits.{column}" for column in columns) + CHUNK * ("stop" in columns),
+        chunks=JOIN_CHUNKS * ("stop" in columns),
+        most_bytes=MOST_BYTES,
+    )
     # A single one is compiled once for both values.
     anything = patterns[0] if len(patterns) == 1 else "|".join(f"(?:{pattern})" for pattern in patterns) or None
     return Statement(sql, (*hits.params, list(rids), list(patterns), anything, is_beginning_enough), hits.is_costly)

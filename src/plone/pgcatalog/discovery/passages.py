@@ -83,10 +83,10 @@ def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Pass
         relation, values = stored.source
         sources = f"SELECT rid, zoid, {source_column(catalog)} AS text FROM {relation}"
         return Statement(
-            "SELECT near.rid, near.similarity, substr(source.text, near.start + 1, near.stop - near.start), file.kind,"
-            " strpos(file.text, E'\\f') > 0, greatest(1, regexp_count(left(source.text, near.start), E'\\f'))"
+            "SELECT near.rid, near.similarity, chunk, file.kind, strpos(file.text, E'\\f') > 0, greatest(1, first_page)"
             f" FROM ({chunks.sql}) AS near JOIN ({sources}) AS source ON source.rid = near.rid"
             " LEFT JOIN LATERAL pgcatalog_file(CASE WHEN strpos(source.text, E'\\f') > 0 THEN zoid END) AS file ON TRUE"
+            " CROSS JOIN LATERAL pgcatalog_chunk(source.text, file.text, near.start, near.stop)"
             " WHERE near.similarity >= %s::float8 ORDER BY near.similarity DESC, near.rid DESC, near.start LIMIT %s",
             (*chunks.params, *values, threshold, count),
             near.is_costly,
@@ -186,10 +186,7 @@ def _statement(
     chunks = near.question.near_chunks(stored.source, bind.condition(near.among, stored))
     rid, start, stop = CHUNK_COLUMNS
     source = source_column(results.catalog)
-    columns = (
-        f"{start}, substr({source}, {start} + 1, {stop} - {start}), {stop} >= length({source}), file.kind,"
-        f" strpos(file.text, E'\\f') > 0, regexp_count(left({source}, {stop}), E'\\f'), rid"
-    )
+    columns = f"{start}, chunk, is_last, file.kind, strpos(file.text, E'\\f') > 0, last_page, rid"
     params: tuple[Any, ...] = ()
     if with_metadata:
         text, params = versioned_idx_sql(relation, results.catalog.excluded_keys)
@@ -197,6 +194,7 @@ def _statement(
     return Statement(
         f"SELECT {columns} FROM {relation} JOIN ({chunks.sql}) AS near ON {rid} = rid"
         f" LEFT JOIN LATERAL pgcatalog_file(CASE WHEN strpos({source}, E'\\f') > 0 THEN zoid END) AS file ON TRUE"
+        f" CROSS JOIN LATERAL pgcatalog_chunk({source}, file.text, {start}, {stop})"
         f" WHERE ({words.sql}) IS NOT TRUE ORDER BY {SIMILARITY} DESC, rid DESC LIMIT {most:d}",
         (*params, *values, *chunks.params, *words.params),
         is_costly=True,

@@ -64,7 +64,8 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
 def _texts_statement(
     results: CatalogSearchResults, marks: Highlighter, rids: Sequence[int], where: Condition, stored: Stored
 ) -> Statement:
-    """Return the statement for (rid, text), in a search by meaning (rid, text, has words, start and stop of a chunk).
+    """Return the statement for (rid, text), in a search by meaning (rid, text, has words, and of a chunk its start and stop,
+    its text, whether it is the last one, and the page of a file where it ends).
 
     The last columns are those of ``FileParts``.
     """
@@ -72,12 +73,12 @@ def _texts_statement(
     return with_pages(hits, columns, rids, marks.patterns(), not marks.has_phrases)
 
 
-def _hits_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> tuple[Statement, str]:
+def _hits_statement(results: CatalogSearchResults, where: Condition, stored: Stored) -> tuple[Statement, Sequence[str]]:
     """Return the statement of the hits, and the columns of it that a snippet is made from."""
     source = f"{source_column(results.catalog)} AS source"
     near = near_in(where)
     if near is None:
-        return bind.select(f"rid, zoid, {source}", bind.condition(where, stored), stored), "rid, source"
+        return bind.select(f"rid, zoid, {source}", bind.condition(where, stored), stored), ("rid", "source")
     words = results.context.indexes[SOURCE_INDEX].where(results.criteria, results.context) or NOTHING
     chunks = near.question.nearest_of_each(stored.source, bind.condition(near.among, stored))
     relation, values = stored.source
@@ -89,7 +90,7 @@ def _hits_statement(results: CatalogSearchResults, where: Condition, stored: Sto
         replace(stored, source=(joined, (*values, *chunks.params))),
         params=words.params,
     )
-    return hits, "rid, source, has_words, hits.start, stop"
+    return hits, ("rid", "source", "has_words", "start", "stop")
 
 
 def _snippets(marks: Highlighter, brains: Iterable[Any], length: int, rows: Rows) -> dict[int, Snippet]:
@@ -109,12 +110,11 @@ def _with_file(row: Sequence[Any]) -> tuple[Any, ...]:
 def _snippet(
     marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any], file: FileParts, length: int
 ) -> Snippet:
-    has_words, start, stop = chunk or (True, None, None)
-    text = source or ""
-    if has_words or start is None or stop is None or not text[start:stop]:
-        return _file_snippet(marks, brain, text, file, length) or Snippet(marks.snippet(_text(brain, source), length))
-    last_page = file.page(text.count(PAGE_END, 0, stop))
-    return chunk_snippet(marks, brain, text[start:stop], start, stop >= len(text), last_page, length)
+    has_words, start, _stop, text, is_last, last_page = chunk or (True, *[None] * 5)
+    if has_words or start is None or not text:
+        found = _file_snippet(marks, brain, source or "", file, length)
+        return found or Snippet(marks.snippet(_text(brain, source), length))
+    return chunk_snippet(marks, brain, text, start, is_last, file.page(last_page), length)
 
 
 def _file_snippet(marks: Highlighter, brain: Any, source: str, file: FileParts, length: int) -> Snippet | None:

@@ -22,6 +22,7 @@ from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.files.kinds import kind_of
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import normal
+from plone.pgcatalog.fulltext.text_index import in_one_line
 from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
@@ -246,7 +247,7 @@ def extracted(path: str, kind: str, said: str, extractor: Any) -> FileText:
         return FileText("", stored(reason_unread(kind)))
     try:
         with in_utf8(path, kind, said) as readable:
-            text = storable(extractor.extract(readable, kind))[:LONGEST_TEXT]
+            text = in_one_line(storable(extractor.extract(readable, kind)))[:LONGEST_TEXT]
     except ExtractionError as error:
         if not error.for_good:
             raise

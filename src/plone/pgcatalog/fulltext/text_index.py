@@ -281,8 +281,12 @@ def source_text(texts: Iterable[str]) -> str:
     joined = " ".join(
         f"{PAGE_END}{text}" if isinstance(text, TextOfFile) else text.replace(PAGE_END, " ") for text in texts
     )
-    pages = storable_text(LEFT_REFERENCE.sub(_character, joined[: 2 * SOURCE_LENGTH])).split(PAGE_END)
-    return PAGE_END.join(" ".join(page.split()) for page in pages)[:SOURCE_LENGTH]
+    return in_one_line(storable_text(LEFT_REFERENCE.sub(_character, joined[: 2 * SOURCE_LENGTH])))[:SOURCE_LENGTH]
+
+
+def in_one_line(text: str) -> str:
+    """Return *text* with a single blank for each white space, and without blanks where pages end."""
+    return PAGE_END.join(" ".join(page.split()) for page in text.split(PAGE_END))
 
 
 def _character(reference: re.Match[str]) -> str:

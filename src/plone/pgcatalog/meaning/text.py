@@ -1,12 +1,12 @@
 """The texts of a page that an embedder is sent: chunks of its stored text, each below title and description."""
 
 from collections.abc import Iterator
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
 from plone.pgcatalog.fulltext.text_index import body_of
 from plone.pgcatalog.fulltext.text_index import PAGE_END
+from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
@@ -16,6 +16,7 @@ import re
 
 #: Most characters of title and description before each chunk.
 LONGEST_HEADING = 300
+FILE_TEXT = "SELECT text FROM pgcatalog_file(%s)"
 #: The index of roles and users that may see an object, and its value for all users.
 WHO_MAY_SEE = "allowedRolesAndUsers"
 ANONYMOUS = "Anonymous"
@@ -23,7 +24,10 @@ ANONYMOUS = "Anonymous"
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A chunk of a page: its number, its *start* and *stop* in the stored text, and the *text* that the embedder is sent."""
+    """A chunk of a page: its number, its *start* and *stop* in the stored text, and the *text* that the embedder is sent.
+
+    A *start* from SOURCE_LENGTH on is SOURCE_LENGTH more than the place in the text of the page's file.
+    """
 
     chunk: int
     start: int
@@ -47,7 +51,10 @@ def passages_of(core: Any, zoid: int, of_private: bool) -> list[TextChunk]:
         return []
     [(rid, source)] = rows
     idx = view.idx([rid]).value().get(rid, {})
-    return passages(source or "", *(text_in(idx, name) for name in ("getId", "Title", "Description")))
+    has_more = len(source or "") == SOURCE_LENGTH and PAGE_END in source
+    [(file,)] = (has_more and core.session.execute(FILE_TEXT, (zoid,))) or [("",)]
+    id, title, description = (text_in(idx, name) for name in ("getId", "Title", "Description"))
+    return passages(source or "", id, title, description, file)
 
 
 def source_column(core: Any) -> str:
@@ -70,20 +77,28 @@ def text_in(idx: dict[str, Any], name: str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def passages(source: str, id: str, title: str, description: str) -> list[TextChunk]:
+def passages(source: str, id: str, title: str, description: str, file: str = "") -> list[TextChunk]:
     """Return the passages of a page with the stored text *source*, which may begin with *id* and *title*.
 
-    A page without a text has one passage, of its title and description.
+    *file* is the text of its file if *source* has only the beginning of it.  A page without a text has one passage, of its
+    title and description.
     """
     heading = title if description in source else f"{title}. {description}"
     heading = heading.strip()[:LONGEST_HEADING]
     begin = len(source) - len(body_of(source, (id, title)))
-    spans: Sequence[tuple[int, int]] = [(begin + start, begin + stop) for start, stop in chunks_of(source[begin:])]
+    spans = [(begin + start, begin + stop) for start, stop in chunks_of(source[begin:])]
     if not spans and heading:
         spans = [(begin, begin)]
+    if file:
+        file_begin, rest = source.index(PAGE_END) + 1, 0
+        if spans and spans[-1][0] >= file_begin:
+            # This passage is cut where the stored text ends: it is read again from the file.
+            rest = spans.pop()[0] - file_begin
+        spans += [(SOURCE_LENGTH + rest + start, SOURCE_LENGTH + rest + stop) for start, stop in chunks_of(file[rest:])]
+    text = source.ljust(SOURCE_LENGTH) + file
     return [
-        TextChunk(number, start, stop, f"{heading}\n{source[start:stop].replace(PAGE_END, ' ')}".strip())
-        for number, (start, stop) in enumerate(spans)
+        TextChunk(number, start, stop, f"{heading}\n{text[start:stop].replace(PAGE_END, ' ')}".strip())
+        for number, (start, stop) in enumerate(spans[:MOST_CHUNKS])
     ]
 
 
@@ -93,8 +108,8 @@ CHUNK_WORDS = 200
 OVERLAP = 40
 #: Most characters of a chunk: scripts without spaces have long "words", and models have a limit of tokens.
 LONGEST_CHUNK = 1600
-#: Most chunks of a text.
-MOST_CHUNKS = 200
+#: Most chunks of a text: enough for the text of a file.
+MOST_CHUNKS = 500
 
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]»“”]*$|[。！？]['\")\]」』]*$")

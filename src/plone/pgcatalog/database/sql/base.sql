@@ -347,6 +347,21 @@ BEGIN
 END
 $function$;
 
+-- A chunk of the text of an object: of source, its text stored for snippets, or from start 20,000 on, which is the most that is
+-- stored there, of the text of its file.  is_last: it is the end of the text.  first_page and last_page are the pages of the
+-- file where it begins and ends; 0 in front of the file.
+CREATE OR REPLACE FUNCTION pgcatalog_chunk(source TEXT, file TEXT, start INTEGER, stop INTEGER)
+RETURNS TABLE (chunk TEXT, is_last BOOLEAN, first_page BIGINT, last_page BIGINT)
+LANGUAGE sql IMMUTABLE ROWS 1 AS $function$
+    SELECT substr(text, first + 1, stop - start), first + stop - start >= length(text),
+        pages + regexp_count(left(text, first), E'\f'), pages + regexp_count(left(text, first + stop - start), E'\f')
+    FROM (
+        SELECT CASE WHEN is_of_file THEN file ELSE source END AS text,
+            CASE WHEN is_of_file THEN start - 20000 ELSE start END AS first, is_of_file::integer AS pages
+        FROM (SELECT start >= 20000 AS is_of_file) AS kind
+    ) AS place
+$function$;
+
 -- The tables of text chunks with vectors, pgcatalog_<hex oid>_chunks_<number>: one per embedder, in use or being filled.  A
 -- table without a row here waits to be dropped.
 CREATE TABLE IF NOT EXISTS pgcatalog_vectors (

@@ -7,5 +7,5 @@ files AS MATERIALIZED (
     FROM hits CROSS JOIN LATERAL pgcatalog_file(zoid) AS file WHERE strpos(source, E'\f') > 0
 )
 SELECT {columns}, kind, is_short AND strpos(text, E'\f') > 0, numbers, parts, have_before, have_behind
-FROM hits LEFT JOIN files USING (rid) LEFT JOIN LATERAL pgcatalog_file_parts(
+FROM hits LEFT JOIN files USING (rid){chunks} LEFT JOIN LATERAL pgcatalog_file_parts(
     CASE WHEN is_short THEN text END, source, %s::text[], %s::text, %s::boolean) AS found ON TRUE
