@@ -234,7 +234,7 @@ class PlonePGCatalogTool(CatalogTool):
 
         See ``plone.pgcatalog.discovery.similar``.
         """
-        return more_like_this(self, item, limit, query).value()
+        return more_like_this(self, item, limit, query)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
@@ -243,13 +243,13 @@ class PlonePGCatalogTool(CatalogTool):
 
         See ``plone.pgcatalog.discovery.suggest``.
         """
-        return suggest(self, text, limit, query).value()
+        return suggest(self, text, limit, query)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def did_you_mean(self, text: str, **query: Any) -> str | None:
         """Return *text* with unknown words replaced by words of the rows that *query* finds; None if there are none."""
-        return did_you_mean(self, text, query).value()
+        return did_you_mean(self, text, query)
 
     # -- cataloguing
 

@@ -10,9 +10,9 @@ from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.snippets import plain_text
 from plone.pgcatalog.discovery.suggest import correct
 from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.discovery.suggest import fetch_suggestions
 from plone.pgcatalog.discovery.suggest import finds_something
 from plone.pgcatalog.discovery.suggest import MAX_TEXT
-from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.discovery.suggest import titles_of
 from plone.pgcatalog.fulltext.places import last_word
 from plone.pgcatalog.fulltext.typed import search_text
@@ -115,7 +115,7 @@ class LiveSearch(AjaxSearch):
         with catalog._core.session.batch():
             last = last_word(text[-MAX_TEXT:])
             if last and wanted_text(text).endswith(last) and self.request.form.get("page", "1") == "1":
-                self._words = suggest(catalog, text, MOST_WORDS + 1, self._place)
+                self._words = fetch_suggestions(catalog, text, MOST_WORDS + 1, self._place)
             typed = super().results(*args, **options)
             also = self._also_about(typed)
             has_rows = self._read(typed)
@@ -284,7 +284,7 @@ class DidYouMean(BrowserView):
         if not isinstance(text, str) or not IPGCatalogTool.providedBy(catalog):
             return None
         place = {name: value for name, value in page.filter_query({}).items() if name != SOURCE_INDEX}
-        better = did_you_mean(catalog, text, place).value()
+        better = did_you_mean(catalog, text, place)
         # The suggestion may have no results: the page takes operators as words, and all words as prefixes.
         return better if better and finds_something(catalog, page.filter_query({SOURCE_INDEX: better})) else None
 

@@ -96,7 +96,14 @@ THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
 
-def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> Fetch[list[str]]:
+def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the value of ``fetch_suggestions``."""
+    return fetch_suggestions(tool, text, limit, query).value()
+
+
+def fetch_suggestions(
+    tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None
+) -> Fetch[list[str]]:
     """Return a fetch of up to *limit* words that begin with the last word of *text*, the most frequent first.
 
     Each is in some result of ``searchResults(**query)`` of the catalog *tool*, together with the other words of *text*.  If
@@ -137,8 +144,8 @@ def _single(lexicon: Any, run: str) -> str | None:
     return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
 
 
-def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> Fetch[str | None]:
-    """Return a fetch of *text* with words of the site in place of unknown ones; None without a correction.
+def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
+    """Return *text* with words of the site in place of unknown ones; None without a correction.
 
     The words are in results of ``searchResults(**query)`` of the catalog *tool*, and the corrected text finds some of these.
     Two or three statements, one if nothing is corrected.
@@ -148,7 +155,7 @@ def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -
         found = [] if better is None else _found_texts(tool, {**(query or {}), SOURCE_INDEX: better.text})
         return better.spelled(found) if better is not None and found else None
 
-    return correct(tool, text, query).then(with_hits)
+    return correct(tool, text, query).then(with_hits).value()
 
 
 def correct(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> "Fetch[Correction | None]":

@@ -184,7 +184,7 @@ class Parameters:
 
     def corrected_text(self) -> str | None:
         """Return the correction of the text, None if there is none."""
-        return did_you_mean(self.catalog, self.text, self.place).value()
+        return did_you_mean(self.catalog, self.text, self.place)
 
     def query(self) -> dict[str, Any]:
         """Return the query dict, without a window."""

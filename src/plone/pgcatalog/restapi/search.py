@@ -177,7 +177,7 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         text = text.get("query") if isinstance(text, Mapping) else text
         place = {name: value for name, value in criteria.items() if name not in ORDER_AND_SIZE}
         typed = text.strip().removesuffix("*") if isinstance(text, str) else ""
-        return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place).value()
+        return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place)
 
 
 class SearchGet(Service):
@@ -376,7 +376,7 @@ class SuggestGet(Service):
         search = beginning(catalog, text)
         pages = parameters.search(place | {"Title": search}, 0, LIMIT) if search else []
         with bad_values():
-            terms = suggest(catalog, text, LIMIT, place).value() if text else []
+            terms = suggest(catalog, text, LIMIT, place) if text else []
         return {
             "@id": self.request["ACTUAL_URL"],
             "suggestions": summaries(pages, self.request),
