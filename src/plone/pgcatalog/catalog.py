@@ -234,7 +234,7 @@ class PlonePGCatalogTool(CatalogTool):
 
         See ``plone.pgcatalog.discovery.similar``.
         """
-        return more_like_this(self, item, limit, query)
+        return more_like_this(self, item, limit, query).value()
 
     @security.protected(SearchZCatalog)
     @zpublish(False)

@@ -1,24 +1,14 @@
-"""``@querystring-search`` with facet counts: all that a search block of Volto needs, in one response.
+"""``@querystring-search`` with additions, such as facet counts: all that a search block of Volto needs, in one response."""
 
-Requests without facets get plone.restapi's response unchanged.
-"""
-
-from collections.abc import Mapping
 from plone.pgcatalog.discovery.facet_groups import Facet
-from plone.pgcatalog.discovery.facet_groups import visible_facets
-from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import number_in
-from plone.pgcatalog.restapi.parameters import buckets
+from plone.pgcatalog.restapi.additions import Additions
+from plone.pgcatalog.restapi.additions import ADDITIONS_KEY
 from plone.pgcatalog.restapi.parameters import parsing
-from plone.pgcatalog.restapi.search import counted
-from plone.pgcatalog.restapi.search import counting_of
-from plone.pgcatalog.restapi.search import EXTRA_KEY
-from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.view import Fetch
+from plone.pgcatalog.restapi.serializer import facet_as_json
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body
-from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services.querystringsearch.get import QuerystringSearchGet
 from plone.restapi.services.querystringsearch.get import QuerystringSearchPost
 from typing import Any
@@ -27,39 +17,21 @@ from zope.annotation.interfaces import IAnnotations
 from zope.component import getMultiAdapter
 
 
-#: Maximum number of values of a facet in a response.
-MOST_VALUES = 1000
-
-
 class Faceted:
-    """Mixin for plone.restapi's services: adds ``facets`` to the response if the request names some."""
+    """Mixin for plone.restapi's services: adds what the request wants."""
 
     context: Any
     request: Any
 
     def reply(self) -> dict[str, Any]:
-        IAnnotations(self.request)[EXTRA_KEY] = self._fetch
+        # Read by the serializer: a GET has its query in the request only then.
+        IAnnotations(self.request)[ADDITIONS_KEY] = lambda: Additions.of_json(json_body(self.request))
         answer = self._answer()
-        names, ranges, _ = self._wanted()
-        if names or ranges:
+        wanted = Additions.of_json(json_body(self.request)).seen_by(self.context, self.request)
+        if wanted.facets or wanted.ranges:
             # There was no search if the query has no known index.
-            answer.setdefault("facets", {name: _as_json(Facet()) for name in (*names, *ranges)})
+            answer.setdefault("facets", {name: facet_as_json(Facet()) for name in (*wanted.facets, *wanted.ranges)})
         return answer
-
-    def _wanted(self) -> tuple[list[str], dict[str, Any], int]:
-        """Return (names of facets, ranges, number of values) of the request, for facets whose values the user may see."""
-        data = json_body(self.request)
-        names, ranges, limit = _names(data), _ranges(data), _limit(data)
-        visible = visible_facets([*names, *ranges], self.context, self.request)
-        return [n for n in names if n in visible], {name: of for name, of in ranges.items() if name in visible}, limit
-
-    def _fetch(self, results: CatalogSearchResults) -> Fetch[dict[str, Any]]:
-        """Return a fetch of the facets of *results*, as a part of the response."""
-        names, ranges, limit = self._wanted()
-        if not names and not ranges:
-            return Fetch.of({})
-        facets = counting_of(results, names, ranges, limit)
-        return Fetch(lambda: _part(counted(facets)))
 
     def _answer(self) -> dict[str, Any]:
         """Return plone.restapi's response; raises BadRequest for an invalid query, for which plone.restapi fails."""
@@ -89,36 +61,3 @@ class FacetedGet(Faceted, QuerystringSearchGet):
 
 class FacetedPost(Faceted, QuerystringSearchPost):
     """The service for POST, with the query in the body."""
-
-
-def _part(facets: Mapping[str, Facet] | None) -> dict[str, Any]:
-    """Return *facets* as a part of the response; None means that counting took too long."""
-    if facets is None:
-        return {"facets": {}, "facets_timed_out": True}
-    return {"facets": {name: _as_json(facet) for name, facet in facets.items()}}
-
-
-def _names(data: Mapping[str, Any]) -> list[str]:
-    names = data.get("facets") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise BadRequest("facets must be a list of names of indexes")
-    return names
-
-
-def _ranges(data: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
-    try:
-        return buckets(data.get("facet_ranges") or {})
-    except ValueError as error:
-        raise BadRequest("facet_ranges must be {index: {label: [from, up to]}}") from error
-
-
-def _limit(data: Mapping[str, Any]) -> int:
-    limit = data.get("facet_limit", LIMIT)
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 0 <= limit <= MOST_VALUES:
-        raise BadRequest(f"facet_limit must be a number from 0 to {MOST_VALUES}")
-    return limit
-
-
-def _as_json(facet: Facet) -> dict[str, Any]:
-    """Return the values with their numbers of rows, the most frequent first; keys are converted to strings for JSON."""
-    return {"data": {json_compatible(value): count for value, count in facet.items()}, "truncated": facet.truncated}

@@ -15,11 +15,9 @@ from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.passages import also_about
-from plone.pgcatalog.discovery.passages import AlsoAbout
 from plone.pgcatalog.discovery.passages import headings
 from plone.pgcatalog.discovery.passages import passages
 from plone.pgcatalog.discovery.suggest import by_meaning_alone
-from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
@@ -28,22 +26,19 @@ from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.request import number_in
+from plone.pgcatalog.restapi.additions import Additions
+from plone.pgcatalog.restapi.additions import ADDITIONS_KEY
 from plone.pgcatalog.restapi.cursor import page_behind
-from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.parameters import parsing
-from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.settings import SOURCE_INDEX
-from plone.restapi.batching import HypermediaBatch
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
 from plone.restapi.interfaces import IFieldDeserializer
-from plone.restapi.interfaces import ISerializeToJson
 from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.search.handler import SearchHandler
 from plone.restapi.search.utils import unflatten_dotted_dict
-from plone.restapi.serializer.catalog import LazyCatalogResultSerializer
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
 from plone.restapi.services.search.get import SearchGet as SearchGetOfPlone
@@ -67,12 +62,6 @@ DOCUMENT_COLUMNS = (
     *("UID", "Title", "Description", "Type", "Subject", "effective", "created", "modified", "start", "end"),
     *("mime_type", "location", "image_field", "image_scales"),
 )
-
-
-#: Annotation of a request: a function that takes the results and returns a fetch of additions to the response.
-EXTRA_KEY = "plone.pgcatalog.along"
-#: Keys of a query that select order and size, not rows.
-ORDER_AND_SIZE = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
 
 
 def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
@@ -124,60 +113,22 @@ def documents(
     return answer
 
 
-@implementer(ISerializeToJson)
-@adapter(CatalogSearchResults, IPGCatalogLayer)
-class ResultsSerializer(LazyCatalogResultSerializer):
-    """plone.restapi's response with a page of results; page and total are read in one round trip.  It adds:
-
-    - with ``snippets=1``: highlighted matches in the first MAX_ROWS items, and a correction if no item has the words
-    - on the first page of a search by the site's settings: pages near to the question
-    """
-
-    def __call__(self, fullobjects: bool = False) -> Any:
-        shown = HypermediaBatch(self.request, ())
-        marks = self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter()
-        # Removed, because full objects may have results of their own.
-        extra = IAnnotations(self.request).pop(EXTRA_KEY, None)
-        with self.lazy_resultset.view.session.batch():
-            more = Fetch.of({}) if extra is None else extra(self.lazy_resultset)
-            has_no_words = by_meaning_alone(self.lazy_resultset) if marks else None
-            if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
-                self.lazy_resultset.count_with_page()
-                self.lazy_resultset.read_first(end)
-            total = self.lazy_resultset.actual_result_count
-        answer = super().__call__(fullobjects) | more.value()
-        is_as_site = "use_site_search_settings" in self.request.form and shown.b_start == 0
-        with self.lazy_resultset.view.session.batch():
-            also = also_about(self.lazy_resultset) if is_as_site else Fetch.of([])
-            if marks:
-                self._add_snippets(answer["items"])
-        if pages := also.value():
-            answer["also_about"] = [self._near(page) for page in pages]
-        if has_no_words is not None and (not total or has_no_words.value()):
-            answer["did_you_mean"] = self._meant()
-        return answer
-
-    def _add_snippets(self, items: list[dict[str, Any]]) -> None:
-        """Add to *items*, the summaries of the page, their highlighted matches, as HTML."""
-        brains = list(HypermediaBatch(self.request, self.lazy_resultset))
-        snippets = self.lazy_resultset.snippets(brains[:MAX_ROWS])
-        for item, brain in zip(items, brains, strict=True):
-            if brain.getRID() in snippets:
-                item.update(highlighted(brain, self.request, snippets[brain.getRID()]))
-
-    def _near(self, page: AlsoAbout) -> dict[str, Any]:
-        """Return the summary of *page* with its passage as HTML."""
-        [summary] = summaries([page.brain], self.request)
-        return summary | highlighted(page.brain, self.request, page.passage)
-
-    def _meant(self) -> str | None:
-        """Return the correction of the text, without the asterisk that Volto appends; None if there is none."""
-        criteria = dict(self.lazy_resultset.criteria)
-        text = criteria.pop(SOURCE_INDEX, "")
-        text = text.get("query") if isinstance(text, Mapping) else text
-        place = {name: value for name, value in criteria.items() if name not in ORDER_AND_SIZE}
-        typed = text.strip().removesuffix("*") if isinstance(text, str) else ""
-        return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place)
+def passages_as_json(results: CatalogSearchResults, count: int, request: Any) -> list[dict[str, Any]]:
+    """Return up to *count* passages that match the search of *results* best, as JSON data."""
+    found = passages(results, count) if count else []
+    above = headings(results.catalog.tool, found, "/".join(getSite().getPhysicalPath()))
+    return [
+        {
+            "@id": passage.brain.getURL(),
+            "UID": passage.brain.UID,
+            "title": passage.brain.Title,
+            "headings": above[passage.brain.getPath()],
+            "text": passage.text,
+            "similarity": None if passage.similarity is None else round(passage.similarity, 4),
+            **({"file_page": file_page(passage.brain, request, passage.page)} if passage.page else {}),
+        }
+        for passage in found
+    ]
 
 
 class SearchGet(Service):
@@ -228,30 +179,12 @@ class SearchGet(Service):
             near = [page.brain for page in pages]
             answer["also_about"] = documents(near, self.request, passages_of, highlighter.of_whole_words())
         if parameters.passages:
-            answer["passages"] = self._passages(parameters)
+            found = parameters.search(parameters.query(), 0, parameters.passages)
+            answer["passages"] = passages_as_json(found, parameters.passages if parameters.text else 0, self.request)
         answer |= self._facets(parameters, counted(facets))
         if parameters.text and (not total or has_no_words.value() or parameters.flag("spellcheck", False)):
             answer["did_you_mean"] = parameters.corrected_text()
         return answer
-
-    def _passages(self, parameters: Parameters) -> list[dict[str, Any]]:
-        """Return the passages that match the search best, whichever page is requested."""
-        results = parameters.search(parameters.query(), 0, parameters.passages)
-        found = passages(results, parameters.passages) if parameters.text else []
-        root = "/".join(getSite().getPhysicalPath())
-        above = headings(parameters.catalog, found, root)
-        return [
-            {
-                "@id": passage.brain.getURL(),
-                "UID": passage.brain.UID,
-                "title": passage.brain.Title,
-                "headings": above[passage.brain.getPath()],
-                "text": passage.text,
-                "similarity": None if passage.similarity is None else round(passage.similarity, 4),
-                **({"file_page": file_page(passage.brain, self.request, passage.page)} if passage.page else {}),
-            }
-            for passage in found
-        ]
 
     def _facets(self, parameters: Parameters, facets: Mapping[str, Facet] | None) -> dict[str, Any]:
         if facets is None:
@@ -357,8 +290,9 @@ class SiteSearchGet(SearchGetOfPlone):
 
     def reply(self) -> Any:
         query = unflatten_dotted_dict(self.request.form.copy())
-        # An option of ResultsSerializer; plone.restapi would log that there is no such index.
-        query.pop("snippets", None)
+        indexes = getToolByName(self.context, "portal_catalog").indexes()
+        additions = Additions.taken_from(query, indexes)
+        IAnnotations(self.request)[ADDITIONS_KEY] = lambda: additions
         handler = SiteSearchHandler if "use_site_search_settings" in query else CheckedHandler
         return handler(self.context, self.request).search(query)
 
