@@ -163,7 +163,8 @@ const Panel = () => {
         close();
       }
     };
-    const onFocusOut = ({ target }) => isField(target) && current.current.close();
+    const onFocusOut = ({ target }) =>
+      isField(target) && current.current.close();
     document.addEventListener('input', onInput);
     // First of all: Enter on an option must not send the form.
     document.addEventListener('keydown', onKeyDown, true);
@@ -182,7 +183,8 @@ const Panel = () => {
       'aria-autocomplete': 'list',
       'aria-expanded': String(isOpen),
       'aria-controls': isOpen ? LIST : null,
-      'aria-activedescendant': isOpen && active >= 0 ? `${LIST}-${active}` : null,
+      'aria-activedescendant':
+        isOpen && active >= 0 ? `${LIST}-${active}` : null,
     };
     Object.entries(attributes).forEach(([name, value]) =>
       value === null

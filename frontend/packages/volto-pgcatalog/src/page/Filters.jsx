@@ -70,7 +70,9 @@ const More = ({ facet, values, ...choice }) => {
           <input
             aria-label={label}
             onChange={({ target }) => setPart(target.value)}
-            onKeyDown={(event) => event.key === 'Enter' && event.preventDefault()}
+            onKeyDown={(event) =>
+              event.key === 'Enter' && event.preventDefault()
+            }
             placeholder={label}
             type="search"
             value={part}

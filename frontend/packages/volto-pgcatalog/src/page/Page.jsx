@@ -57,9 +57,7 @@ const TextField = ({ typed }) => {
 
 export const SearchPage = ({ location }) => {
   const { pathname, search } = location;
-  const { data, error, loading } = useSelector(
-    (state) => state.pgcatalogPage,
-  );
+  const { data, error, loading } = useSelector((state) => state.pgcatalogPage);
   const dispatch = useDispatch();
   const history = useHistory();
   const intl = useIntl();
@@ -124,7 +122,11 @@ export const SearchPage = ({ location }) => {
       {isClient &&
         document.getElementById('toolbar') &&
         createPortal(
-          <Toolbar pathname={pathname} hideDefaultViewButtons inner={<span />} />,
+          <Toolbar
+            pathname={pathname}
+            hideDefaultViewButtons
+            inner={<span />}
+          />,
           document.getElementById('toolbar'),
         )}
     </Container>

@@ -194,11 +194,7 @@ const Results = ({ data, pathname, onChange }) => {
         </p>
         {total > 0 && <Order data={data} onChange={onChange} />}
       </div>
-      <Chips
-        chips={chips}
-        pathname={pathname}
-        unfiltered={links.unfiltered}
-      />
+      <Chips chips={chips} pathname={pathname} unfiltered={links.unfiltered} />
       <Correction data={data} pathname={pathname} />
       {items.length > 0 && (
         <section aria-labelledby="pgcatalog-hits">

@@ -63,7 +63,10 @@ export default defineMessages({
     defaultMessage:
       'Add another word: very common words are not searched for alone.',
   },
-  spelling: { id: 'Check the spelling.', defaultMessage: 'Check the spelling.' },
+  spelling: {
+    id: 'Check the spelling.',
+    defaultMessage: 'Check the spelling.',
+  },
   otherWords: {
     id: 'Use other words, or fewer of them.',
     defaultMessage: 'Use other words, or fewer of them.',
