@@ -7,8 +7,8 @@ module.exports = {
   transform: { '^.+\\.(js|jsx|ts|tsx)$': 'babel-jest' },
   transformIgnorePatterns: ['/node_modules/(?!@plone/)'],
   moduleNameMapper: {
-    '^@plone/volto/(.*)$': `${volto}/src/$1`,
     '\\.(css|less|scss|svg)$': '<rootDir>/jest-file.js',
+    '^@plone/volto/(.*)$': `${volto}/src/$1`,
   },
   globals: { __CLIENT__: true, __SERVER__: false, __DEVELOPMENT__: false },
 };

@@ -35,11 +35,13 @@ PICTURES = (
     *("file-page", "files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
-VOLTO_TESTS = ("checks/volto/test_add_on.py", "checks/volto/test_panels.py", "checks/volto/test_german.py")
+VOLTO_TESTS = tuple(f"checks/volto/test_{name}.py" for name in ("add_on", "panels", "german", "search_page"))
 VOLTO_PICTURES = (
     *("volto-facets", "volto-facet-picked", "volto-search", "volto-did-you-mean", "volto-pgcatalog-search-refused"),
     *("volto-facets-small", "volto-search-small", "volto-did-you-mean-small", "volto-pgcatalog-search-refused-small"),
     *("volto-search-german", "volto-facets-german-small"),
+    *("volto-page", "volto-page-chosen", "volto-page-german", "volto-panel"),
+    *("volto-page-small", "volto-page-drawer-small"),
 )
 COLOURS = 128
 #: Picture -> height in pixels at which it is cut off.

@@ -1,12 +1,13 @@
 """The front-ends under test: with our catalog, the same without the add-on, with a ZCatalog, and in German."""
 
-from checks.volto import german as german_site
+from checks.volto import german as german_site_of
 from checks.volto.content import fill
 from checks.volto.visitors import FrontEnds
 from checks.volto.visitors import SIZES
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from plone.pgcatalog.queue.worker import Worker
 from scripts import volto
 from tests.acceptance.browser import browser  # noqa: F401
 from tests.acceptance.browser import CHROMIUM
@@ -14,6 +15,7 @@ from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.fixtures import SiteWith
+from tests.integration.uploads import work
 from typing import Any
 
 import pytest
@@ -57,23 +59,33 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
         ours = stack.enter_context(sites.opened(dsn))
         with sites.inside(ours) as portal:
             counted(dsn, portal.portal_catalog)
+        work(Worker(ours, dsn))
         stock = stack.enter_context(sites.opened(site_with(fill, stock=True)))
         our_site, stock_site = (stack.enter_context(served(db)) for db in (ours, stock))
         yield FrontEnds(
             front_end("ours", our_site),
+            front_end("search_page", our_site, RAZZLE_SEARCH_PAGE="on"),
             front_end("without", our_site, RAZZLE_PGCATALOG="off"),
             front_end("zcatalog", stock_site),
         )
 
 
-@pytest.fixture(scope="module", params=["", "/de"], ids=["one-language", "languages"])
-def german(built: None, site_with: SiteWith, tmp_path_factory: Any, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Address of the German part of the front-end of a site with our catalog: the site, or its folder for German."""
-    log: Path = tmp_path_factory.mktemp("volto-german") / "german.log"
-    dsn = site_with(german_site.fill_with_languages if request.param else german_site.fill)
+@pytest.fixture(scope="session", params=["", "/de"], ids=["one-language", "languages"])
+def german_site(built: None, site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """Address of a site in German with our catalog, and the path of its German part: "", or its folder for German."""
+    dsn = site_with(german_site_of.fill_with_languages if request.param else german_site_of.fill)
     with sites.opened(dsn) as db:
         with sites.inside(db) as portal:
             counted(dsn, portal.portal_catalog)
-        environment = {"RAZZLE_MULTILINGUAL": "on" if request.param else "off"}
-        with served(db) as site, volto.served(site, free_port(), log, **environment) as address:
-            yield address + request.param
+        with served(db) as site:
+            yield site, request.param
+
+
+@pytest.fixture(scope="module", params=["off"])
+def german(german_site: tuple[str, str], tmp_path_factory: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Address of the German part of the front-end of that site; a parameter "on" is for the search page of the add-on."""
+    log: Path = tmp_path_factory.mktemp("volto-german") / "german.log"
+    site, path = german_site
+    environment = {"RAZZLE_MULTILINGUAL": "on" if path else "off", "RAZZLE_SEARCH_PAGE": request.param}
+    with volto.served(site, free_port(), log, **environment) as address:
+        yield address + path

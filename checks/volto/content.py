@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from datetime import UTC
+from demo import documents
 from demo import volto
 from plone.dexterity.utils import createContentInContainer
 from plone.registry.interfaces import IRegistry
@@ -22,7 +23,7 @@ NEWS = {"i": "portal_type", "o": "plone.app.querystring.operation.selection.any"
 
 
 def fill(portal: Any) -> None:
-    """Fill *portal*: public pages and news about hedgehogs, a private page, one with a search block, one with two."""
+    """Fill *portal*: public pages and news about hedgehogs, a PDF, a private page, one with a search block, one with two."""
     volto.install(portal)
     if "virtual_hosting" not in portal.aq_parent.objectIds():
         portal.aq_parent.manage_addProduct["SiteAccess"].manage_addVirtualHostMonster("virtual_hosting")
@@ -34,6 +35,8 @@ def fill(portal: Any) -> None:
     registry["plone.available_languages"] = ["en", "de"]
     for number in range(PAGES):
         _page(portal, number)
+    report = documents.pdf_of([f"Item {n} of the agenda" for n in range(1, 12)] + [documents.TEXT])
+    _add(portal, "minutes.pdf", "Minutes", "File", file=documents.blob(report), exclude_from_nav=True)
     _add(portal, "secret", "A rendezvous of hedgehogs", subject=("Hidden tag",))
     _search(portal, "find", volto.search_block(*FACETS))
     _search(portal, "two", volto.search_block(*FACETS[:2]), volto.search_block(FACETS[1], query=[NEWS, volto.ANYWHERE]))

@@ -72,16 +72,21 @@ def pick(page: Page, text: str, number: int = 0) -> None:
     settled(page)
 
 
+#: The panel below the search field of the header, and the field.
+PANEL = "#pgcatalog-panel"
+FIELD = ".searchbox input[name=SearchableText]"
+
+
 def suggestions(page: Page, text: str) -> list[str]:
-    """Type *text* into the search field of the header, and return the browser's suggestions."""
-    field = page.locator(".searchbox input[name=SearchableText]")
+    """Type *text* into the search field of the header, and return the words and pages of the panel."""
+    field = page.locator(FIELD)
     field.clear()
     with page.expect_response(re.compile(f"@pgsuggest.*={re.escape(quote(text))}$")) as answer:
         field.press_sequentially(text)
-    count = len(answer.value.json()["terms"]) + len(answer.value.json()["suggestions"])
-    expect(page.locator("#pgcatalog-suggestions option")).to_have_count(count)
-    assert field.get_attribute("list") == "pgcatalog-suggestions"
-    return [str(option.get_attribute("value")) for option in page.locator("#pgcatalog-suggestions option").all()]
+    words = [word for word in answer.value.json()["terms"] if not text.endswith(word)][:3]
+    count = len(words) + min(len(answer.value.json()["suggestions"]), 5)
+    expect(page.locator(f"{PANEL} [role=option]")).to_have_count(count + 1)
+    return texts(page, f"{PANEL} .pgcatalog-word, {PANEL} .pgcatalog-page span[dir]")
 
 
 def fits(page: Page, selector: str) -> bool:

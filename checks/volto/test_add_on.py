@@ -42,7 +42,7 @@ def test_facets_have_counts(page: Page, front_ends: FrontEnds, tmp_path: Path) -
     looks.go(page, f"{front_ends.ours}/find")
     expect(page.locator(looks.ENTRIES).first).to_contain_text("(")
     offered = looks.facets(page)
-    assert offered["Type"] == ["Page (26)", "News Item (6)"]
+    assert offered["Type"] == ["Page (26)", "News Item (6)", "File (1)"]
     assert offered["Tags"] == ["Animals (30)", "Summer (15)", "Winter (15)"]
     page.screenshot(path=tmp_path / "volto-facets.png")
 
@@ -112,6 +112,7 @@ def test_words_are_suggested(page: Page, small: Page, front_ends: FrontEnds) -> 
     for shown in (page, small):
         looks.go(shown, front_ends.ours)
         assert looks.suggestions(shown, "small hedg")[0] == "small hedgehog"
+        assert fits(shown)
 
 
 @pytest.mark.parametrize("name", ["without_add_on", "zcatalog"])

@@ -52,6 +52,11 @@ def test_panel_saves_valid_and_refuses_invalid_values(
     expect(field).to_have_value(right)
 
 
+def test_text_of_scans_is_a_setting(page: Page, front_ends: FrontEnds) -> None:
+    looks.go(page, f"{front_ends.ours}/controlpanel/pgcatalog")
+    expect(page.locator(".field-wrapper-text_of_scans input[type=checkbox]")).not_to_be_checked()
+
+
 def test_the_panels_are_listed(page: Page, front_ends: FrontEnds) -> None:
     looks.go(page, f"{front_ends.ours}/controlpanel")
     for panel in PANELS:

@@ -20,6 +20,8 @@ class FrontEnds:
     """The addresses of the front-ends."""
 
     ours: str
+    #: the first one with the search page of the add-on
+    search_page: str
     without_add_on: str
     zcatalog: str
 

@@ -5,7 +5,7 @@ from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from playwright.sync_api import Route
-from plone.pgcatalog.classic.search import QUICK_ROWS
+from plone.pgcatalog.searchpage.page import QUICK_ROWS
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits

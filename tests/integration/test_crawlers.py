@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.classic.search import QUICK_ROWS
+from plone.pgcatalog.searchpage.page import QUICK_ROWS
 from tests.acceptance.search_site import fill_for_mara
 from tests.integration.content import large_catalog
 from tests.integration.search_pages import follow

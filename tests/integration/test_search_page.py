@@ -5,9 +5,9 @@ from datetime import datetime
 from datetime import UTC
 from html import unescape
 from plone.base.interfaces import INavigationRoot
-from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.searchpage.page import QUICK_ROWS
 from tests.acceptance.search_site import fill_for_mara
 from tests.acceptance.search_site import TOPICS
 from tests.integration.content import create

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from io import BytesIO
-from plone.pgcatalog.classic.request import LONGEST_PARAMETERS
 from plone.pgcatalog.indexes.path import MOST_CONTAINERS
 from plone.pgcatalog.request import with_request
 from plone.pgcatalog.results.brain import CONTEXTS
 from plone.pgcatalog.results.brain import contexts
 from plone.pgcatalog.results.brain import URLs
+from plone.pgcatalog.searchpage.request import LONGEST_PARAMETERS
 from tests.integration import site as sites
 from tests.integration.fixtures import SiteWith
 from tests.integration.web import Response

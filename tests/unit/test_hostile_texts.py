@@ -30,7 +30,7 @@ import signal
 
 #: Modules with regular expressions that process texts typed by visitors or authors.
 VISITORS = {
-    *("classic.page_facets", "classic.suggestions", "discovery.file_pages", "discovery.highlight"),
+    *("classic.suggestions", "searchpage.facets", "discovery.file_pages", "discovery.highlight"),
     *("fulltext.lexicon", "fulltext.places", "fulltext.whole_words", "fulltext.text_index", "fulltext.tsquery"),
     *("fulltext.tuning", "fulltext.typed"),
     *("core.references", "files.charset", "files.empty", "files.kinds", "indexes.keys", "sql.values"),

@@ -6,9 +6,15 @@ import counted, { namedStateToValue } from './CountedFacet';
 import withMoreValues from './MoreValues';
 import withFacetCounts from './SearchBlock';
 import { AlsoAbout, DidYouMean, SearchHelp, Snippets } from './SearchPage';
-import Suggestions from './Suggestions';
+import Panel from './Panel';
+import Page from './page/Page';
+import { searchPageState } from './page/data';
 
 const SEARCH_PAGES = ['/search', '/*/search'];
+// Those of the page with facets: of the site, and of the folder of a language.
+const ROUTES = ['/search', '/:language([a-z]{2}|[a-z]{2}-[a-z]{2,4})/search'];
+// What is inserted into Volto's own search page.
+const ADDITIONS = [SearchHelp, DidYouMean, Snippets, AlsoAbout];
 
 const countFacets = (config) => {
   const { search } = config.blocks.blocksConfig;
@@ -41,20 +47,32 @@ export default function applyConfig(config) {
   ];
   settings.appExtras = [
     ...settings.appExtras,
-    ...SEARCH_PAGES.flatMap((match) => [
-      { match, component: SearchHelp },
-      { match, component: DidYouMean },
-      { match, component: Snippets },
-      { match, component: AlsoAbout },
-    ]),
-    { match: '', component: Suggestions },
+    ...SEARCH_PAGES.flatMap((match) =>
+      ADDITIONS.map((component) => ({ match, component })),
+    ),
+    { match: '', component: Panel },
   ];
   config.addonReducers = {
     ...config.addonReducers,
     pgcatalogFacets: facetCounts,
     pgcatalogMeant: searchMeant,
     pgcatalogAlso: searchAlso,
+    pgcatalogPage: searchPageState,
   };
   countFacets(config);
   return config;
 }
+
+/** Replaces Volto's search page by the one with facets, where a project has `volto-pgcatalog:searchPage` among its add-ons. */
+export const searchPage = (config) => {
+  if (runtimeConfig.RAZZLE_PGCATALOG === 'off') return config;
+  const { settings } = config;
+  config.addonRoutes = [
+    ...ROUTES.map((path) => ({ path, exact: true, component: Page })),
+    ...config.addonRoutes,
+  ];
+  settings.appExtras = settings.appExtras.filter(
+    ({ component }) => !ADDITIONS.includes(component),
+  );
+  return config;
+};

@@ -3,40 +3,12 @@
 It replaces Plone's page by the browser layer of the add-on; a setting of the site restores Plone's page.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from plone.app.contentlisting.interfaces import IContentListing
-from plone.base.batch import Batch
-from plone.pgcatalog.classic.hits import Hit
-from plone.pgcatalog.classic.hits import hits
-from plone.pgcatalog.classic.hits import Titles
-from plone.pgcatalog.classic.page_facets import DateFacet
-from plone.pgcatalog.classic.page_facets import FacetValue
-from plone.pgcatalog.classic.page_facets import PageFacet
-from plone.pgcatalog.classic.page_facets import PlaceFacet
-from plone.pgcatalog.classic.page_facets import SHOWN
-from plone.pgcatalog.classic.request import Address
-from plone.pgcatalog.classic.request import ALONE
-from plone.pgcatalog.classic.request import AS_TYPED
-from plone.pgcatalog.classic.request import FACETS
-from plone.pgcatalog.classic.request import FORM_FIELDS
-from plone.pgcatalog.classic.request import PageRequest
-from plone.pgcatalog.classic.request import Pair
-from plone.pgcatalog.classic.request import plain
-from plone.pgcatalog.classic.request import SIMILAR
-from plone.pgcatalog.classic.request import SIZES
-from plone.pgcatalog.classic.request import WITH_PAGE
-from plone.pgcatalog.classic.searching import PageSearch
-from plone.pgcatalog.classic.suggestions import if_possible
-from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.discovery.facet_groups import Facet
-from plone.pgcatalog.discovery.passages import folders_above
-from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.results.loader import IDX_BATCH
-from plone.pgcatalog.settings import count_limit
+from plone.pgcatalog.searchpage.page import SiteSearch
+from plone.pgcatalog.searchpage.request import Address
+from plone.pgcatalog.searchpage.request import ALONE
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
@@ -48,41 +20,11 @@ from zope.interface import providedBy
 
 #: Directives to crawlers for search pages with parameters, which are endless combinations of words and filters.
 ROBOTS = "noindex, follow"
-#: Number of pages before and after the present one that have a link.
-NEIGHBOURS = 2
-#: Minimum number of offered places whose titles are looked up, however many folders the hits have.
-FEWEST_PLACES = 20
-#: Number of rows of a catalog up to which facets are counted within about 50 ms.
-QUICK_ROWS = 30_000
 
 
-@dataclass(frozen=True)
-class Box:
-    """A facet to show: the values shown at first, and the other ones."""
-
-    facet: PageFacet
-    title: str
-    shown: tuple[FacetValue, ...]
-    more: tuple[FacetValue, ...]
-
-
-@dataclass(frozen=True)
-class Chip:
-    """A filter of the search, and the URL of the page without it."""
-
-    title: str
-    value: str
-    url: str
-
-
-class SearchPage(PageRequest):
+class SearchPage(SiteSearch):
     """The search page; it shows Plone's own page in a site with that setting."""
 
-    sizes = SIZES
-    #: the corrected text that was searched for, because the typed text has no results
-    corrected: str | None = None
-    #: the corrected text, if the typed one has no results and the request does not want it corrected
-    suggestion: str | None = None
     facets_alone = ViewPageTemplateFile("facets.pt")
 
     def __call__(self) -> Any:
@@ -118,191 +60,7 @@ class SearchPage(PageRequest):
         provided = providedBy(self.context), providedBy(self.request) - IPGCatalogLayer
         return getSiteManager().adapters.lookup(provided, Interface, self.__name__)(self.context, self.request)
 
-    def update(self) -> None:
-        """Search for the text and, if it has no results, for its correction."""
-        self.address = self.address_of_links()
-        session = self.catalog._core.session
-        with session.batch():
-            with bad_values():
-                self.found = self._search(self.text)
-                self.found.compile()
-            self.found.read()
-        if not self.text or not self.found.is_empty:
-            return
-        better = if_possible(lambda: self.found.better(self.text))
-        if not better:
-            return
-        meant = self._search(better)
-        meant.read()
-        # The correction may have no results: the page takes operators as words, and all words as prefixes.
-        if meant.is_empty:
-            return
-        better = if_possible(lambda: self.found.spelled(self.text, meant)) or better
-        if self.request.form.get(AS_TYPED) == self.text:
-            self.suggestion = better
-        else:
-            self.corrected, self.found = better, meant
-
-    def _search(self, text: str) -> PageSearch:
-        start, size = (0, 1) if self.facets_are(ALONE) else (self.start, self.size)
-        limit = count_limit(self.catalog)
-        return PageSearch(
-            self.catalog, self.base(text), self.facets, start, size, self.similar, limit, not self._is_large
-        )
-
-    @cached_property
-    def _is_large(self) -> bool:
-        """True if the page does not wait for the counts of its facets."""
-        if not self.facets or self.facets_are(WITH_PAGE) or self.facets_are(ALONE):
-            return False
-        return bool(self.catalog._core.search_view().rows > QUICK_ROWS)
-
-    @cached_property
-    def facets_follow(self) -> bool:
-        """True if facets are loaded after the page: by its script or, without scripts, by a link."""
-        return self._is_large and (self.found.total > 1 or any(facet.tokens for facet in self.facets))
-
     @property
     def refreshes(self) -> bool:
         """True if a browser without scripts is redirected to the page with facets, because no value is chosen yet."""
         return self.facets_follow and not any(facet.tokens for facet in self.facets)
-
-    @property
-    def has_stop_words_only(self) -> bool:
-        """True if the text consists of stop words, which are not searched for alone."""
-        results = self.found.results
-        text_index = results.context.indexes.get(SOURCE_INDEX)
-        return text_index is not None and not text_index.has_meaning(results.criteria, results.context)
-
-    # -- for the template
-
-    @cached_property
-    def titles(self) -> Titles:
-        return Titles(self.context, self.request)
-
-    @cached_property
-    def batch(self) -> Any:
-        # The total is read first, so that the batch need not count.
-        return Batch(IContentListing(self.found.results), self.size, self.start) if self.found.total else ()
-
-    def paging_rel(self, *rel: str) -> str | None:
-        """Return the ``rel`` of a link to another page of results; "nofollow" for crawlers if the search is filtered."""
-        is_narrowed = self.similar or self.facets_are(WITH_PAGE) or any(facet.tokens for facet in self.facets)
-        return " ".join((*rel, "nofollow") if is_narrowed else rel) or None
-
-    @property
-    def page_numbers(self) -> list[int]:
-        """The numbers of the pages with a link: the first, the last, and those around the present one."""
-        last, present = self.batch.numpages, self.batch.pagenumber
-        return [n for n in range(1, last + 1) if n in (1, last) or abs(n - present) <= NEIGHBOURS]
-
-    @cached_property
-    def _brains(self) -> list[Any]:
-        return [item.getDataOrigin() for item in self.batch]
-
-    @cached_property
-    def _folders(self) -> dict[str, Any]:
-        """Brains of the folders on the page, by path: of the hits, and of the place facet."""
-        paths = {path for brain in self._brains for path in folders_above(brain.getPath(), self.root)}
-        room = max(FEWEST_PLACES, IDX_BATCH - len(paths))
-        for facet in self.facets:
-            if isinstance(facet, PlaceFacet):
-                paths.update(facet.tokens_of(self.found.counts.get(facet.name) or Facet())[:room])
-        return self.found.paths(paths)
-
-    @cached_property
-    def hits(self) -> list[Hit]:
-        return self._listed[0]
-
-    @cached_property
-    def also(self) -> list[Hit]:
-        """The pages about the topic of the search that do not contain its words; their texts are passages."""
-        return self._listed[1]
-
-    @cached_property
-    def _listed(self) -> tuple[list[Hit], list[Hit]]:
-        """The hits of the page, and those of ``also``, read in one round trip."""
-        with self.catalog._core.session.batch():
-            snippets, also = self.found.snippets(self._brains), self.found.also()
-            folders = self._folders
-        pages = also.value()
-        passages = {page.brain.getRID(): page.passage for page in pages}
-        marks = self.found.highlighter
-        listed = hits(self, self._brains, snippets.value(), folders, marks)
-        whole = marks.of_whole_words() if marks else None
-        return listed, hits(self, [page.brain for page in pages], passages, {}, whole)
-
-    @cached_property
-    def _values(self) -> list[tuple[PageFacet, list[FacetValue]]]:
-        values = []
-        for facet in self.facets:
-            counts = self.found.counts.get(facet.name) or Facet()
-            titles = self.titles.values(facet.name, facet.tokens_of(counts), isinstance(facet, DateFacet))
-            if isinstance(facet, PlaceFacet):
-                titles = {path: brain.Title or brain.getId for path, brain in self._folders.items()}
-            values.append((facet, facet.values(counts, titles)))
-        return values
-
-    @cached_property
-    def boxes(self) -> list[Box]:
-        """The facets that can narrow the search, or already do."""
-        boxes = []
-        for facet, values in self._values:
-            if not self._can_narrow(values):
-                continue
-            # Chosen values are always shown.
-            chosen = [value for value in values if value.is_in_sight]
-            first = chosen + [value for value in values if not value.is_in_sight]
-            shown = [v for v in values if v in first[: max(SHOWN, len(chosen))]]
-            more = [value for value in values if value not in shown]
-            boxes.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
-        return boxes
-
-    def _can_narrow(self, values: list[FacetValue]) -> bool:
-        """Return whether a choice among *values* changes the results; a single value that all hits have does not."""
-        return len(values) > 1 or any(value.is_in_sight or value.count != self.found.total for value in values)
-
-    @cached_property
-    def chips(self) -> list[Chip]:
-        """The filters of the search: a page that hits are similar to, and chosen values."""
-        address = self.address.without("b_start")
-        chips = []
-        if self.similar:
-            title = self.found.similar_title or self.similar
-            chips.append(Chip(self.titles.translated(_("Similar to")), title, str(address.without(SIMILAR))))
-        for facet, values in self._values:
-            title = self.titles.facet(facet.name)
-            for value in facet.chosen(values):
-                url = str(address.without_values(facet.parameter, facet.removed(value.token)))
-                chips.append(Chip(title, value.title, url))
-        return chips
-
-    @property
-    def suggestion_url(self) -> str:
-        """The URL of the search for the suggestion."""
-        return str(self.address.without("b_start", AS_TYPED, SOURCE_INDEX).having(SOURCE_INDEX, self.suggestion or ""))
-
-    def similar_url(self, hit: Hit) -> str:
-        """Return the URL of the search for pages similar to *hit*."""
-        return str(Address(self.address.url).having(SIMILAR, hit.uid))
-
-    def hidden_fields(self) -> Iterator[Pair]:
-        """Yield the other parameters of the address, which the form must preserve."""
-        shown = {*FORM_FIELDS, *(facet.parameter for facet in self.facets)}
-        for name, value in self.address.pairs:
-            if plain(name) not in shown:
-                yield name, value
-        if self.similar:
-            yield SIMILAR, self.similar
-        if self.request.form.get(AS_TYPED) == self.text:
-            yield AS_TYPED, self.text
-        if self.facets_are(WITH_PAGE):
-            yield FACETS, WITH_PAGE
-
-    def sort_choices(self) -> list[tuple[str, Any, bool]]:
-        """Return (key, title, is chosen) of the sort orders; [] for similar pages, which are sorted by similarity."""
-        if self.similar:
-            return []
-        chosen = self.request.form.get("sort_on") or (self.default_sort_on if self.text else "Date")
-        options = [(option.sortkey, option.title) for option in self.sort_options()]
-        return [(key, title, key == chosen) for key, title in options if self.text or key != "relevance"]

@@ -1,9 +1,6 @@
 """Suggestions on Plone's own pages: completions and corrections in the live search, *Did you mean* on the search page."""
 
-from collections.abc import Callable
 from functools import cached_property
-from plone.pgcatalog.classic.request import Address
-from plone.pgcatalog.classic.request import check_order
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import AlsoAbout
@@ -24,6 +21,9 @@ from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
+from plone.pgcatalog.searchpage.page import if_possible
+from plone.pgcatalog.searchpage.request import Address
+from plone.pgcatalog.searchpage.request import check_order
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
 from plone.transformchain.interfaces import ITransform
@@ -40,11 +40,8 @@ from zope.i18n import translate
 from zope.interface import implementer
 
 import json
-import logging
 import re
 
-
-logger = logging.getLogger(__name__)
 
 #: Maximum number of suggested words.
 MOST_WORDS = 3
@@ -220,15 +217,6 @@ class LiveSearch(AjaxSearch):
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"
         return {"text": text, "label": translate(label, context=self.request), "url": url}
-
-
-def if_possible(better: Callable[[], str | None]) -> str | None:
-    """Return the result of *better*; if it fails, log a warning and return None: the page works without it."""
-    try:
-        return better()
-    except Exception:  # whatever the error, the rest of the page must be delivered
-        logger.warning("no suggestion for the search page", exc_info=True)
-        return None
 
 
 @implementer(ITransform)

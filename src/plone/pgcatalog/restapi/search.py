@@ -31,6 +31,8 @@ from plone.pgcatalog.restapi.additions import ADDITIONS_KEY
 from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.parameters import parsing
+from plone.pgcatalog.restapi.searchpage import SEARCH_PAGE
+from plone.pgcatalog.restapi.searchpage import search_page
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -135,6 +137,8 @@ class SearchGet(Service):
     """Searches below the context for objects that the user may see; parameters and response are in the reference."""
 
     def reply(self) -> dict[str, Any]:
+        if self.request.form.get(SEARCH_PAGE) == "1":
+            return search_page(self.context, self.request)
         parameters = Parameters(self.context, self.request)
         query, more = parameters.query(), {}
         cursor = parameters.cursor

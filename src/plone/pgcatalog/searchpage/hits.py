@@ -8,6 +8,7 @@ from plone.base.i18nl10n import monthname_msgid
 from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
 from typing import Any
@@ -103,6 +104,7 @@ class Hit:
     """A hit; ``title`` and ``text`` are HTML, ``crumbs`` (title, URL or None), ``uid`` identifies it for similar pages.
 
     ``file_page`` is the title of the page of a file that the text is from, or "", and ``file_page_url`` the URL that opens it.
+    ``is_pinned`` is True if an editor has pinned the page to the text of the search.
     """
 
     brain: Any
@@ -118,6 +120,7 @@ class Hit:
     uid: str
     file_page: str
     file_page_url: str | None
+    is_pinned: bool
 
     @property
     def state(self) -> str:
@@ -175,6 +178,7 @@ def hits(
             uid=_text(brain, "UID"),
             file_page="" if file_page is None else titles.translated(file_page.title),
             file_page_url=None if file_page is None else file_page.url(brain.getURL()),
+            is_pinned=brain.data_record_score_ > 1000 * HIGHEST_SCORE,
         )
 
     return [hit(brain) for brain in brains]

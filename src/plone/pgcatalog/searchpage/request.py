@@ -9,9 +9,6 @@ from datetime import datetime
 from datetime import tzinfo
 from functools import cached_property
 from plone.base.navigationroot import get_navigation_root
-from plone.pgcatalog.classic.page_facets import page_facets
-from plone.pgcatalog.classic.page_facets import PageFacet
-from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.discovery.facet_groups import may_see_authors
 from plone.pgcatalog.discovery.facet_groups import may_sort_by
 from plone.pgcatalog.discovery.facet_groups import visible_facets
@@ -19,6 +16,9 @@ from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.request import number_in
+from plone.pgcatalog.searchpage.facets import page_facets
+from plone.pgcatalog.searchpage.facets import PageFacet
+from plone.pgcatalog.searchpage.facets import PlaceFacet
 from plone.pgcatalog.settings import search_facets
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
@@ -136,7 +136,11 @@ class PageRequest(Search):
             *(facet.parameter for facet in self.facets),
         }
         dropped = DROPPED if self.facets_are(WITH_PAGE) else (*DROPPED, FACETS)
-        return Address.of(self.request).without(*dropped).for_links(searched)
+        return self.own_address().without(*dropped).for_links(searched)
+
+    def own_address(self) -> Address:
+        """Return the address of the request."""
+        return Address.of(self.request)
 
     def facets_are(self, wanted: str) -> bool:
         """Return whether the request wants its facets in the way *wanted*, WITH_PAGE or ALONE."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from functools import cached_property
-from plone.pgcatalog.classic.page_facets import OFFERED
-from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
@@ -26,6 +24,8 @@ from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.results.view import Fetch
+from plone.pgcatalog.searchpage.facets import OFFERED
+from plone.pgcatalog.searchpage.facets import PageFacet
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
