@@ -87,6 +87,8 @@ def ids(hits: list[PreviewHit]) -> list[str]:
         {"weight_keywords": 1000.0},
         {"weight_title": 0.0, "weight_body": 9.0},
         {"type_boosts": "Document = 3"},
+        {"half_lives": "Document = 1 day", "hidden_pages": "/titled"},
+        {"pins": "hedgehogs = /visits until 2001-01-01\nhedgehogs = /texted from 2001-01-01"},
         {"pins": "hedgehogs = /visits\nhedgehogs = /texted"},
         {"synonyms": "hedgehogs, urchins"},
         {"pins": "hedgehogs = /secret", "synonyms": "hedgehogs => urchins", "weight_description": 50.0},
@@ -180,6 +182,19 @@ def test_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
     page = web.post(PANEL, login, **sent(pins="nowhere"), **TRY)
     assert listed(page) == []
     assert "Line 1: 'nowhere' is not of the form" in html.unescape(page.text)
+
+
+def test_panel_lists_pins_that_do_not_apply_today(site: Any) -> None:
+    _, web = site
+    pins = "a = /x until 2001-01-01\nb = /y from 2999-01-01\nc = /z from 2001-01-01 until 2999-01-01"
+    page = web.post(PANEL, "sita:secret", **sent(pins=pins), **TRY)
+    [section] = re.findall(r'<section[^>]*id="idle-pins".*?</section>', page.text, re.S)
+    words = re.sub(r"<[^>]+>|\s+", " ", section)
+    assert re.findall(r"(\w): +(/\w) +(\w+) on +([\d-]+)", words) == [
+        ("a", "/x", "ended", "2001-01-01"),
+        ("b", "/y", "begins", "2999-01-01"),
+    ]
+    assert 'id="idle-pins"' not in web.post(PANEL, "sita:secret", **sent(), **TRY).text
 
 
 def test_link_can_try_a_query_with_the_saved_settings(site: Any) -> None:

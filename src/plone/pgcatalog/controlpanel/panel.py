@@ -13,9 +13,11 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
+from plone.pgcatalog.fulltext.site import midnight
 from plone.pgcatalog.fulltext.site import site_languages
 from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.fulltext.tuning import on_search_pages
+from plone.pgcatalog.fulltext.tuning import Pin
 from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.fulltext.tuning import Tuning
@@ -38,6 +40,7 @@ from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.settings import TIME_ZONE
 from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
@@ -283,6 +286,14 @@ class SearchPanel(ControlPanelFormWrapper):
         """(the most frequent searches, searches without results); None if searches are not counted."""
         read = self._read_searches()
         return None if read is None else top_searches(read.value())
+
+    @property
+    def idle_pins(self) -> list[tuple[Pin, bool]]:
+        """(pin, whether it has ended) of the pins in the form, or saved, that do not apply today."""
+        settings = site_settings(self.context.portal_catalog)
+        tuning = tuning_in({**settings, **(self.form_instance.values or {})}) or Tuning()
+        day = midnight(settings.get(TIME_ZONE) or "UTC").date()
+        return [(pin, pin.has_ended(day)) for pin in tuning.pins if pin.has_ended(day) or not pin.has_begun(day)]
 
     @property
     def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:
