@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
-from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
 from plone.pgcatalog.results.cache import result_cache
@@ -15,10 +14,11 @@ from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.traffic import traced
+from tests.integration.tuning_panel import PANEL
+from tests.integration.tuning_panel import sent
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
-from zope.schema import getFieldNames
 
 import html
 import pytest
@@ -26,7 +26,6 @@ import re
 import transaction
 
 
-PANEL = "/plone/@@pgcatalog-search-controlpanel"
 #: id -> (title, description, keywords, text)
 PAGES = {
     "titled": ("All about hedgehogs", "", (), "Spines and more"),
@@ -144,13 +143,6 @@ def test_preview_takes_three_messages(portal: Any) -> None:
 
 #: Fields of the box for a query with the words of QUERY.
 TRY = {"try_text": "hedgehogs", "try": "1"}
-
-
-def sent(**settings: str) -> dict[str, str]:
-    """Return the form as sent by a browser, with *settings* and the defaults of the others."""
-    values = {name: IPGCatalogSearchSettings[name].default for name in getFieldNames(IPGCatalogSearchSettings)}
-    widgets = {f"form.widgets.{name}": str(value) for name, value in (values | settings).items() if value is not True}
-    return widgets | {"form.widgets.record_searches:list": "selected"}
 
 
 def listed(page: Any) -> list[str]:

@@ -65,7 +65,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     """
     query = {name: value for name, value in query.items() if name not in ("b_start", "b_size")}
     before = tool.searchResults(**query)
-    after = _searched_with(tool, query, before, settings)
+    after = searched_with(tool, query, before, settings)
     places = {brain.getRID(): place for place, brain in enumerate(before[:COMPARED], 1)}
     brains = after[:SHOWN]
     shares = _shares(after, [brain.getRID() for brain in brains])
@@ -87,7 +87,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     return [hit if hit.has_words else replace(hit, shares={}) for hit in hits]
 
 
-def _searched_with(
+def searched_with(
     tool: Any, query: Mapping[str, Any], results: CatalogSearchResults, settings: Mapping[str, Any]
 ) -> CatalogSearchResults:
     """Return the results of *query* with *settings*; *results* are its results without them."""
