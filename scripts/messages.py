@@ -117,11 +117,14 @@ def in_python(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def in_xml(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the messages of a GenericSetup file: marked attributes, and titles and descriptions of profiles."""
+    """Yield the messages of an XML file: marked attributes, and titles and descriptions of profiles and behaviors."""
     document = minidom.parse(str(path))
     for element in document.getElementsByTagName("*"):
         names = element.getAttribute("i18n:attributes").split()
-        if element.tagName.startswith("genericsetup:") and element.tagName != "genericsetup:importStep":
+        if (
+            element.tagName.startswith(("genericsetup:", "plone:behavior"))
+            and element.tagName != "genericsetup:importStep"
+        ):
             names = ["title", "description"]
         for name in names:
             if element.getAttribute(name):

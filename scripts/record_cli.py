@@ -35,7 +35,7 @@ WIDTH = "80"
 
 #: Threshold for slow queries of the demo's tour, in milliseconds.
 SLOW_MS = "1"
-#: command -> sessions (command line, number of lines to record, 0 for all); CONF, OTHER, DSN and SCRATCH are placeholders.
+#: command -> sessions (command line, number of lines to record, 0 for all); in capitals, placeholders.
 SESSIONS = {
     "status": [("status CONF --indexes", 0)],
     "copy": [("copy CONF OTHER", 0)],
@@ -48,6 +48,7 @@ SESSIONS = {
     "work": [("work CONF --once", 0), ("files CONF --site Plone", 0)],
     "export": [("export CONF --columns path,portal_type,review_state,subject,modified --format csv", 6)],
     "metrics": [("metrics --dsn DSN --check", 24)],
+    "searches": [("searches CONF --site Plone", 0), ("searches CONF --site Plone --replay TUNING", 0)],
     "slow": [("slow CONF --limit 8", 0)],
     "advise": [("advise CONF", 0)],
     "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
@@ -63,6 +64,8 @@ SESSIONS = {
     "compare": [("compare CONF --site Plone --scratch SCRATCH", 0)],
     "install": [("install CONF --site Plone --dry-run", 0), ("install CONF --site Plone", 0)],
 }
+#: A file of tuning.
+TUNING = "[half_lives]\nDocument = 30 days\n\n[type_boosts]\nNews Item = 2\n"
 #: Commands that need a site with Plone's own catalog.
 STOCK = ("compare", "install")
 #: Sets the embedder of the site in the zope.conf.
@@ -89,6 +92,8 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
         other = conf.with_name("other.conf")
         other.write_text(conf.read_text("utf-8").replace(dsn, postgres.createdb("other")), "utf-8")
         names = {"CONF": str(conf), "OTHER": str(other), "DSN": dsn, "SCRATCH": postgres.createdb("scratch")}
+        names["TUNING"] = str(conf.with_name("tuning.txt"))
+        conf.with_name("tuning.txt").write_text(TUNING, "utf-8")
         is_ours = True
         for command in SESSIONS:
             if commands and command not in commands:
@@ -158,8 +163,9 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
     shown = output[:lines] if lines else output
     if len(shown) < len(output):
         shown.append("…")
-    shown = {"CONF": "zope.conf", "OTHER": "other.conf", "DSN": f'"{DSN}"', "SCRATCH": '"dbname=scratch"'}
-    line = f"$ pgcatalog {re.sub('|'.join(shown), lambda m: shown[m[0]], session)}"
+    written = {"CONF": "zope.conf", "OTHER": "other.conf", "DSN": f'"{DSN}"', "SCRATCH": '"dbname=scratch"'}
+    written["TUNING"] = "tuning.txt"
+    line = f"$ pgcatalog {re.sub('|'.join(written), lambda m: written[m[0]], session)}"
     text = "\n".join([line, *(text.rstrip() for text in shown)]) + "\n"
     if done.returncode:
         text += f"$ echo $?\n{done.returncode}\n"

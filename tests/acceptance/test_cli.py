@@ -10,6 +10,7 @@ from plone.pgcatalog.cli.work import sort_of
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.zmi.overview import FiguresView
 from tests.acceptance.cli import answer
 from tests.acceptance.cli import invoke
@@ -55,6 +56,33 @@ def test_verify_names_and_repairs_differences(dsn: str, tmp_path: Path) -> None:
         unknown = invoke(*command[:-1], site)
         assert unknown.exit_code == 2
         assert f"there is no site '{site}'" in unknown.stderr
+
+
+def test_frequent_searches_are_replayed_with_a_file_of_tuning(dsn: str, tmp_path: Path) -> None:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        zoid = portal.portal_catalog._core.zoid
+    for words in ("page", "page", "news"):
+        searches.record(dsn, zoid, words, True)
+    assert searches.flush(30)
+    command = ("searches", write_conf(tmp_path, dsn), "--site", "plone")
+    status, found = answer(*command)
+    assert (status, [search["words"] for search in found["searches"]]) == (0, ["page", "news"])
+    file = tmp_path / "tuning.txt"
+    file.write_text("# Ours\n[pins]\npage => -/my_folder/page\n", "utf-8")
+    status, found = answer(*command, "--replay", str(file))
+    assert (status, found["figures"]) == (1, {"searches": 2, "first": 1, "five": 1, "total": 1})
+    assert "2 searches: 1 with another first hit" in invoke(*command, "--replay", str(file)).stdout
+    file.write_text("[pins]\n", "utf-8")
+    assert answer(*command, "--replay", str(file))[0] == 0
+    for wrong, told in (
+        ("[pins]\nx", "Line 1: 'x' is not"),
+        ("[x]\n", "no section 'x'"),
+        ("\xff", "no section begins"),
+    ):
+        file.write_text(wrong, "utf-8")
+        refused = invoke(*command, "--replay", str(file))
+        assert refused.exit_code == 2
+        assert told in " ".join(refused.stderr.split())
 
 
 # -- slow queries

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
-from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
 from plone.pgcatalog.results.cache import result_cache
@@ -15,10 +14,11 @@ from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.traffic import traced
+from tests.integration.tuning_panel import PANEL
+from tests.integration.tuning_panel import sent
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
-from zope.schema import getFieldNames
 
 import html
 import pytest
@@ -26,7 +26,6 @@ import re
 import transaction
 
 
-PANEL = "/plone/@@pgcatalog-search-controlpanel"
 #: id -> (title, description, keywords, text)
 PAGES = {
     "titled": ("All about hedgehogs", "", (), "Spines and more"),
@@ -87,6 +86,8 @@ def ids(hits: list[PreviewHit]) -> list[str]:
         {"weight_keywords": 1000.0},
         {"weight_title": 0.0, "weight_body": 9.0},
         {"type_boosts": "Document = 3"},
+        {"half_lives": "Document = 1 day", "hidden_pages": "/titled"},
+        {"pins": "hedgehogs = /visits until 2001-01-01\nhedgehogs = /texted from 2001-01-01"},
         {"pins": "hedgehogs = /visits\nhedgehogs = /texted"},
         {"synonyms": "hedgehogs, urchins"},
         {"pins": "hedgehogs = /secret", "synonyms": "hedgehogs => urchins", "weight_description": 50.0},
@@ -144,13 +145,6 @@ def test_preview_takes_three_messages(portal: Any) -> None:
 TRY = {"try_text": "hedgehogs", "try": "1"}
 
 
-def sent(**settings: str) -> dict[str, str]:
-    """Return the form as sent by a browser, with *settings* and the defaults of the others."""
-    values = {name: IPGCatalogSearchSettings[name].default for name in getFieldNames(IPGCatalogSearchSettings)}
-    widgets = {f"form.widgets.{name}": str(value) for name, value in (values | settings).items() if value is not True}
-    return widgets | {"form.widgets.record_searches:list": "selected"}
-
-
 def listed(page: Any) -> list[str]:
     """Return the ids of the hits on the panel, in order."""
     assert page.status == 200
@@ -180,6 +174,19 @@ def test_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
     page = web.post(PANEL, login, **sent(pins="nowhere"), **TRY)
     assert listed(page) == []
     assert "Line 1: 'nowhere' is not of the form" in html.unescape(page.text)
+
+
+def test_panel_lists_pins_that_do_not_apply_today(site: Any) -> None:
+    _, web = site
+    pins = "a = /x until 2001-01-01\nb = /y from 2999-01-01\nc = /z from 2001-01-01 until 2999-01-01"
+    page = web.post(PANEL, "sita:secret", **sent(pins=pins), **TRY)
+    [section] = re.findall(r'<section[^>]*id="idle-pins".*?</section>', page.text, re.S)
+    words = re.sub(r"<[^>]+>|\s+", " ", section)
+    assert re.findall(r"(\w): +(/\w) +(\w+) on +([\d-]+)", words) == [
+        ("a", "/x", "ended", "2001-01-01"),
+        ("b", "/y", "begins", "2999-01-01"),
+    ]
+    assert 'id="idle-pins"' not in web.post(PANEL, "sita:secret", **sent(), **TRY).text
 
 
 def test_link_can_try_a_query_with_the_saved_settings(site: Any) -> None:

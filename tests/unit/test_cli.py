@@ -83,7 +83,7 @@ instancehome {folder}
   {storage}
 </zodb_db>
 """
-OF_A_CATALOG = ("rebuild", "verify", "advise", "uninstall")
+OF_A_CATALOG = ("rebuild", "verify", "advise", "uninstall", "searches")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,7 @@ OF_A_CATALOG = ("rebuild", "verify", "advise", "uninstall")
         ("compare", "file", ["--scratch", AWAY], "the scratch database"),
         ("compare", "file", ["--limit", "0"], "0 is not in the range"),
         ("copy", "file", ["nowhere.conf"], "does not exist"),
+        ("searches", "away", ["--replay", "nowhere.txt"], "No such file"),
     ],
 )
 def test_wrong_arguments_are_reported_before_plone_is_started(

@@ -8,6 +8,10 @@ from zope.interface import Interface
 from zope.publisher.interfaces.browser import IDefaultBrowserLayer
 
 
+class INotInSearch(Interface):
+    """Mark of a page, in the index ``object_provides``, that searches of visitors leave out; see the behavior *Search*."""
+
+
 class IPGCatalogLayer(IDefaultBrowserLayer):
     """Browser layer of sites whose catalog is PostgreSQL."""
 

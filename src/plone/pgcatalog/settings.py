@@ -32,6 +32,8 @@ MAX_BOOST = 1000.0
 SETTINGS_ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
 LANGUAGES = "languages"
+#: The setting with the time zone of the site, and whether a type has the behavior *Search*: copies of Plone's own.
+TIME_ZONE, HAS_MARKED_PAGES = "time_zone", "has_marked_pages"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ type_boosts = Setting("type_boosts", "", "searches for words")
 pins = Setting("pins", "", "searches for words")
 synonyms = Setting("synonyms", "", "searches for words")
 stop_words = Setting("stop_words", "", "searches for words")
+half_lives = Setting("half_lives", "", "searches for words")
+hidden_pages = Setting("hidden_pages", "", "search page, live search, @search, suggestions, similar pages")
 related_pages = Setting("related_pages", 0, "viewlet below a page", most=10)
 text_of_files = Setting("text_of_files", True, "cataloguing")
 text_of_scans = Setting("text_of_scans", False, "workers")

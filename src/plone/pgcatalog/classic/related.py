@@ -4,6 +4,7 @@ from html import escape
 from plone.app.layout.viewlets.common import ViewletBase
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.settings import related_pages
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
@@ -35,7 +36,8 @@ class RelatedPages(ViewletBase):
     def _similar(self, catalog: Any, wanted: int) -> list[dict[str, str]]:
         types = Search(self.context, self.request).filter_types([])
         root = "/".join(self.portal_state.navigation_root().getPhysicalPath())
-        brains = more_like_this(catalog, self.context, wanted, {"portal_type": types, "path": root}).value()
+        query = as_site_searches(catalog, {"portal_type": types, "path": root})
+        brains = more_like_this(catalog, self.context, wanted, query).value()
         registry = queryUtility(IRegistry)
         with_view = (registry and registry.get("plone.types_use_view_action_in_listings")) or ()
         return [

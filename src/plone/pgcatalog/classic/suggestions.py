@@ -147,7 +147,7 @@ class LiveSearch(AjaxSearch):
         if SOURCE_INDEX in query and isinstance(typed, str):
             query[SOURCE_INDEX] = search_text(typed)
         check_order(query, self.context, self.request)
-        return as_site_searches(catalog, query)
+        return as_site_searches(catalog, query, self.context)
 
     @property
     def _text(self) -> str:

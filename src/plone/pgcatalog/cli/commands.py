@@ -31,6 +31,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "blocks": ("blocks", "Show blocks of pages that name code, and store them as data."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
+    "Tune searches": {
+        "searches": ("searches", "Show frequent searches, or replay them with other tuning."),
+    },
     "Make searches faster": {
         "slow": ("reports", "Show the slow queries."),
         "explain": ("work", "Show the SQL of a query and how PostgreSQL runs it."),

@@ -195,13 +195,30 @@ class IPGCatalogSearchSettings(Interface):
             " 1, but on search pages links, files and images have one of 0.5."
         ),
     )
+    half_lives = lines(
+        settings.half_lives,
+        _("Half-lives"),
+        _(
+            "Time after which a page of a content type counts half, one type per line: News Item = 90 days. It is"
+            " counted from the publication date; pages without one, and other types, always count fully."
+        ),
+    )
     pins = lines(
         settings.pins,
         _("Pinned pages"),
         _(
             "Pages that come first in searches for certain words, one per line: opening hours = /contact. After the"
             " equals sign, give a path in the site, or a UID, which stays valid when the page is moved. Users who may"
-            " not view the page do not find it."
+            " not view the page do not find it. A pin can have a period and a section of the site: tickets = /fair below"
+            " /en from 2026-12-01 until 2026-12-24. To leave a page out of these searches: tickets => -/old-fair."
+        ),
+    )
+    hidden_pages = lines(
+        settings.hidden_pages,
+        _("Hidden pages"),
+        _(
+            "Pages that searches of visitors leave out, one per line: hide = /archive. A path in the site also stands for"
+            " the pages below it; a UID for one page only. Listings and other pages of the site still show them."
         ),
     )
     synonyms = lines(

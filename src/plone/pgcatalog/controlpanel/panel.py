@@ -13,18 +13,22 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
+from plone.pgcatalog.discovery.replay import MOST_REPLAYED
+from plone.pgcatalog.discovery.replay import Replay
+from plone.pgcatalog.discovery.replay import replay
+from plone.pgcatalog.discovery.replay import visitors_query
+from plone.pgcatalog.fulltext.site import midnight
 from plone.pgcatalog.fulltext.site import site_languages
 from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.fulltext.tuning import on_search_pages
+from plone.pgcatalog.fulltext.tuning import Pin
 from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
-from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.observe.searches import SEARCH_DAYS
 from plone.pgcatalog.observe.searches import SearchCount
 from plone.pgcatalog.observe.searches import top_searches
@@ -37,11 +41,10 @@ from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
-from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.settings import TIME_ZONE
 from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
-from Products.CMFPlone.browser.search import Search
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from Products.statusmessages.interfaces import IStatusMessage
 from typing import Any
@@ -137,7 +140,7 @@ PARTS = {
 #: Smallest share, in percent, that is shown.
 LEAST_PERCENT = 1
 #: Buttons besides Save and Cancel; none of them saves anything.
-BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym")
+BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym", "compare")
 
 
 class SearchForm(PanelForm):
@@ -237,16 +240,24 @@ class SearchPanel(ControlPanelFormWrapper):
         tool, values = self.context.portal_catalog, self.form_instance.values
         if values is None or not self.text or not IPGCatalogTool.providedBy(tool):
             return None
-        query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
-        query[SOURCE_INDEX] = search_text(self.text)
-        query = {name: value for name, value in query.items() if not name.startswith("sort_")}
-        query = as_site_searches(tool, query)
+        query = visitors_query(self.context, self.request, self.text)
         if values.get(search_by_meaning.name, search_by_meaning(tool)) and RANK not in tool._core.indexes:
             # Pages near to the question follow the hits.
             query[RANK] = HYBRID
         with tool._core.session.batch():
             self._read_searches()
             return preview(tool, query, values)
+
+    @cached_property
+    def replay(self) -> Replay | None:
+        """The replay of the most frequent searches with the settings in the form; None if it is not wanted or possible."""
+        tool, values = self.context.portal_catalog, self.form_instance.values
+        is_wanted = "compare" in self.request.form and self.request.method == "POST"
+        if not is_wanted or values is None or not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
+            return None
+        core = tool._core
+        counted, _missed = top_searches(core.session.query(top_searches_statement(core.zoid, MOST_REPLAYED)))
+        return replay(self.context, self.request, counted, values)
 
     def shares(self, hit: PreviewHit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
@@ -283,6 +294,14 @@ class SearchPanel(ControlPanelFormWrapper):
         """(the most frequent searches, searches without results); None if searches are not counted."""
         read = self._read_searches()
         return None if read is None else top_searches(read.value())
+
+    @property
+    def idle_pins(self) -> list[tuple[Pin, bool]]:
+        """(pin, whether it has ended) of the pins in the form, or saved, that do not apply today."""
+        settings = site_settings(self.context.portal_catalog)
+        tuning = tuning_in({**settings, **(self.form_instance.values or {})}) or Tuning()
+        day = midnight(settings.get(TIME_ZONE) or "UTC").date()
+        return [(pin, pin.has_ended(day)) for pin in tuning.pins if pin.has_ended(day) or not pin.has_begun(day)]
 
     @property
     def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:

@@ -5,10 +5,12 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.job import settings_changed as settings_of_embedder_changed
+from plone.pgcatalog.settings import HAS_MARKED_PAGES
 from plone.pgcatalog.settings import LANGUAGES
 from plone.pgcatalog.settings import SETTINGS
 from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from plone.pgcatalog.settings import site_settings
+from plone.pgcatalog.settings import TIME_ZONE
 from plone.registry.interfaces import IRegistry
 from typing import Any
 from zope.component import queryUtility
@@ -20,6 +22,10 @@ PREFIX = "plone.pgcatalog"
 EVERY_SEARCH_MS = 0.001
 #: The records of Plone's languages control panel.
 LANGUAGE_RECORDS = ("plone.default_language", "plone.available_languages")
+#: The names of the behavior *Search* in a content type.
+BEHAVIOR = {f"{PREFIX}.search", f"{PREFIX}.controlpanel.behavior.ISearchBehavior"}
+#: The record of Plone's control panel of date and time.
+ZONE_RECORD = "plone.portal_timezone"
 
 
 def copy_settings(site: Any) -> None:
@@ -32,6 +38,8 @@ def copy_settings(site: Any) -> None:
     records = {name: registry.records.get(f"{PREFIX}.{name}") for name in SETTINGS}
     values = {name: record.value for name, record in records.items() if record is not None and record.value is not None}
     values[LANGUAGES] = site_languages(registry)
+    values[HAS_MARKED_PAGES] = has_marked_pages(site)
+    values[TIME_ZONE] = getattr(registry.records.get(ZONE_RECORD), "value", None)
     former = getattr(aq_base(tool), SETTINGS_ATTRIBUTE, {})
     if values != former:
         setattr(aq_base(tool), SETTINGS_ATTRIBUTE, values)
@@ -59,9 +67,17 @@ def site_languages(registry: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (default, *(available or ())))))
 
 
+def has_marked_pages(site: Any) -> bool:
+    """Return whether a content type of *site* has the behavior *Search*."""
+    types = getattr(aq_base(site), "portal_types", None)
+    return types is not None and any(
+        not BEHAVIOR.isdisjoint(getattr(fti, "behaviors", ())) for fti in types.objectValues()
+    )
+
+
 def settings_changed(event: Any) -> None:
     """Copy the settings when a record of the registry was added, changed or removed."""
     is_ours = event.record.__name__.removeprefix(f"{PREFIX}.") in SETTINGS
     # By its full name: plone.app.multilingual registers the language records with another schema.
-    if (is_ours or event.record.__name__ in LANGUAGE_RECORDS) and getSite() is not None:
+    if (is_ours or event.record.__name__ in (*LANGUAGE_RECORDS, ZONE_RECORD)) and getSite() is not None:
         copy_settings(getSite())

@@ -10,9 +10,11 @@ from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.meaning.question import left_out_of
 from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.criteria import text_queries
 from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import meaning_threshold
@@ -63,7 +65,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     """
     query = {name: value for name, value in query.items() if name not in ("b_start", "b_size")}
     before = tool.searchResults(**query)
-    after = _searched_with(tool, query, before, settings)
+    after = searched_with(tool, query, before, settings)
     places = {brain.getRID(): place for place, brain in enumerate(before[:COMPARED], 1)}
     brains = after[:SHOWN]
     shares = _shares(after, [brain.getRID() for brain in brains])
@@ -85,20 +87,23 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     return [hit if hit.has_words else replace(hit, shares={}) for hit in hits]
 
 
-def _searched_with(
+def searched_with(
     tool: Any, query: Mapping[str, Any], results: CatalogSearchResults, settings: Mapping[str, Any]
 ) -> CatalogSearchResults:
     """Return the results of *query* with *settings*; *results* are its results without them."""
     catalog, context = results.catalog, results.context
     changed = {**site_settings(tool), **settings}
     tuning = site_tuning(changed, lambda: site_path(tool))
+    left_out = None
     if context.tuning is not None and context.tuning.is_visitors:
+        texts = text_queries(results.criteria, catalog.configuration.lexicons)
+        left_out = left_out_of(tool, tuning, results.criteria, texts, context.indexes, changed)
         tuning = visitors_tuning(tuning, tool)
     least = settings.get(meaning_threshold.name)
     question = context.question
     if question is not None and least is not None:
         question = question_of(tool._core, context, query, least)
-    context = replace(context, tuning=tuning, weights=Weights.of(changed), question=question)
+    context = replace(context, tuning=tuning, left_out=left_out, weights=Weights.of(changed), question=question)
     compiled = compile_query(results.criteria, context, results.sort)
     return CatalogSearchResults(catalog, catalog.search_view(), compiled, context, results.criteria, results.sort)
 

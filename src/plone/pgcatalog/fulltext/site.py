@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from datetime import datetime
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.ranking import PlainBackend
 from plone.pgcatalog.fulltext.ranking import SearchBackend
@@ -15,6 +17,7 @@ from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.fulltext.tuning import on_search_pages
+from plone.pgcatalog.fulltext.tuning import Pin
 from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.fulltext.tuning import Words
@@ -23,31 +26,50 @@ from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.date import DateIndexTranslator
+from plone.pgcatalog.interfaces import INotInSearch
 from plone.pgcatalog.interfaces import IPGSearchBackend
+from plone.pgcatalog.query.nearest import SECTION
+from plone.pgcatalog.settings import HAS_MARKED_PAGES
 from plone.pgcatalog.settings import LANGUAGES
 from plone.pgcatalog.settings import site_settings
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.settings import stemming
+from plone.pgcatalog.settings import TIME_ZONE
 from plone.pgcatalog.sql.column import PATH
 from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.predicate import below
 from plone.pgcatalog.sql.predicate import equals
 from typing import Any
+from zoneinfo import ZoneInfo
 from zope.component import queryUtility
 from zope.globalrequest import getRequest
 
 
 #: The score of the first pinned page; each following one has one less.
 PINNED = HIGHEST_SCORE * 1000
+#: The factor for the age of a page: 1 without a date (Plone then indexes 1969) or in the future.  It stops falling after 100
+#: half-lives, because PostgreSQL refuses numbers that are too small.
+FRESHNESS = (
+    "CASE WHEN {effective} > '1970-01-03' THEN 0.5::float8 ^ least(100,"
+    " greatest(0, extract(epoch FROM %s::timestamptz - {effective})) / %s::float8) ELSE 1 END"
+)
+DAY = 24 * 60 * 60
 
 Lookup = Callable[[str], IndexTranslator]
 
 
 @dataclass(frozen=True)
 class SiteTuning:
-    """The *tuning* of the site at the path *site*; *language* returns the language code of the request, or None."""
+    """The *tuning* of the site at the path *site*, in the time zone *zone*.
+
+    *language* returns the language code of the request, or None.
+    """
 
     tuning: Tuning
     site: str
     language: Callable[[], str | None]
+    zone: str = "UTC"
     #: True for searches of visitors; see ``on_search_pages``.
     is_visitors: bool = False
 
@@ -91,6 +113,18 @@ class SiteTuning:
 
     def pinned(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
         """Return one condition for each page that is pinned to the search text *text*, in the order of the pins."""
+        return self._pages((pin for pin in self._pins(lexicon, text, query) if not pin.is_left_out), lookup)
+
+    def left_out(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
+        """Return one condition for each page that searches of visitors for *text* leave out."""
+        return self._pages((pin for pin in self._pins(lexicon, text, query) if pin.is_left_out), lookup)
+
+    def _pages(self, pins: Iterable[Pin], lookup: Lookup) -> list[Condition]:
+        targets = dict.fromkeys(pin.target for pin in pins)
+        return [page for target in targets if (page := self._page(target, lookup)) is not None]
+
+    def _pins(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> list[Pin]:
+        """Return the pins for *text* that apply today, and in the section of *query*."""
         if not self.tuning.pins:
             return []
         tree = tsquery.parse(lexicon, text)
@@ -98,8 +132,35 @@ class SiteTuning:
         if not wanted:
             return []
         words = words_in(self.tuning, lexicon)
-        targets = words.pinned(wanted, words.stop_words(self.stop_languages(query)))
-        return [page for target in targets if (page := self._page(target, lookup)) is not None]
+        pins = words.pins(wanted, words.stop_words(self.stop_languages(query)))
+        return [pin for pin in pins if self._is_in_period(pin) and self._is_in_section(pin, query)]
+
+    def _is_in_period(self, pin: Pin) -> bool:
+        if pin.first is None and pin.last is None:
+            return True
+        day = midnight(self.zone).date()
+        return pin.has_begun(day) and not pin.has_ended(day)
+
+    def _is_in_section(self, pin: Pin, query: Mapping[str, Any]) -> bool:
+        """Return whether *pin* applies to *query*: all its paths, or the page of the visitor, are in the section."""
+        if not pin.section:
+            return True
+        paths = query.get("path")
+        paths = paths.get("query") if isinstance(paths, Mapping) else paths
+        paths = [paths] if isinstance(paths, str) else paths if isinstance(paths, list | tuple) else []
+        start = f"{self.site}{pin.section}/"
+        return any(
+            places and all(isinstance(path, str) and f"{path}/".startswith(start) for path in places)
+            for places in (paths, [query.get(SECTION)])
+        )
+
+    def hidden(self, lookup: Lookup) -> list[Condition]:
+        """Return the conditions of the pages that all searches of visitors leave out."""
+        pages = (
+            below(PATH, self.site + target) if target.startswith("/") else self._page(target, lookup)
+            for target in self.tuning.hidden
+        )
+        return [page for page in pages if page is not None]
 
     def _page(self, target: str, lookup: Lookup) -> Condition | None:
         if target.startswith("/"):
@@ -108,8 +169,8 @@ class SiteTuning:
         return None if uid is None else uid.match_key(target.replace("-", "").lower())
 
     def ranked(self, score: Fragment, pins: Sequence[Condition], lookup: Lookup) -> Fragment:
-        """Return *score* multiplied by the boost of the row's portal type; rows of *pins* score above all others."""
-        return pinned_first(self._boosted(score, lookup), pins)
+        """Return *score* multiplied by the boost and freshness of the row's type; rows of *pins* score above all others."""
+        return pinned_first(self._aged(self._boosted(score, lookup), lookup), pins)
 
     def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[tuple[Condition, ...]]:
         """Return conditions for rows that may score high whatever their text is: *pins*, and types with a boost above 1.
@@ -130,6 +191,26 @@ class SiteTuning:
         sql = " ".join(f"WHEN {of_type.sql} THEN %s::float8" for of_type, _ in cases)
         params = [param for of_type, factor in cases for param in (*of_type.params, factor)]
         return Fragment(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
+
+    def _aged(self, score: Fragment, lookup: Lookup) -> Fragment:
+        """Return *score*, halved for each half-life of the row's type since its publication, up to today's midnight."""
+        portal_type, effective = _translator(lookup, "portal_type"), _translator(lookup, "effective")
+        if not self.tuning.half_lives or portal_type is None or not isinstance(effective, DateIndexTranslator):
+            return score
+        now, freshness = midnight(self.zone), FRESHNESS.format(effective=effective.column.quoted)
+        cases = [(portal_type.match_key(name), days) for name, days in self.tuning.half_lives]
+        sql = " ".join(f"WHEN {of_type.sql} THEN {freshness}" for of_type, _ in cases)
+        params = [param for of_type, days in cases for param in (*of_type.params, now, days * DAY)]
+        return Fragment(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
+
+
+def midnight(zone: str) -> datetime:
+    """Return the beginning of today in the time zone *zone*; in UTC if the zone is unknown."""
+    try:
+        info = ZoneInfo(zone)
+    except (KeyError, ValueError):
+        info = ZoneInfo("UTC")
+    return datetime.now(info).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def pinned_first(score: Fragment, pins: Sequence[Condition]) -> Fragment:
@@ -158,13 +239,36 @@ def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]
     """
     tuning = tuning_in(settings)
     site = None if tuning is None else find_site()
-    return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
+    if tuning is None or site is None:
+        return None
+    return SiteTuning(tuning, site, request_language, settings.get(TIME_ZONE) or "UTC")
 
 
 def visitors_tuning(tuning: SiteTuning | None, tool: Any) -> SiteTuning:
     """Return *tuning*, of the site of the catalog *tool*, with the defaults for search pages; see ``on_search_pages``."""
     tuning = tuning or SiteTuning(Tuning(), "", request_language)
     return replace(tuning, tuning=on_search_pages(tuning.tuning, site_languages(tool)), is_visitors=True)
+
+
+def left_out(
+    tuning: SiteTuning | None,
+    settings: Mapping[str, Any],
+    texts: Iterable[str],
+    query: Mapping[str, Any],
+    lookup: Lookup,
+) -> Condition | None:
+    """Return the condition of the pages that a search of visitors by *query* for *texts* leaves out; None without such pages.
+
+    They are hidden by *tuning* or, with the behavior *Search*, by their editors.
+    """
+    pages = [] if tuning is None else tuning.hidden(lookup)
+    provides = _translator(lookup, "object_provides") if settings.get(HAS_MARKED_PAGES) else None
+    if provides is not None:
+        pages.append(provides.match_key(INotInSearch.__identifier__))
+    if tuning is not None and any(pin.is_left_out for pin in tuning.tuning.pins):
+        lexicon = lookup(SOURCE_INDEX).index.getLexicon()
+        pages += [page for text in texts for page in tuning.left_out(lexicon, text, query, lookup)]
+    return any_of(pages) if pages else None
 
 
 def request_language() -> str | None:

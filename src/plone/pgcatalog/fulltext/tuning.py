@@ -1,6 +1,6 @@
-"""Tuning of a site's search by its editors: boosts, pinned pages, synonyms and stop words, read from lines of text.
+"""Tuning of a site's search by its editors: boosts, half-lives, pinned and hidden pages, synonyms, stop words.
 
-Tuning is applied to queries, in the words of a lexicon, so a change needs no reindexing.
+They are read from lines of text.  Tuning is applied to queries, in the words of a lexicon, so a change needs no reindexing.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from datetime import date
+from datetime import datetime
 from functools import cache
 from functools import lru_cache
 from importlib.resources import files
@@ -36,6 +38,10 @@ MAX_WORDS = 500
 
 _UID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
+_DAYS = re.compile(r"([1-9][0-9]{0,4}) days?")
+#: Words of the conditions behind the page of a pin, and the page, in quotes if its path contains one of them.
+_CONDITIONS = {"below", "from", "until"}
+_PAGE = re.compile(r'"(?P<quoted>[^"]*+)"|(?P<plain>(?:(?!\s(?:below|from|until)(?:\s|$)).)++)')
 
 
 class LineError(MessageError, ValueError):
@@ -52,20 +58,43 @@ class Synonyms:
 
 @dataclass(frozen=True)
 class Pin:
-    """A pinned page: a search for *words*, in any order, has the page *target* on top, a path in the site or a UID."""
+    """A pinned page: a search for *words*, in any order, has the page *target* on top, a path in the site or a UID.
+
+    - *is_left_out*: the page is left out of these searches instead
+    - *section*: only in searches from this path in the site; "" for all searches
+    - *first*, *last*: the days in which it applies, both included; None if there is no limit
+    """
 
     words: str
     target: str
+    is_left_out: bool = False
+    section: str = ""
+    first: date | None = None
+    last: date | None = None
+
+    def has_begun(self, day: date) -> bool:
+        return self.first is None or self.first <= day
+
+    def has_ended(self, day: date) -> bool:
+        return self.last is not None and self.last < day
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The tuning of a site; ``types`` are (portal type, factor) pairs, ``stop_words`` (language, words) pairs."""
+    """The tuning of a site, in the order of READERS.
+
+    - ``types``: (portal type, factor) pairs
+    - ``stop_words``: (language, words) pairs
+    - ``half_lives``: (portal type, days) pairs
+    - ``hidden``: pages that searches of visitors leave out, as paths in the site (with the pages below) or UIDs
+    """
 
     types: tuple[tuple[str, float], ...] = ()
     pins: tuple[Pin, ...] = ()
     synonyms: tuple[Synonyms, ...] = ()
     stop_words: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    half_lives: tuple[tuple[str, int], ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 def read_boost(line: str) -> tuple[str, float]:
@@ -86,13 +115,64 @@ def factor(text: str) -> float:
     return value
 
 
+def read_half_life(line: str) -> tuple[str, int]:
+    """Return (portal type, days) of a line such as ``News Item = 90 days``."""
+    name, _equals, text = (part.strip() for part in line.rpartition("="))
+    days = _DAYS.fullmatch(text)
+    if not name or days is None:
+        raise LineError(_("${line} is not of the form: portal type = number days", {"line": repr(line)}))
+    return name, int(days[1])
+
+
 def read_pin(line: str) -> Pin:
-    """Return the Pin of a line such as ``opening hours = /contact``."""
-    words, equals, target = (part.strip() for part in line.rpartition("="))
-    if not (words and equals and target):
+    """Return the Pin of a line such as ``opening hours = /contact`` or ``opening hours => -/old-contact``.
+
+    Behind the page are, in any order and each at most once, ``below /section``, ``from 2026-12-01`` and ``until 2026-12-24``.
+    """
+    words, _equals, rest = (part.strip() for part in line.rpartition("="))
+    rest = rest.removeprefix(">").strip()
+    is_left_out = rest.startswith("-")
+    page = _PAGE.match(rest.removeprefix("-").strip())
+    if not words or page is None:
         raise LineError(_("${line} is not of the form: words = /path/in/site or UID", {"line": repr(line)}))
+    target = page_target(page["plain"] or page["quoted"] or "")
+    conditions = _conditions(page.string[page.end() :], line)
+    first, last = _day(conditions.get("from")), _day(conditions.get("until"))
+    if first and last and last < first:
+        raise LineError(_("${line} ends before it begins", {"line": repr(line)}))
+    section = page_target(conditions["below"]) if "below" in conditions else ""
+    if section and not section.startswith("/"):
+        raise LineError(_("${target} is not a path in the site", {"target": repr(section)}))
+    return Pin(words, target, is_left_out, section, first, last)
+
+
+def _conditions(text: str, line: str) -> dict[str, str]:
+    """Return word -> value of the conditions *text* behind the page of a pin, a part of *line*."""
+    words = text.split()
+    found = dict(zip(words[::2], words[1::2], strict=False))
+    if len(words) != 2 * len(found) or not _CONDITIONS.issuperset(found) or (words and not text[0].isspace()):
+        form = "words = /path below /section from 2026-12-01 until 2026-12-24"
+        raise LineError(
+            _(
+                "${line} is not of the form: ${form}; a path with these words is put in quotes",
+                {"line": repr(line), "form": form},
+            )
+        )
+    return found
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return None if text is None else datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError as error:
+        raise LineError(_("${text} is not a day such as 2026-12-24", {"text": repr(text)})) from error
+
+
+def page_target(text: str) -> str:
+    """Return *text* as a path in the site without a slash at its end, or as a UID.  Raises LineError for anything else."""
+    target = text.strip()
     if _UID.fullmatch(target):
-        return Pin(words, target)
+        return target
     if not target.startswith("/") or not target.strip("/"):
         raise LineError(
             _(
@@ -100,7 +180,13 @@ def read_pin(line: str) -> Pin:
                 {"target": repr(target)},
             )
         )
-    return Pin(words, "/" + target.strip("/"))
+    return "/" + target.strip("/")
+
+
+def read_hidden(line: str) -> str:
+    """Return the path or UID of a line such as ``hide = /archive``; ``hide =`` may be missing."""
+    word, equals, target = line.partition("=")
+    return page_target(target if equals and word.strip() == "hide" else line)
 
 
 def read_synonyms(line: str) -> Synonyms:
@@ -139,6 +225,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "pins": read_pin,
     "synonyms": read_synonyms,
     "stop_words": read_stop_words,
+    "half_lives": read_half_life,
+    "hidden_pages": read_hidden,
 }
 
 
@@ -179,8 +267,7 @@ def _tuning(*texts: str) -> Tuning | None:
             if problem is not None:
                 logger.warning("Setting %s: %s; the line is ignored", name, english(problem))
         values.append(tuple(value for value, problem in lines if problem is None))
-    types, pins, synonyms, stop_words = values
-    tuning = Tuning(types, pins, synonyms, stop_words)
+    tuning = Tuning(*values)
     return None if tuning == Tuning() else tuning
 
 
@@ -259,10 +346,10 @@ class QueryWords:
         for language, texts in tuning.stop_words:
             of_language = frozenset(filter(None, (normal_words(lexicon, text) for text in texts)))
             self._stop_words[language] = self._stop_words.get(language, frozenset()) | of_language
-        self._pins: dict[frozenset[str], tuple[str, ...]] = {}
+        self._pins: dict[frozenset[str], tuple[Pin, ...]] = {}
         for pin in tuning.pins:
             if key := frozenset(normal_words(lexicon, pin.words)):
-                self._pins[key] = tuple(dict.fromkeys((*self._pins.get(key, ()), pin.target)))
+                self._pins[key] = (*self._pins.get(key, ()), pin)
 
     def meaning(self, languages: Iterable[str]) -> Meaning:
         """Return the synonyms, and the stop words of *languages*."""
@@ -273,8 +360,8 @@ class QueryWords:
         codes = {code for language in languages for code in (language_code(language), language_code(language)[:2])}
         return frozenset().union(*(words for code, words in self._stop_words.items() if code in codes))
 
-    def pinned(self, words: frozenset[str], stop_words: frozenset[Words]) -> tuple[str, ...]:
-        """Return the targets pinned to *words*, and those pinned to *words* without *stop_words*."""
+    def pins(self, words: frozenset[str], stop_words: frozenset[Words]) -> tuple[Pin, ...]:
+        """Return the pins for *words*, and those for *words* without *stop_words*."""
         with_words = self._pins.get(words, ())
         without = self._pins.get(frozenset(word for word in words if (word,) not in stop_words), ())
         return tuple(dict.fromkeys((*with_words, *without)))

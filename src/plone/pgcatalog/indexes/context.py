@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from plone.pgcatalog.fulltext.tsquery import Globs
     from plone.pgcatalog.indexes.base import IndexTranslator
     from plone.pgcatalog.query.nearest import Question
+    from plone.pgcatalog.sql.expression import Condition
 
 
 @dataclass(frozen=True, eq=False)
 class SearchContext:
     """The settings of one search, the same for all parts of its query and for all reads of its results.
 
-    Only text indexes apply them; all but ``globs`` are for the index SearchableText.
+    Only text indexes apply them, and all but ``globs`` are for the index SearchableText; ``left_out`` is for whole queries.
     """
 
     #: name -> translator of all indexes of the catalog
@@ -35,6 +36,8 @@ class SearchContext:
     question: "Question | None" = None
     #: synonyms, stop words, pinned pages and boosts; None if the site has none of these
     tuning: "SiteTuning | None" = None
+    #: pages that a search of visitors leaves out; None if it leaves none out
+    left_out: "Condition | None" = None
     #: weights of the parts of a page; None for the weights of the site
     weights: "Weights | None" = None
     #: True for results ordered by relevance, which begin with the pinned pages

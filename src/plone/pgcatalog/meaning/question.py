@@ -12,9 +12,12 @@ from contextlib import AbstractContextManager
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
+from plone.pgcatalog.fulltext.site import left_out
+from plone.pgcatalog.fulltext.site import SiteTuning
 from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.word_lookup import find_globs
 from plone.pgcatalog.fulltext.word_lookup import find_word_parts
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import QueryError
 from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.meaning.embedder import Embedder
@@ -29,10 +32,13 @@ from plone.pgcatalog.query.nearest import few_of
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.query.nearest import RANK
+from plone.pgcatalog.query.nearest import SECTION
 from plone.pgcatalog.query.nearest import WORDS
 from plone.pgcatalog.settings import parts_of_words
+from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import NOTHING
 from time import monotonic
@@ -101,11 +107,14 @@ def search_context(
         context = replace(context, is_ranked=True)
     indexes = context.indexes
     is_hybrid_search = RANK in query and is_hybrid(query, indexes)
+    is_as_site = query.get(AS_SITE) is True and AS_SITE not in indexes
+    if is_as_site and (pages := left_out_of(catalog.tool, context.tuning, query, texts, indexes)) is not None:
+        context = replace(context, left_out=pages)
     if not texts:
         return context
     context = replace(context, globs=find_globs(catalog, texts))
     if SOURCE_INDEX in indexes:
-        if query.get(AS_SITE) is True and AS_SITE not in indexes:
+        if is_as_site:
             context = replace(context, tuning=visitors_tuning(context.tuning, catalog.tool))
         if parts_of_words(catalog.tool):
             context = replace(context, word_parts=find_word_parts(catalog, texts))
@@ -114,9 +123,31 @@ def search_context(
     return context
 
 
-def as_site_searches(tool: Any, query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *query* marked as the search of a visitor on the site of the catalog *tool*, so that stop words apply."""
-    return dict(query) if AS_SITE in tool._core.indexes else {**query, AS_SITE: True}
+def left_out_of(
+    tool: Any,
+    tuning: SiteTuning | None,
+    query: Mapping[str, Any],
+    texts: Sequence[tuple[str, str]],
+    indexes: Mapping[str, IndexTranslator],
+    settings: Mapping[str, Any] | None = None,
+) -> Condition | None:
+    """Return ``left_out`` for *query* with the ``text_queries`` *texts*, with *settings* in place of the site's of *tool*."""
+    words = [text for name, text in texts if name == SOURCE_INDEX]
+    return left_out(tuning, site_settings(tool) if settings is None else settings, words, query, indexes.__getitem__)
+
+
+def as_site_searches(tool: Any, query: Mapping[str, Any], context: Any = None) -> dict[str, Any]:
+    """Return *query* marked as the search of a visitor on the site of the catalog *tool*, on the page of *context*.
+
+    Stop words apply to it, it leaves pages out, and it has the pins of the section of *context*.
+    """
+    indexes, tuning = tool._core.indexes, tool._core.configuration.tuning
+    if AS_SITE in indexes:
+        return dict(query)
+    has_sections = tuning is not None and any(pin.section for pin in tuning.tuning.pins)
+    if context is None or not has_sections or SECTION in indexes:
+        return {**query, AS_SITE: True}
+    return {**query, AS_SITE: True, SECTION: "/".join(context.getPhysicalPath())}
 
 
 def question_of(

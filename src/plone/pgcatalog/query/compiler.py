@@ -159,6 +159,8 @@ def compile_query(
     expression = expression_in(query)
     given = [] if expression is None else [expression.condition(context)]
     found = [*oid_conditions(query, indexes), *(where for _, where in conditions), *given]
+    if found and context.left_out is not None:
+        found.append(~context.left_out)
     where = all_of(found) if found else NOTHING
     sorters = [(indexes[name], reverse) for name, reverse in sort]
     part = window(query, limit)
@@ -254,7 +256,12 @@ class CompiledQueries:
         words = tuple([getattr(each, "_pipeline", None) for name, each in self._lexicons.items() if name in criteria])
         is_plain = not words or (context.is_plain and all(type(elements) is tuple for elements in words))
         key: Hashable = None
-        if keys and is_plain and all(indexes[name].is_stable for name in keys if name in indexes):
+        if (
+            keys
+            and is_plain
+            and context.left_out is None
+            and all(indexes[name].is_stable for name in keys if name in indexes)
+        ):
             try:
                 hash(words)
                 key = tuple(keys.items()), words, tuple(sort), frozen(limit)

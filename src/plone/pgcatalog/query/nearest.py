@@ -20,6 +20,8 @@ RANK = "rank"
 HYBRID, WORDS = "hybrid", "words"
 #: The key of a query dict that marks a search on a search page of the site, to which its stop words apply.
 AS_SITE = "as_site"
+#: The key of such a query for the path of the page on which the visitor searches, if pins depend on it.
+SECTION = "search_section"
 
 #: Upper limits of rows that a question finds by meaning, and of nearest chunks to select them from: with 300 chunks, a
 #: search with HNSW takes three times as long.

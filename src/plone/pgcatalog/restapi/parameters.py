@@ -210,11 +210,9 @@ class Parameters:
 
     def _of_text(self, indexes: Container[str]) -> dict[str, Any]:
         """Return the criteria for the text and its language; *indexes* are the names of the catalog's indexes."""
-        query: dict[str, Any] = {}
+        query: dict[str, Any] = {} if AS_SITE in indexes else {AS_SITE: True}
         if self.text and self.text != "*":
             query[SOURCE_INDEX] = with_exclusions(self.text)
-            if AS_SITE not in indexes:
-                query[AS_SITE] = True
         if self._text("lang") and "Language" in indexes:
             query["Language"] = self._text("lang")
         return query

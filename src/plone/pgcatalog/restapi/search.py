@@ -286,7 +286,7 @@ class SiteSearchHandler(CheckedHandler):
 
     def _parse_query(self, query: Any) -> Any:
         query, catalog = super()._parse_query(query), self.catalog.catalog
-        return as_site_searches(catalog, query) if IPGCatalogTool.providedBy(catalog) else query
+        return as_site_searches(catalog, query, self.context) if IPGCatalogTool.providedBy(catalog) else query
 
 
 class SiteSearchGet(SearchGetOfPlone):

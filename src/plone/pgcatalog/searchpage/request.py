@@ -225,7 +225,7 @@ class PageRequest(Search):
                 base["path"] = self.root
         others = names - {"portal_type", "path"}
         parameters = {facet.parameter for facet in self.facets}
-        base = as_site_searches(self.catalog, base)
+        base = as_site_searches(self.catalog, base, self.context)
         return {k: v for k, v in base.items() if k not in parameters or k not in others}
 
     # -- URLs of links
