@@ -3,6 +3,7 @@
 from AccessControl import getSecurityManager
 from AccessControl import Unauthorized
 from AccessControl.Permissions import manage_zcatalog_entries
+from datetime import date
 from functools import cached_property
 from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
@@ -25,16 +26,16 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
-from plone.pgcatalog.observe.searches import SEARCH_DAYS
-from plone.pgcatalog.observe.searches import SearchCount
-from plone.pgcatalog.observe.searches import top_searches
-from plone.pgcatalog.observe.searches import top_searches_statement
+from plone.pgcatalog.observe.search_lists import read_searches
+from plone.pgcatalog.observe.search_lists import SearchLists
+from plone.pgcatalog.observe.search_lists import top_searches
+from plone.pgcatalog.observe.search_lists import week_of
+from plone.pgcatalog.observe.searches import days_of
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.queue import long
 from plone.pgcatalog.queue.long import JobError
 from plone.pgcatalog.results.view import RowsFetch
-from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -177,7 +178,6 @@ class SearchPanel(ControlPanelFormWrapper):
     form = SearchForm
     index = ViewPageTemplateFile("search.pt")
     form_id = SearchForm.id
-    days = SEARCH_DAYS
     problem = ""
     _read: RowsFetch | None = None
 
@@ -273,16 +273,45 @@ class SearchPanel(ControlPanelFormWrapper):
     def _read_searches(self) -> RowsFetch | None:
         """Return a fetch of the counted searches, which joins an open batch; None if searches are not counted."""
         tool = self.context.portal_catalog
-        if self._read is None and IPGCatalogTool.providedBy(tool) and record_searches(tool):
-            catalog = tool._core
-            self._read = catalog.view().fetch(lambda _: top_searches_statement(catalog.zoid))
+        if self._read is None and IPGCatalogTool.providedBy(tool):
+            self._read = read_searches(tool, week=self.week)
         return self._read
 
     @property
-    def searches(self) -> tuple[list[SearchCount], list[SearchCount]] | None:
-        """(the most frequent searches, searches without results); None if searches are not counted."""
+    def week(self) -> date | None:
+        """The Monday of the week whose searches are listed; None for the whole period."""
+        return week_of(self.request.form.get("week"))
+
+    @property
+    def days(self) -> int:
+        """The days for which searches are stored."""
+        return days_of(self.context.portal_catalog)
+
+    @cached_property
+    def searches(self) -> SearchLists | None:
+        """The lists of counted searches; None if searches are not counted."""
         read = self._read_searches()
         return None if read is None else top_searches(read.value())
+
+    def search_lists(self, searches: SearchLists) -> list[dict[str, Any]]:
+        """Return the title of each list, the id of its element, and its searches with their numbers."""
+        return [
+            {
+                "title": _("Top searches"),
+                "id": "top-searches",
+                "searches": [(search, search.searches) for search in searches.top],
+            },
+            {
+                "title": _("Searches without results"),
+                "id": "missed-searches",
+                "searches": [(search, search.without_results) for search in searches.missed],
+            },
+            {
+                "title": _("Corrected searches"),
+                "id": "corrected-searches",
+                "searches": [(search, search.corrected) for search in searches.corrected],
+            },
+        ]
 
     @property
     def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:

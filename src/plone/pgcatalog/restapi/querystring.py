@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.discovery.facets import LIMIT
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.parameters import buckets
@@ -40,6 +41,8 @@ class Faceted:
     def reply(self) -> dict[str, Any]:
         IAnnotations(self.request)[EXTRA_KEY] = self._fetch
         answer = self._answer()
+        if json_body(self.request).get("b_start") not in (None, "", 0, "0"):
+            searches.leave_out(self.request)
         names, ranges, _ = self._wanted()
         if names or ranges:
             # There was no search if the query has no known index.
