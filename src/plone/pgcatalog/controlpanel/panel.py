@@ -12,6 +12,10 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.controlpanel.tuning_import import decoded
+from plone.pgcatalog.controlpanel.tuning_import import findings
+from plone.pgcatalog.controlpanel.tuning_import import MOST_BYTES
+from plone.pgcatalog.controlpanel.tuning_import import tuning_text
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
 from plone.pgcatalog.fulltext.site import site_languages
@@ -21,6 +25,7 @@ from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.fulltext.tuning_file import read_file
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
@@ -43,6 +48,7 @@ from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
 from Products.CMFPlone.browser.search import Search
+from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from Products.statusmessages.interfaces import IStatusMessage
 from typing import Any
@@ -137,8 +143,10 @@ PARTS = {
 }
 #: Smallest share, in percent, that is shown.
 LEAST_PERCENT = 1
+#: Maximum number of findings about a file that are shown.
+MOST_FINDINGS = 50
 #: Buttons besides Save and Cancel; none of them saves anything.
-BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym")
+BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym", "read_file")
 
 
 class SearchForm(PanelForm):
@@ -179,6 +187,8 @@ class SearchPanel(ControlPanelFormWrapper):
     index = ViewPageTemplateFile("search.pt")
     form_id = SearchForm.id
     problem = ""
+    #: messages about lines of a file that cannot be read or have no effect
+    findings: tuple[str, ...] = ()
     _read: RowsFetch | None = None
 
     def update(self) -> None:
@@ -196,6 +206,8 @@ class SearchPanel(ControlPanelFormWrapper):
                 words = self._field("synonym_word")
                 self._add("synonyms", f"{words}, {self._field('synonym_other')}", read_synonyms)
                 form["try_text"] = words
+            if "read_file" in form:
+                self._read_file()
         except LineError as error:
             self.problem = translated(error.message, self.request)
         super().update()
@@ -207,6 +219,16 @@ class SearchPanel(ControlPanelFormWrapper):
         if not isinstance(lines, str):
             lines = site_settings(self.context.portal_catalog).get(name) or ""
         self.request.form[f"form.widgets.{name}"] = "\r\n".join(filter(None, (lines.rstrip(), line)))
+
+    def _read_file(self) -> None:
+        """Fill the form with the settings of an uploaded file.  Raises LineError if it cannot be read."""
+        upload, tool = self.request.form.get("tuning_file"), self.context.portal_catalog
+        text = decoded(upload.read(MOST_BYTES + 1)) if hasattr(upload, "read") else ""
+        for name, lines in read_file(text).items():
+            self.request.form[f"form.widgets.{name}"] = lines.replace("\n", "\r\n")
+        if IPGCatalogTool.providedBy(tool):
+            found = findings(tool, text)[:MOST_FINDINGS]
+            self.findings = tuple(translated(finding.message, self.request) for finding in found)
 
     def _field(self, name: str) -> str:
         value = self.request.form.get(name)
@@ -330,3 +352,15 @@ class SearchPanel(ControlPanelFormWrapper):
     def may_browse(self) -> bool:
         """Return whether the user may use the content browser, which needs more permissions than this page."""
         return bool(getSecurityManager().checkPermission("Modify portal content", self.context))
+
+
+class TuningFile(BrowserView):
+    """The saved tuning as a text file; empty if the catalog is not this package's."""
+
+    def __call__(self) -> str:
+        response = self.request.response
+        response.setHeader("Content-Type", "text/plain; charset=utf-8")
+        response.setHeader("Content-Disposition", 'attachment; filename="search-tuning.txt"')
+        response.setHeader("X-Content-Type-Options", "nosniff")
+        response.setHeader("Cache-Control", "private, no-store")
+        return tuning_text(self.context.portal_catalog)
