@@ -1,31 +1,19 @@
 """Counts of words: those of texts, and those of searches."""
 
 from collections import Counter
-from collections.abc import Iterator
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database import connections
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.indexing.jobs import WordCount
-from plone.pgcatalog.observe import searches
-from plone.pgcatalog.observe.searches import SearchCount
-from plone.pgcatalog.observe.searches import top_searches
-from plone.pgcatalog.observe.searches import top_searches_statement
-from plone.pgcatalog.observe.searches import words_of as listed_words
 from plone.pgcatalog.queue.progress import Stopped
 from plone.pgcatalog.queue.worker import put_needed
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.sql import locks
-from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.content import tune
-from tests.integration.people import add_users
-from tests.integration.people import publish
 from tests.integration.relation import damage
-from tests.integration.web import Web
 from typing import Any
 
 import click.testing
@@ -242,140 +230,3 @@ def test_stopped_count_preserves_the_former_one(portal: Any, catalog: Any, dsn: 
     assert words_of(dsn, catalog)["river"] == 2
     assert count(dsn, catalog)
     assert words_of(dsn, catalog)["river"] == 3
-
-
-PANEL = "/plone/@@pgcatalog-search-controlpanel"
-
-
-@pytest.fixture
-def web(portal: Any, db: Any) -> Iterator[Web]:
-    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
-    add_users(portal)
-    publish(create(portal, "Document", "page", title="Hedgehogs in the garden"))
-    create(portal, "Document", "secret", title="Rendezvous")
-    transaction.commit()
-    yield Web(db)
-    assert searches.flush(30)
-
-
-def top(portal: Any, limit: int = 10) -> tuple[list[SearchCount], list[SearchCount]]:
-    assert searches.flush(30)
-    transaction.begin()
-    core = portal.portal_catalog._core
-    return top_searches(core.session.query(top_searches_statement(core.zoid, limit)))
-
-
-def search(web: Web, text: str, login: str | None = None, **query: Any) -> None:
-    assert web.get("/plone/@@search", login, "text/html", SearchableText=text, **query).status == 200
-
-
-def test_words_and_texts_without_hits_are_counted(portal: Any, web: Web) -> None:
-    for text in ("hedgehogs", "Hedgehogs!", "GARDEN hedgehogs", "xyzzy", "hedgehogs", "xyzzy"):
-        search(web, text)
-    assert web.get("/plone/@search", None, "application/json", SearchableText="xyzzy").status == 200
-    assert web.get("/plone/@pgsearch", None, "application/json", q="garden").status == 200
-    found = [SearchCount("hedgehogs", 3, 0), SearchCount("garden hedgehogs", 1, 0), SearchCount("garden", 1, 0)]
-    missed = SearchCount("xyzzy", 3, 3)
-    counted, without_results = top(portal)
-    assert sorted(counted, key=str) == sorted([*found, missed], key=str)
-    assert {c.searches for c in counted[:2]} == {3}
-    assert without_results == [missed]
-    assert len(top(portal, 1)[0]) == 1
-
-
-def test_only_searches_of_visitors_are_counted(portal: Any, web: Web) -> None:
-    search(web, "hedgehogs", **{"b_start:int": 10})
-    web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hedgehogs")
-    web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hegdehogs")
-    web.get("/plone/@pgsuggest", None, "application/json", query="hedge")
-    web.get("/plone/page", None, "text/html", SearchableText="hedgehogs")
-    search(web, "")
-    assert top(portal) == ([], [])
-
-
-def test_searches_of_logged_in_users_are_not_counted(portal: Any, web: Web) -> None:
-    for login in ("mara:secret", "boss:secret"):
-        search(web, "rendezvous", login)
-        search(web, "nowhere to be found", login)
-    assert top(portal) == ([], [])
-
-
-def test_counting_of_searches_can_be_switched_off(portal: Any, web: Web) -> None:
-    tune(record_searches=False)
-    transaction.commit()
-    search(web, "hedgehogs")
-    assert top(portal) == ([], [])
-    assert 'id="searches"' not in web.get(PANEL, "boss:secret", "text/html").text
-
-
-def test_panel_lists_the_counted_words(portal: Any, web: Web) -> None:
-    search(web, "hedgehogs")
-    search(web, "<b>xyzzy</b>")
-    assert searches.flush(30)
-    page = web.get(PANEL, "boss:secret", "text/html").text
-    assert "hedgehogs" in page.partition('id="top-searches"')[2].partition("</ul>")[0]
-    missed = page.partition('id="missed-searches"')[2].partition("</ul>")[0]
-    assert "b xyzzy b" in missed
-    assert "hedgehogs" not in missed
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        *(("Opening  HOURS?", "opening hours"), ('"Bücher" AND zurich*', "bücher zurich"), ("mara@example.org", "")),
-        *(("+49 (0)89 123-456", ""), ("DE02 1203 0000", ""), ("in 2024", "in 2024"), ("a b c d e f g h i", "")),
-        *(("x" * 81, ""), ("\0\ud800", ""), ("", "")),
-    ],
-)
-def test_only_words_are_counted(text: str, words: str) -> None:
-    assert listed_words(text) == words
-
-
-def test_many_searches_take_one_connection(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-
-    def connect(dsn: str, purpose: str, **options: Any) -> Any:
-        opened.append(purpose)
-        return connections.connect(dsn, purpose, **options)
-
-    monkeypatch.setattr(searches, "connect", connect)
-    for number in range(300):
-        searches.record(dsn, 1, f"word{number % 3}", number % 2 == 0)
-    assert searches.flush(30)
-    assert opened == ["searches"]
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute("SELECT words, searches, without_results FROM pgcatalog_searches ORDER BY words")
-        assert rows.fetchall() == [(f"word{n}", 100, 50) for n in range(3)]
-
-
-def test_the_table_is_bounded(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searches, "SEARCH_WORDS", 5)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "INSERT INTO pgcatalog_searches (catalog, day, words, searches, without_results)"
-            " SELECT 1, current_date - n, 'old', 1, 0 FROM generate_series(1, 40) AS n"
-        )
-        for number in range(20):
-            for _ in range(number + 1):
-                searches.record(dsn, 1, f"word{number:02}", True)
-        assert searches.flush(30)
-        today = "SELECT words FROM pgcatalog_searches WHERE catalog = 1 AND day = current_date ORDER BY words"
-        assert connection.execute(today).fetchall() == [(f"word{n}",) for n in range(15, 20)]
-        [(days,)] = connection.execute("SELECT count(*) FROM pgcatalog_searches WHERE words = 'old'").fetchall()
-        assert days == searches.SEARCH_DAYS - 1
-
-
-def test_unreachable_server_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    searches.record("host=/nowhere dbname=none", 1, "hedgehogs", True)
-    assert searches.flush(30)
-    assert "counting 1 searches failed" in caplog.text
-
-
-def test_counts_of_searches_are_deleted_with_their_site(portal: Any, app: Any, web: Web, dsn: str) -> None:
-    search(web, "hedgehogs")
-    assert len(top(portal)[0]) == 1
-    sites.return_to(portal)
-    app.manage_delObjects(["plone"])
-    transaction.commit()
-    with psycopg.connect(dsn) as connection:
-        assert connection.execute("SELECT count(*) FROM pgcatalog_searches").fetchone() == (0,)

@@ -11,4 +11,4 @@ def sent(**settings: str) -> dict[str, str]:
     """Return the form as sent by a browser, with *settings* and the defaults of the others."""
     values = {name: IPGCatalogSearchSettings[name].default for name in getFieldNames(IPGCatalogSearchSettings)}
     widgets = {f"form.widgets.{name}": str(value) for name, value in (values | settings).items() if value is not True}
-    return widgets | {"form.widgets.record_searches:list": "selected"}
+    return widgets | {f"form.widgets.record_{each}:list": "selected" for each in ("searches", "member_searches")}

@@ -96,7 +96,9 @@ embedder_passage_prefix = Setting("embedder_passage_prefix", "", "workers")
 meaning_of_private = Setting("meaning_of_private", True, "workers")
 meaning_threshold = Setting("meaning_threshold", 0.0, "searches by meaning", most=1.0)
 search_by_meaning = Setting("search_by_meaning", False, "search page, live search, @search")
-record_searches = Setting("record_searches", True, "search page, live search")
+record_searches = Setting("record_searches", True, "search page, @search")
+record_member_searches = Setting("record_member_searches", True, "search page, @search")
+suggest_searches = Setting("suggest_searches", False, "suggestions, live search")
 
 
 def site_settings(tool: Any) -> dict[str, Any]:

@@ -4,8 +4,13 @@ from Acquisition import aq_base
 from plone.base.interfaces import INonInstallable
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.registry_records import copy_settings
+from plone.pgcatalog.controlpanel.tuning_import import decoded
+from plone.pgcatalog.controlpanel.tuning_import import findings
+from plone.pgcatalog.controlpanel.tuning_import import import_tuning
+from plone.pgcatalog.controlpanel.tuning_import import tuning_text
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database.session import connection_of
+from plone.pgcatalog.i18n import english
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.transition import expect_filling
 from plone.pgcatalog.migration import tools
@@ -23,6 +28,8 @@ from zope.interface import implementer
 
 ID = "portal_catalog"
 TOOLSET_STEP = "toolset"
+#: The file of a profile with the tuning of a search.
+TUNING_FILE = "pgcatalog_tuning.txt"
 TRANSLATE = "Remove them, or register an IPGIndexTranslator for their types"
 RENAME = "Remove them, or add them again under other names."
 OUR_CLASS = "plone.pgcatalog.catalog.PlonePGCatalogTool"
@@ -171,3 +178,25 @@ class WithoutCatalog:
             if node.getAttribute("tool_id") == ID and node.parentNode is not None:
                 node.parentNode.removeChild(node)
         return document.toxml(encoding="utf-8")
+
+
+def import_tuning_file(context: Any) -> None:
+    """Import the tuning of the search from a profile's TUNING_FILE, if it has one and the site has our catalog.
+
+    Raises LineError if a line cannot be read; lines without an effect are logged.
+    """
+    content = context.readDataFile(TUNING_FILE)
+    tool = getattr(context.getSite(), ID, None)
+    if content is None or not isinstance(aq_base(tool), PlonePGCatalogTool):
+        return
+    text = decoded(content)
+    import_tuning(tool, text)
+    for finding in findings(tool, text):
+        context.getLogger("plone.pgcatalog").warning(f"{TUNING_FILE}: {english(finding.message)}")
+
+
+def export_tuning_file(context: Any) -> None:
+    """Export the tuning of the search as TUNING_FILE, if the site has our catalog."""
+    tool = getattr(context.getSite(), ID, None)
+    if isinstance(aq_base(tool), PlonePGCatalogTool):
+        context.writeDataFile(TUNING_FILE, tuning_text(tool).encode(), "text/plain")

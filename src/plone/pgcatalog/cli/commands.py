@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "meaning": ("jobs", "Show the vectors of pages, and the pages that wait or failed."),
         "work": ("jobs", "Run queued jobs: text of files, vectors of pages."),
         "blocks": ("blocks", "Show blocks of pages that name code, and store them as data."),
+        "tuning": ("tuning", "Export, import and check the tuning of the search."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Tune searches": {

@@ -270,6 +270,22 @@ class IPGCatalogSearchSettings(Interface):
             " Classic UI. The visitors are not recorded."
         ),
     )
+    record_member_searches = field(
+        settings.record_member_searches,
+        _("Count searches of members"),
+        _(
+            "Count the words that logged-in users search for. They are shown if three different users have searched for"
+            " them on one day. The users are not recorded."
+        ),
+    )
+    suggest_searches = field(
+        settings.suggest_searches,
+        _("Suggest searches of others"),
+        _(
+            "Suggest searches that found something and that several people have made in the last 90 days, if the visitor"
+            " may view a page with their words. Searches are then stored for 90 days."
+        ),
+    )
 
 
 class IPGCatalogSearchPageSettings(Interface):

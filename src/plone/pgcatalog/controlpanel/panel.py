@@ -3,6 +3,7 @@
 from AccessControl import getSecurityManager
 from AccessControl import Unauthorized
 from AccessControl.Permissions import manage_zcatalog_entries
+from datetime import date
 from functools import cached_property
 from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
@@ -11,6 +12,10 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.controlpanel.tuning_import import decoded
+from plone.pgcatalog.controlpanel.tuning_import import findings
+from plone.pgcatalog.controlpanel.tuning_import import MOST_BYTES
+from plone.pgcatalog.controlpanel.tuning_import import tuning_text
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
 from plone.pgcatalog.discovery.replay import MOST_REPLAYED
@@ -26,25 +31,27 @@ from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.fulltext.tuning_file import read_file
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.observe.searches import SEARCH_DAYS
-from plone.pgcatalog.observe.searches import SearchCount
-from plone.pgcatalog.observe.searches import top_searches
-from plone.pgcatalog.observe.searches import top_searches_statement
+from plone.pgcatalog.observe.search_lists import read_searches
+from plone.pgcatalog.observe.search_lists import SearchLists
+from plone.pgcatalog.observe.search_lists import top_searches
+from plone.pgcatalog.observe.search_lists import week_of
+from plone.pgcatalog.observe.searches import days_of
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.queue import long
 from plone.pgcatalog.queue.long import JobError
 from plone.pgcatalog.results.view import RowsFetch
-from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import TIME_ZONE
 from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
+from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from Products.statusmessages.interfaces import IStatusMessage
 from typing import Any
@@ -139,8 +146,10 @@ PARTS = {
 }
 #: Smallest share, in percent, that is shown.
 LEAST_PERCENT = 1
+#: Maximum number of findings about a file that are shown.
+MOST_FINDINGS = 50
 #: Buttons besides Save and Cancel; none of them saves anything.
-BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym", "compare")
+BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym", "compare", "read_file")
 
 
 class SearchForm(PanelForm):
@@ -180,8 +189,9 @@ class SearchPanel(ControlPanelFormWrapper):
     form = SearchForm
     index = ViewPageTemplateFile("search.pt")
     form_id = SearchForm.id
-    days = SEARCH_DAYS
     problem = ""
+    #: messages about lines of a file that cannot be read or have no effect
+    findings: tuple[str, ...] = ()
     _read: RowsFetch | None = None
 
     def update(self) -> None:
@@ -199,6 +209,8 @@ class SearchPanel(ControlPanelFormWrapper):
                 words = self._field("synonym_word")
                 self._add("synonyms", f"{words}, {self._field('synonym_other')}", read_synonyms)
                 form["try_text"] = words
+            if "read_file" in form:
+                self._read_file()
         except LineError as error:
             self.problem = translated(error.message, self.request)
         super().update()
@@ -210,6 +222,16 @@ class SearchPanel(ControlPanelFormWrapper):
         if not isinstance(lines, str):
             lines = site_settings(self.context.portal_catalog).get(name) or ""
         self.request.form[f"form.widgets.{name}"] = "\r\n".join(filter(None, (lines.rstrip(), line)))
+
+    def _read_file(self) -> None:
+        """Fill the form with the settings of an uploaded file.  Raises LineError if it cannot be read."""
+        upload, tool = self.request.form.get("tuning_file"), self.context.portal_catalog
+        text = decoded(upload.read(MOST_BYTES + 1)) if hasattr(upload, "read") else ""
+        for name, lines in read_file(text).items():
+            self.request.form[f"form.widgets.{name}"] = lines.replace("\n", "\r\n")
+        if IPGCatalogTool.providedBy(tool):
+            found = findings(tool, text)[:MOST_FINDINGS]
+            self.findings = tuple(translated(finding.message, self.request) for finding in found)
 
     def _field(self, name: str) -> str:
         value = self.request.form.get(name)
@@ -253,11 +275,10 @@ class SearchPanel(ControlPanelFormWrapper):
         """The replay of the most frequent searches with the settings in the form; None if it is not wanted or possible."""
         tool, values = self.context.portal_catalog, self.form_instance.values
         is_wanted = "compare" in self.request.form and self.request.method == "POST"
-        if not is_wanted or values is None or not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
+        if not is_wanted or values is None or not IPGCatalogTool.providedBy(tool):
             return None
-        core = tool._core
-        counted, _missed = top_searches(core.session.query(top_searches_statement(core.zoid, MOST_REPLAYED)))
-        return replay(self.context, self.request, counted, values)
+        read = read_searches(tool, MOST_REPLAYED)
+        return None if read is None else replay(self.context, self.request, top_searches(read.value()).top, values)
 
     def shares(self, hit: PreviewHit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
@@ -284,16 +305,45 @@ class SearchPanel(ControlPanelFormWrapper):
     def _read_searches(self) -> RowsFetch | None:
         """Return a fetch of the counted searches, which joins an open batch; None if searches are not counted."""
         tool = self.context.portal_catalog
-        if self._read is None and IPGCatalogTool.providedBy(tool) and record_searches(tool):
-            catalog = tool._core
-            self._read = catalog.view().fetch(lambda _: top_searches_statement(catalog.zoid))
+        if self._read is None and IPGCatalogTool.providedBy(tool):
+            self._read = read_searches(tool, week=self.week)
         return self._read
 
     @property
-    def searches(self) -> tuple[list[SearchCount], list[SearchCount]] | None:
-        """(the most frequent searches, searches without results); None if searches are not counted."""
+    def week(self) -> date | None:
+        """The Monday of the week whose searches are listed; None for the whole period."""
+        return week_of(self.request.form.get("week"))
+
+    @property
+    def days(self) -> int:
+        """The days for which searches are stored."""
+        return days_of(self.context.portal_catalog)
+
+    @cached_property
+    def searches(self) -> SearchLists | None:
+        """The lists of counted searches; None if searches are not counted."""
         read = self._read_searches()
         return None if read is None else top_searches(read.value())
+
+    def search_lists(self, searches: SearchLists) -> list[dict[str, Any]]:
+        """Return the title of each list, the id of its element, and its searches with their numbers."""
+        return [
+            {
+                "title": _("Top searches"),
+                "id": "top-searches",
+                "searches": [(search, search.searches) for search in searches.top],
+            },
+            {
+                "title": _("Searches without results"),
+                "id": "missed-searches",
+                "searches": [(search, search.without_results) for search in searches.missed],
+            },
+            {
+                "title": _("Corrected searches"),
+                "id": "corrected-searches",
+                "searches": [(search, search.corrected) for search in searches.corrected],
+            },
+        ]
 
     @property
     def idle_pins(self) -> list[tuple[Pin, bool]]:
@@ -320,3 +370,15 @@ class SearchPanel(ControlPanelFormWrapper):
     def may_browse(self) -> bool:
         """Return whether the user may use the content browser, which needs more permissions than this page."""
         return bool(getSecurityManager().checkPermission("Modify portal content", self.context))
+
+
+class TuningFile(BrowserView):
+    """The saved tuning as a text file; empty if the catalog is not this package's."""
+
+    def __call__(self) -> str:
+        response = self.request.response
+        response.setHeader("Content-Type", "text/plain; charset=utf-8")
+        response.setHeader("Content-Disposition", 'attachment; filename="search-tuning.txt"')
+        response.setHeader("X-Content-Type-Options", "nosniff")
+        response.setHeader("Cache-Control", "private, no-store")
+        return tuning_text(self.context.portal_catalog)

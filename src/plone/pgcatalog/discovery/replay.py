@@ -13,7 +13,7 @@ from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.preview import searched_with
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.meaning.question import as_site_searches
-from plone.pgcatalog.observe.searches import SearchCount
+from plone.pgcatalog.observe.search_lists import SearchCount
 from plone.pgcatalog.settings import SOURCE_INDEX
 from Products.CMFPlone.browser.search import Search
 from time import monotonic

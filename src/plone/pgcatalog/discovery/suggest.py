@@ -27,6 +27,9 @@ from plone.pgcatalog.fulltext.word_lookup import near_beginnings
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.meaning.text import source_column
+from plone.pgcatalog.observe.searches import PEOPLE
+from plone.pgcatalog.observe.searches import SUGGESTED_DAYS
+from plone.pgcatalog.observe.searches import words_of
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
@@ -39,6 +42,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
 from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.settings import suggest_searches
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.sql.values import whole
@@ -74,6 +78,11 @@ FREQUENT, SAMPLE = 20, 200
 #: - Other words are looked up in two steps: the MATERIALIZED part is planned for all its rows, by the GIN index, but only
 #:   read until one is visible.
 SEEN = read_statement("discovery", "word_seen")
+#: Returns SEEN, formatted, for a word or, with its SQL as the argument, for another tsquery.
+Seen = Callable[..., str]
+#: Searches of others that begin with a text; up to SEARCH_CANDIDATES of them are examined.
+SEARCHES = read_statement("discovery", "searches_beginning")
+SEARCH_CANDIDATES = 20
 #: There is an SQL index by first letter, in this order.
 LIKE = """
 SELECT word, documents FROM pgcatalog_words
@@ -107,7 +116,8 @@ def fetch_suggestions(
     """Return a fetch of up to *limit* words that begin with the last word of *text*, the most frequent first.
 
     Each is in some result of ``searchResults(**query)`` of the catalog *tool*, together with the other words of *text*.  If
-    there are few, words that begin with the last word but for one edit follow.  One statement.
+    there are few, words that begin with the last word but for one edit follow.  If the site suggests searches, searches that
+    begin with *text* come first, from the last word of *text* on: half of the suggestions at most.  One statement.
     """
     typed = storable_text(wanted_text(text[-MAX_TEXT:]))
     tokens = [typed[start:end] for start, end in written_words(typed)]
@@ -123,7 +133,8 @@ def fetch_suggestions(
         if (parts := words(lexicon, [token])) and tuple(parts) not in stop_words
     ]
     vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
-    return vocabulary.beginning_with(prefix, limit)
+    searched = words_of(typed) if suggest_searches(tool) else ""
+    return vocabulary.beginning_with(prefix, limit, searched)
 
 
 def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
@@ -335,29 +346,45 @@ class Vocabulary:
         self._view = self._catalog.search_view()
         self._column = self._catalog.translator(SOURCE_INDEX).column
 
-    def beginning_with(self, text: str, limit: int) -> Fetch[list[str]]:
+    def beginning_with(self, text: str, limit: int, searched: str = "") -> Fetch[list[str]]:
         """Return a fetch of up to *limit* words that begin with *text*, the most frequent first.
 
-        If there are few, words that begin with *text* but for one edit follow.  One statement.
+        If there are few, words that begin with *text* but for one edit follow.  Before all, the ends of searches that begin
+        with *searched*, if it is not empty, from its last word on.  One statement.
         """
         column, candidates = (self._catalog.zoid, self._column.name, text[:1]), max(CANDIDATES, limit)
         near = near_beginnings(text) if len(text) > EXACT_PREFIX + 1 else ()
 
-        def sql(seen: str) -> str:
-            begun = BEGINNING.format(candidates=LIKE.format(more="", candidates=candidates), seen=seen, limit=limit)
+        def sql(seen: Seen) -> str:
+            begun = BEGINNING.format(candidates=LIKE.format(more="", candidates=candidates), seen=seen(), limit=limit)
             if not near:
                 return begun
             nearly = LIKE.format(more=NEARLY.format(few=min(FEW_SUGGESTIONS, limit)), candidates=candidates)
-            return BEGINNING_OR_NEAR.format(beginning=begun, candidates=nearly, seen=seen, limit=limit)
+            return BEGINNING_OR_NEAR.format(beginning=begun, candidates=nearly, seen=seen(), limit=limit)
 
         def params(seen: tuple[Any, ...]) -> tuple[Any, ...]:
             begun = (*column, beginning(text), *seen)
             return (*begun, *column, beginning(text[:EXACT_PREFIX]), list(near), *seen) if near else begun
 
-        rows = self._fetch(sql, params)
-        return rows.then(
-            lambda rows: [word for word, *_ in sorted(rows, key=lambda row: (row[2], -row[1], row[0]))][:limit]
-        )
+        def with_searches(seen: Seen) -> str:
+            terms = SEARCHES.format(
+                seen=seen("candidate.tsquery"), candidates=SEARCH_CANDIDATES, limit=max(1, limit // 2)
+            )
+            return f"({terms}) UNION ALL (SELECT * FROM ({sql(seen)}) AS words)"
+
+        def search_params(seen: tuple[Any, ...]) -> tuple[Any, ...]:
+            of_searches = (self._catalog.zoid, beginning(searched), SUGGESTED_DAYS, PEOPLE, PEOPLE)
+            return (*of_searches, *seen, *params(seen))
+
+        rows = self._fetch(with_searches, search_params) if searched else self._fetch(sql, params)
+        # The number of letters of the searches before the last typed word.
+        before = len(searched) - len(searched.rpartition(" ")[2])
+
+        def suggestions(rows: Sequence[tuple[str, int, int]]) -> list[str]:
+            ordered = sorted(rows, key=lambda row: (row[2], -row[1], row[0]))
+            return list(dict.fromkeys(word[before:] if kind < 0 else word for word, _, kind in ordered))[:limit]
+
+        return rows.then(suggestions)
 
     def near(self, words: Sequence[str], edits: int) -> Fetch[dict[str, int]]:
         """Return a fetch of word -> number of documents: those of *words* that are found, and neighbours of the others.
@@ -381,26 +408,29 @@ class Vocabulary:
         near = near_sql(self._view.session.generations.trigrams, max(1, NEIGHBOURS // len(words)), NOT_SEEN)
         column = self._catalog.zoid, self._column.name
         return self._fetch(
-            lambda seen: THESE_OR_NEAR.format(near=near, seen=seen),
+            lambda seen: THESE_OR_NEAR.format(near=near, seen=seen()),
             lambda seen: (*seen, list(words), *column, *column, edits, *seen),
         )
 
-    def _fetch(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:
-        """Return a fetch of the rows of *sql* with *params*: functions of ``SEEN``, formatted, and of its values."""
+    def _fetch(self, sql: Callable[[Seen], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:
+        """Return a fetch of the rows of *sql* with *params*: functions of ``SEEN``, as a Seen, and of its values."""
         texts = (self._catalog.zoid, self._column.name)
 
         def statement(stored: Stored) -> Statement:
             relation, source_params = stored.source
             where = bind.condition(self._where, stored)
-            seen = SEEN.format(
-                relation=relation,
-                column=self._column.quoted,
-                frequent=FREQUENT,
-                sample=SAMPLE,
-                rows=ROWS,
-                lexeme=LEXEME.format(word="candidate.word"),
-                where=where.sql,
-            )
+
+            def seen(lexeme: str = LEXEME.format(word="candidate.word")) -> str:
+                return SEEN.format(
+                    relation=relation,
+                    column=self._column.quoted,
+                    frequent=FREQUENT,
+                    sample=SAMPLE,
+                    rows=ROWS,
+                    lexeme=lexeme,
+                    where=where.sql,
+                )
+
             restricted = (*source_params, *where.params)
             # Not costly, even if the restriction is, since a scan stops at the first row with the word.
             return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)

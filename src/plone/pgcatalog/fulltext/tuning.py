@@ -230,6 +230,13 @@ READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+def read_line(name: str, line: str) -> Any:
+    """Return the value of *line*, one of the setting *name*.  Raises LineError."""
+    if storable_text(line) != line:
+        raise LineError(_("it contains invalid characters"))
+    return READERS[name](line.strip())
+
+
 def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
     """Yield (value, None) for each valid line of *text*, the setting *name*, and (None, message) for each invalid line.
 
@@ -239,9 +246,7 @@ def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
         if not line.strip():
             continue
         try:
-            if storable_text(line) != line:
-                raise LineError(_("it contains invalid characters"))
-            yield READERS[name](line.strip()), None
+            yield read_line(name, line), None
         except LineError as error:
             yield None, _("Line ${number}: ${problem}", {"number": str(number), "problem": error.message})
 

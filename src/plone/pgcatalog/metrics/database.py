@@ -36,6 +36,8 @@ CATALOG = {
     "generation": "Change counter of a catalog",
     "slow_queries": "Slow queries recorded in the last 24 hours, by all processes",
     "long_queries": "Slow queries in the last 24 hours that took 100 ms, or ten times the usual time of their shape",
+    "searches": "Counted searches of visitors and members today, by all processes",
+    "searches_without_results": "Counted searches of today that found nothing",
     "advice_waiting": "Shapes of slow queries that read far more rows than they return, and have no index of their own",
 }
 #: Jobs that can be started in the ZMI.

@@ -1,6 +1,7 @@
 """``@querystring-search`` with additions, such as facet counts: all that a search block of Volto needs, in one response."""
 
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.additions import Additions
@@ -27,7 +28,10 @@ class Faceted:
         # Read by the serializer: a GET has its query in the request only then.
         IAnnotations(self.request)[ADDITIONS_KEY] = lambda: Additions.of_json(json_body(self.request))
         answer = self._answer()
-        wanted = Additions.of_json(json_body(self.request)).seen_by(self.context, self.request)
+        data = json_body(self.request)
+        if data.get("b_start") not in (None, "", 0, "0"):
+            searches.leave_out(self.request)
+        wanted = Additions.of_json(data).seen_by(self.context, self.request)
         if wanted.facets or wanted.ranges:
             # There was no search if the query has no known index.
             answer.setdefault("facets", {name: facet_as_json(Facet()) for name in (*wanted.facets, *wanted.ranges)})

@@ -25,6 +25,7 @@ from plone.pgcatalog.fulltext.typed import with_exclusions
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.additions import Additions
 from plone.pgcatalog.restapi.additions import ADDITIONS_KEY
@@ -142,6 +143,9 @@ class SearchGet(Service):
         parameters = Parameters(self.context, self.request)
         query, more = parameters.query(), {}
         cursor = parameters.cursor
+        is_first = parameters.start == 0 and cursor in (None, "*") and parameters.rows > 0
+        if not is_first or not parameters.text or any(map(parameters.chosen, parameters.conditions)):
+            searches.leave_out(self.request)
         results = parameters.search(query, parameters.start, parameters.rows if cursor is None else None)
         limit = parameters.count_limit
         if limit:
@@ -160,7 +164,6 @@ class SearchGet(Service):
         else:
             total = results.actual_result_count
         wanted = brains if parameters.flag("snippets", True) else []
-        is_first = parameters.start == 0 and cursor in (None, "*") and parameters.rows > 0
         highlighter = results.highlighter()
         with results.view.session.batch():
             also = also_about(results) if is_first and parameters.text else Fetch.of([])
@@ -294,6 +297,10 @@ class SiteSearchGet(SearchGetOfPlone):
 
     def reply(self) -> Any:
         query = unflatten_dotted_dict(self.request.form.copy())
+        if "use_site_search_settings" not in query:
+            # Editors' widgets search by it for each typed letter.
+            searches.leave_out(self.request)
+        query.pop(searches.CORRECTED_FROM, None)
         indexes = getToolByName(self.context, "portal_catalog").indexes()
         additions = Additions.taken_from(query, indexes)
         IAnnotations(self.request)[ADDITIONS_KEY] = lambda: additions

@@ -10,6 +10,7 @@ from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.searchpage.facets import DateFacet
 from plone.pgcatalog.searchpage.facets import FacetValue
@@ -88,6 +89,8 @@ class SiteSearch(PageRequest):
     def update(self) -> None:
         """Search for the text and, if it has no results, for its correction."""
         self.address = self.address_of_links()
+        if self._is_repeated:
+            searches.leave_out(self.request)
         session = self.catalog._core.session
         with session.batch():
             with bad_values():
@@ -109,6 +112,13 @@ class SiteSearch(PageRequest):
             self.suggestion = better
         else:
             self.corrected, self.found = better, meant
+            searches.note_correction(self.request, better)
+
+    @property
+    def _is_repeated(self) -> bool:
+        """True if the text was already searched for: the request is for facets, by their values, or for the text as typed."""
+        is_narrowed = any(facet.tokens for facet in self.facets if not isinstance(facet, PlaceFacet))
+        return is_narrowed or self.facets_are(ALONE) or self.request.form.get(AS_TYPED) == self.text
 
     def _search(self, text: str) -> PageSearch:
         start, size = (0, 1) if self.facets_are(ALONE) else (self.start, self.size)

@@ -176,14 +176,27 @@ CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
     PRIMARY KEY (catalog, name)
 );
 
--- The search terms of visitors, by day; written by a thread of its own, outside of the searching transactions.
+-- The search terms of visitors and of members, by day; written by a thread of its own, outside of the searching transactions.
 CREATE TABLE IF NOT EXISTS pgcatalog_searches (
     catalog         BIGINT NOT NULL,            -- zoid of the catalog tool
     day             DATE NOT NULL DEFAULT current_date,
+    by_members      BOOLEAN NOT NULL DEFAULT FALSE,
     words           TEXT COLLATE "C" NOT NULL,
     searches        BIGINT NOT NULL,
     without_results BIGINT NOT NULL,            -- of these searches
-    PRIMARY KEY (catalog, day, words)
+    corrected       BIGINT NOT NULL DEFAULT 0,  -- number of times that the words were replaced by a correction
+    correction      TEXT NOT NULL DEFAULT '',   -- the last one
+    tsquery         TEXT NOT NULL DEFAULT '',   -- the words in the lexicon of the site, for suggestions; '' without them
+    people          SMALLINT NOT NULL DEFAULT 0,  -- number of different members, 3 for more
+    hashes          BYTEA[] NOT NULL DEFAULT '{}',  -- one for each of these members, until the end of the day
+    PRIMARY KEY (catalog, day, by_members, words)
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_searches_words ON pgcatalog_searches (catalog, words);
+
+-- The secret of the hashes of a day, deleted with them.
+CREATE TABLE IF NOT EXISTS pgcatalog_search_salt (
+    day  DATE PRIMARY KEY DEFAULT current_date,
+    salt UUID NOT NULL DEFAULT gen_random_uuid()
 );
 
 

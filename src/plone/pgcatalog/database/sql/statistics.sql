@@ -114,10 +114,17 @@ SELECT jsonb_build_object(
             (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
                 WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'
                 ORDER BY h.hour LIMIT 1) AS growth,
+            -- Searches of today, and those of them that found nothing.
+            f.searches, f.searches_without_results,
             q.slow_queries, q.long_queries, q.usual_queries, q.advice_waiting
         FROM pgcatalog_state s
         JOIN pg_class c ON c.oid = to_regclass(quote_ident(s.relation))
         LEFT JOIN pg_stat_user_tables t ON t.relid = c.oid
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(searches), 0)::bigint AS searches,
+                coalesce(sum(without_results), 0)::bigint AS searches_without_results
+            FROM pgcatalog_searches x WHERE x.catalog = s.catalog AND x.day = current_date
+        ) f
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE recorded_at >= now() - interval '1 day') AS slow_queries,
                 -- Slow for this site, as on the tab: this many milliseconds, or this multiple of the median of the shape.
