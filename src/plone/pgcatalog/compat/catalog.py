@@ -112,7 +112,7 @@ class _CatalogCompat(ZCatalogCatalog):
         self, object: Any, uid: str, threshold: Any = None, idxs: Any = None, update_metadata: Any = True
     ) -> int:
         """See ``cataloguer.catalog_object``."""
-        return cataloguer.catalog_object(self.core, object, uid, idxs, bool(update_metadata))
+        return cataloguer.catalog_object(self.core, object, uid, idxs, update_metadata)
 
     def updateMetadata(self, object: Any, uid: str, index: int | None) -> int:
         """Update the metadata of *object*; return *index*, or the rid of *uid* if *index* is None."""

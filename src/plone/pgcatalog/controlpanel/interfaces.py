@@ -112,6 +112,15 @@ class IPGCatalogSettings(Interface):
             " language on, rebuild the catalog to include existing content."
         ),
     )
+    split_compounds = field(
+        settings.split_compounds,
+        _("Find compounds by their parts"),
+        _(
+            "A search for Antrag also finds Urlaubsantrag, if enough pages have both parts as words; in Danish, Dutch, Finnish,"
+            " German, Norwegian and Swedish. Needs “Find other forms of words”. After switching this on, rebuild the catalog, which"
+            " learns the parts."
+        ),
+    )
     parts_of_words = field(
         settings.parts_of_words,
         _("Find parts of words"),

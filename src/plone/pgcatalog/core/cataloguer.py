@@ -16,6 +16,7 @@ from plone.pgcatalog.meaning.job import jobs_for
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
+from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
 
 
-def catalog_object(catalog: "Catalog", obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> int:
+def catalog_object(catalog: "Catalog", obj: Any, uid: str, idxs: Any = None, update_metadata: Any = True) -> int:
     """Put *obj* (an indexable wrapper) into *catalog*, under *uid*; return how many columns it has.
 
     The other arguments and the errors are those of ``entry``.
@@ -39,36 +40,50 @@ def entry(
     obj: Any,
     uid: str,
     idxs: Any = None,
-    update_metadata: bool = True,
+    update_metadata: Any = True,
     missing: MissingAttributes | None = None,
 ) -> Entry:
     """Return the entry of *obj* in *catalog* under *uid*, its path.
 
     - *idxs*: names of the indexes to update; None or empty for all
-    - *update_metadata*: if false, metadata is computed for a new path only
+    - *update_metadata*: if false, metadata is computed for a new path only; a list, tuple or set names the metadata columns
+      that are computed for a path with a row
     - *missing*: as in ``CachedAttributes``
 
-    Raises the errors of indexers, except AttributeError, and KeyError for an unknown index.
+    Raises the errors of indexers, except AttributeError, KeyError for an unknown index, CatalogError for an unknown column.
     """
     configuration: Configuration = catalog.configuration
+    metadata = metadata_columns(configuration, update_metadata)
+    has_all = set(metadata) == set(configuration.columns) and bool(update_metadata)
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators
     source = CachedAttributes(obj, missing)
     jobs = texts.add_file_text(catalog, obj, source) if SOURCE_INDEX in names else frozenset[str]()
     extraction = Extraction(uid, source)
     extraction.add_indexes([configuration.translators[name] for name in names], configuration.columns)
-    if update_metadata:
-        extraction.add_metadata(configuration.columns)
+    extraction.add_metadata(metadata)
     return Entry(
         clean_path(uid),
         zoid=oid_of(obj, catalog.jar),
-        full=not idxs and update_metadata,
+        full=not idxs and has_all,
         columns=extraction.columns,
         idx=extraction.idx,
         vanished=frozenset(extraction.vanished),
         jobs=jobs,
         jobs_of_columns=jobs_for(catalog, names),
-        late=None if update_metadata else lambda: metadata_of(uid, source, configuration.columns),
+        late=None if has_all else lambda: metadata_of(uid, source, configuration.columns),
     )
+
+
+def metadata_columns(configuration: Configuration, wanted: Any) -> tuple[str, ...]:
+    """Return the metadata columns that the value *wanted* of ``update_metadata`` stands for; see ``entry``.
+
+    Raises CatalogError for a name that is no column.
+    """
+    if not wanted or not isinstance(wanted, list | tuple | set | frozenset):
+        return configuration.columns if wanted else ()
+    if unknown := sorted(str(name) for name in wanted if name not in configuration.columns):
+        raise CatalogError(f"update_metadata names no metadata column: {', '.join(unknown)}")
+    return tuple(name for name in configuration.columns if name in wanted)
 
 
 def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[str]:

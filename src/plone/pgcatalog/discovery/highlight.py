@@ -181,7 +181,8 @@ class Highlighter:
         # Other forms of a word begin with its stem, but for a last e, i or y.
         stems = (stem.partition(":")[2] for stem in self._stems)
         forms = {stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem for stem in stems}
-        return word_patterns(self._words, self._prefixes | forms, self._globs, self._phrases)
+        inside = {f"*{form}*" for form in forms} if self._stemming is not None and self._stemming.splits else set()
+        return word_patterns(self._words, self._prefixes | forms, self._globs | inside, self._phrases)
 
     @property
     def has_phrases(self) -> bool:
@@ -286,9 +287,11 @@ class Highlighter:
             return True
         if any(pattern.fullmatch(word, 0, MAX_LEXEME_BYTES) for pattern in self._patterns):
             return True
-        if self._stemming is None or word[:2] not in self._beginnings:
+        if self._stemming is None:
             return False
-        return not self._stems.isdisjoint(self._stemming.marks(word))
+        if word[:2] in self._beginnings and not self._stems.isdisjoint(self._stemming.marks(word)):
+            return True
+        return bool(self._stemming.splits) and not self._stems.isdisjoint(self._stemming.part_marks(word))
 
     def _best(self, spans: Sequence[MarkedSpan], length: int) -> MarkedSpan:
         """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""

@@ -165,8 +165,8 @@ def quoted(word: str) -> str:
 
 #: (start, end, label) of a part of a page in a list of words; the label is A, B or C.
 Part = tuple[int, int, str]
-#: Function from a word to its marked stem, or None.
-Stems = Callable[[str], str | None]
+#: Function from a word to its marked stem and those of its parts.
+Stems = Callable[[str], tuple[str, ...]]
 
 
 def tsvector_literal(
@@ -226,14 +226,16 @@ def _size(word: str) -> int:
 def _add_stems(positions: dict[str, list[int]], stems: Stems, size: int) -> None:
     """Add the stems of the words in *positions*, a tsvector of *size* bytes so far, up to MAX_TSVECTOR_BYTES."""
     stem_places: dict[str, list[int]] = {}
-    for word, places in positions.items():
-        mark = None if word.startswith(BESIDE) else stems(word)
-        if mark is not None:
-            size += 2 * len(places) + (0 if mark in stem_places else _size(mark))
-            if size > MAX_TSVECTOR_BYTES:
-                break
-            stem_places.setdefault(mark, []).extend(places)
-    positions.update((mark, sorted(places)[:MAX_POSITIONS]) for mark, places in stem_places.items())
+    marked = (
+        (mark, places) for word, places in positions.items() if not word.startswith(BESIDE) for mark in stems(word)
+    )
+    for mark, places in marked:
+        size += 2 * len(places) + (0 if mark in stem_places else _size(mark))
+        if size > MAX_TSVECTOR_BYTES:
+            break
+        stem_places.setdefault(mark, []).extend(places)
+    # A position may have a stem twice, of a compound with two equal parts.
+    positions.update((mark, sorted(set(places))[:MAX_POSITIONS]) for mark, places in stem_places.items())
 
 
 def _entry(word: str, places: list[int], labels: dict[int, str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
 from plone.pgcatalog.fulltext import tsquery
+from plone.pgcatalog.fulltext.compounds import splits_of
 from plone.pgcatalog.fulltext.ranking import PlainBackend
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Weights
@@ -34,6 +35,7 @@ from plone.pgcatalog.settings import HAS_MARKED_PAGES
 from plone.pgcatalog.settings import LANGUAGES
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.settings import split_compounds
 from plone.pgcatalog.settings import stemming
 from plone.pgcatalog.settings import TIME_ZONE
 from plone.pgcatalog.sql.column import PATH
@@ -290,7 +292,9 @@ def site_languages(tool: Any) -> tuple[str, ...]:
 
 def site_stemming(tool: Any) -> Stemming | None:
     """Return the stemming of the site of the catalog *tool*; None if it is off, or no language of the site has a stemmer."""
-    return Stemming.of(site_languages(tool)) if stemming(tool) else None
+    of_site = Stemming.of(site_languages(tool)) if stemming(tool) else None
+    splits = splits_of(tool) if of_site is not None and split_compounds(tool) else {}
+    return replace(of_site, splits=splits) if of_site is not None and splits else of_site
 
 
 def search_backend() -> SearchBackend:

@@ -6,7 +6,9 @@ language so that it equals no word, as in ``\\2en:run``.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from functools import lru_cache
 from plone.pgcatalog.fulltext.lexicon import STEM
 from typing import Any
@@ -79,11 +81,13 @@ def code(language: str) -> str:
 class Stemming:
     """The stemming of a site: *languages* are the codes of its languages with a stemmer.
 
-    *default* is the code for texts without a language.
+    - *default*: the code for texts without a language
+    - *splits*: language -> function from a compound to the stems of its parts; see ``compounds``
     """
 
     default: str
     languages: tuple[str, ...]
+    splits: Mapping[str, Callable[[str], tuple[str, ...]]] = field(default_factory=dict, compare=False)
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -93,16 +97,18 @@ class Stemming:
         languages_with_stems = tuple(filter(has_stemmer, codes))
         return cls(codes[0], languages_with_stems) if languages_with_stems else None
 
-    def lexeme_of(self, language: str) -> Callable[[str], str | None] | None:
-        """Return a function from a word to its marked stem (None if the word is its own stem), for texts in *language*.
+    def lexemes_of(self, language: str) -> Callable[[str], tuple[str, ...]] | None:
+        """Return a function from a word to its marked stem (unless it is its own stem) and those of its parts.
 
-        The result is None if *language* has no stemmer or is no language of the site.
+        It is for texts in *language*; None if *language* has no stemmer or is no language of the site.
         """
         language = code(language) or self.default
+        split = self.splits.get(language)
 
-        def marked(word: str) -> str | None:
+        def marked(word: str) -> tuple[str, ...]:
             stem_of_word = stem(language, word)
-            return None if stem_of_word == word else mark(language, stem_of_word)
+            own = () if stem_of_word == word else (mark(language, stem_of_word),)
+            return own if split is None else (*own, *(mark(language, part) for part in split(word)))
 
         return marked if language in self.languages else None
 
@@ -117,3 +123,7 @@ class Stemming:
     def marks(self, word: str) -> set[str]:
         """Return the marked stems of *word* in all languages; words with a common one are forms of each other."""
         return {mark(language, stem(language, word)) for language in self.languages}
+
+    def part_marks(self, word: str) -> set[str]:
+        """Return the marked stems of the parts of *word*, a compound, in all languages."""
+        return {mark(language, part) for language, split in self.splits.items() for part in split(word)}

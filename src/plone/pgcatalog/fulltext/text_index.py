@@ -137,11 +137,11 @@ class ZCTextIndexTranslator(IndexTranslator):
         return site.site_stemming(aq_parent(self.index)) if self.id == SOURCE_INDEX else None
 
     def _stems(self, obj: Any) -> Stems | None:
-        """Return the function from a word to its stem for the language of *obj*; None without stems."""
+        """Return the function from a word to its lexemes for the language of *obj*; None without stems."""
         stemming = self.stemming
         if stemming is None:
             return None
-        return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
+        return stemming.lexemes_of(next(iter(texts_of(obj, "Language")), ""))
 
     def where(self, query: Mapping[str, Any], context: SearchContext | None = None) -> Condition | None:
         """Return the condition for *query*; None if it does not name this index.

@@ -1,5 +1,6 @@
 """Rebuilds a catalog beside the live one: searches continue, changes are followed, and one commit swaps the relations.
 
+    parts    if the site splits compounds, the words that may be their parts are renewed
     walk     the content is catalogued into a new relation, by any number of workers
     rest     the other objects in the live relation are catalogued as well
     index    the SQL indexes are created
@@ -23,6 +24,8 @@ from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.sets import save as save_sets
+from plone.pgcatalog.fulltext import compounds
+from plone.pgcatalog.fulltext.site import site_languages
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
@@ -40,6 +43,7 @@ from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.queue.table import put
 from plone.pgcatalog.queue.worker import put_needed
 from plone.pgcatalog.request import application
+from plone.pgcatalog.settings import split_compounds
 from plone.pgcatalog.sql import locks
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
@@ -162,6 +166,7 @@ class Rebuild:
     # -- phases
 
     def _steps(self) -> Iterator[RebuildTarget]:
+        self._renew_compounds()
         target = self._begin()
         yield target
         while target.phase in VISITING:
@@ -195,6 +200,19 @@ class Rebuild:
         except psycopg.Error as error:
             # The rebuild is done; the next worker puts the jobs when it starts.
             logger.warning("queueing jobs for texts and vectors failed: %s", error)
+
+    def _renew_compounds(self) -> None:
+        """Commit the words that may be parts of compounds, unless the site splits none or a rebuild is being resumed."""
+        self.manager.begin()
+        with self.connection.cursor() as cursor:
+            is_resumed = relation.read(cursor, self.zoid) is not None
+        if is_resumed or not split_compounds(self.catalog):
+            return
+        count_words(self.connection, self.zoid)
+        for attempt in self.manager.attempts(SWAPS):
+            with attempt as txn:
+                txn.note("words of compounds renewed")
+                compounds.renew(self.catalog, self.connection, site_languages(self.catalog))
 
     def _begin(self) -> RebuildTarget:
         site = aq_parent(aq_inner(self.catalog))

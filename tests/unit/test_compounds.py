@@ -1,0 +1,107 @@
+"""Compounds are split where all parts are words of the site."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from plone.pgcatalog.fulltext.compounds import CompoundWords
+from plone.pgcatalog.fulltext.compounds import find_parts
+from plone.pgcatalog.fulltext.compounds import LINKS
+from plone.pgcatalog.fulltext.compounds import LONGEST
+from plone.pgcatalog.fulltext.compounds import MOST_PARTS
+from plone.pgcatalog.fulltext.compounds import Split
+from plone.pgcatalog.fulltext.lexicon import tsvector_literal
+from plone.pgcatalog.fulltext.lexicon import tsvector_words
+from plone.pgcatalog.fulltext.stemming import stem
+from plone.pgcatalog.fulltext.stemming import Stemming
+
+import pytest
+
+
+WORDS = ("antrag antrage amt bau ende formular gemeinde haus land rat recht schule sprache tag urlaub zeit").split()  # noqa: SIM905
+#: Words that many others begin or end with, and that few documents have.
+AFFIXED = [
+    f"{before}{word}" for word in ("binde", "kaufe", "lasse", "melde", "sende", "teile") for before in ("ver", "be")
+]
+COUNTS = dict.fromkeys(WORDS, 50) | dict.fromkeys(AFFIXED, 5) | {"ver": 1, "selten": 2, "dessen": 90, "schulen": 20}
+LANGUAGES = sorted(LINKS)
+
+
+def split_of(counts: dict[str, int], language: str = "de") -> Split:
+    return CompoundWords({language: find_parts(counts, language, {"dessen"})}).splits[language]
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("urlaubsantrag", "urlaub antrag"),
+        ("urlaubsantrage", "urlaub antrag"),
+        ("urlaubsantrags", "urlaub antrag"),
+        ("bauantrag", "bau antrag"),
+        ("bauantragsformulare", "bau antrag formular"),
+        ("gemeinderat", "gemeind rat"),
+        ("schulamt", "schul amt"),
+        ("schulenamt", "schul amt"),
+        ("schulsprache", "schul sprach"),
+        ("landesrecht", "land recht"),
+        ("tageszeit", "tag zeit"),
+        ("urlaub", ""),
+        ("antrag", ""),
+        ("bauamt", ""),  # too short
+        ("urlaubsgeld", ""),
+        ("geldurlaub", ""),
+        ("urlaubsseltenheit", ""),
+        ("urlaubselten", ""),  # in too few documents
+        ("urlaubsdessen", ""),  # a stop word
+        ("verantrag", ""),  # an affix
+        ("urlaub2antrag", ""),
+        ("urlaubs", ""),
+        ("santragurlaub", ""),
+        ("urlaub" * (MOST_PARTS + 1), ""),
+        ("urlaub" * LONGEST, ""),
+        ("日本語日本語日本語", ""),
+        ("", ""),
+    ],
+)
+def test_word_is_split_into_words_of_the_site(word: str, parts: str) -> None:
+    assert " ".join(split_of(COUNTS)(word)) == parts
+
+
+@given(st.data(), st.sampled_from(LANGUAGES))
+def test_parts_and_links_are_the_word(data: st.DataObject, language: str) -> None:
+    """A word made of parts is split, and its parts with linking elements are the word."""
+    words = [word for word in WORDS if len(word) > 3]
+    parts = data.draw(st.lists(st.sampled_from(words), min_size=2, max_size=3))
+    links = [data.draw(st.sampled_from(LINKS[language])) for _ in parts[1:]]
+    word = "".join(f"{part}{link}" for part, link in zip(parts, [*links, ""], strict=True))
+    found = split_of(dict.fromkeys(WORDS, 50), language)(word)
+    assert len(found) >= 2
+    # A word of the site may be the stem of the last part.
+    assert set(found) <= {*WORDS, *(stem(language, each) for each in WORDS)}
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_split_without_error(word: str) -> None:
+    assert isinstance(split_of(COUNTS)(word), tuple)
+
+
+def test_more_frequent_parts_win() -> None:
+    """By the geometric mean of the documents: Staub|ecken and Stau|becken."""
+    counts = {"stau": 90, "becken": 90, "staub": 10, "ecken": 10}
+    assert split_of(counts)("staubecken") == ("stau", "beck")
+    counts |= {"staub": 900, "ecken": 900}
+    assert split_of(counts)("staubecken") == ("staub", "eck")
+
+
+def test_parts_have_the_positions_of_their_compound() -> None:
+    stemming = Stemming("de", ("de", "en"), {"de": split_of(COUNTS)})
+    source = ["der", "urlaubsantrag", "antrag"]
+    text, _ = tsvector_literal(source, [(1, 2, "A")], stemming.lexemes_of("de"))
+    assert text == "'der':1 'urlaubsantrag':2A 'antrag':3 '\2de:urlaub':2A '\2de:antrag':2A"
+    assert tsvector_words(text) == source
+    assert "\2" not in tsvector_literal(source, (), stemming.lexemes_of("en"))[0]
+
+
+def test_query_for_a_compound_does_not_search_for_its_parts() -> None:
+    with_parts = Stemming("de", ("de",), {"de": split_of(COUNTS)})
+    assert with_parts.related("urlaubsantrag") == Stemming("de", ("de",)).related("urlaubsantrag")
+    assert with_parts.marks("urlaubsantrag").isdisjoint(with_parts.part_marks("urlaubsantrag"))
+    assert with_parts.part_marks("urlaubsantrag") == {"\2de:urlaub", "\2de:antrag"}
