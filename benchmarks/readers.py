@@ -75,7 +75,7 @@ KINDS = {
     "zip": "application/zip",
 }
 #: Filters of LibreOffice, and the endings of the files that each converts; the numbers are those of all sheets as shown.
-SHEETS = "csv:Text - txt - csv (StarCalc):32,34,76,1,,0,false,true,false,false,false,-1"
+SHEETS = "csv:Text - txt - csv (StarCalc):32,34,76,1,,0,false,true,true,false,false,-1"
 FILTERS = {
     "txt:Text (encoded):UTF8": ("docx", "doc", "odt", "rtf"),
     SHEETS: ("xlsx", "xls", "ods"),
