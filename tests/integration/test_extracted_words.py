@@ -261,7 +261,16 @@ OTHERS: list[tuple[str, str, bytes, list[str]]] = [
         ["Москва"],
     ),
 ]
-CASES = [*OFFICE, *OLDER, *OTHERS]
+FOOTER = "<style:footer><text:p>@</text:p></style:footer>"
+SHEET_WITH_FOOTER = odf(
+    ODS,
+    '<table:table table:name="a"/>',
+    "spreadsheet",
+    styles="".join(
+        FOOTER.replace("@", each + "<text:page-number>1</text:page-number>") for each in ("Seite ", "Vertraulich ")
+    ),
+)
+CASES = [*OFFICE, *OLDER, *OTHERS, ("ods-footer", ODS, SHEET_WITH_FOOTER, ["Vertraulich"])]
 
 
 @pytest.fixture(scope="module")
@@ -317,8 +326,10 @@ def test_a_form_feed_parts_pages_slides_and_sheets_only(
         (PPT, ppt(DECK), "Titel bearbeiten"),
         (PPT, ppt(DECK, ({2: container(1006, shape("Neu"))},)), "Zweite Folie"),
         (PPT, ole({"PowerPoint Document": SLIDES_95}), "Klicken"),
+        (ODS, SHEET_WITH_FOOTER, "Seite"),
+        (ODS, SHEET_WITH_FOOTER, "1"),
     ],
-    ids=["prompt", "replaced slide", "prompt of 95"],
+    ids=["prompt", "replaced slide", "prompt of 95", "word of a footer", "number of a footer"],
 )
 def test_words_that_nobody_sees_are_not_in_the_text(
     extractor: Xberg, kind: str, data: bytes, lost: str, tmp_path: Path

@@ -167,11 +167,13 @@ class Presentation:
         self.records, document = self.directory(edit if edit in edits else edits[-1] if edits else 0)
         self.lists: dict[int, list[Place]] = {}
         self.more: list[str] = []
-        documents = [
-            each for each in (self.records.get(document), *reversed(self.top)) if each and each.kind == DOCUMENT
-        ]
-        if documents:
-            self.read_lists(documents[0])
+        current = self.records.get(document)
+        if current is None or current.kind != DOCUMENT:
+            # Without its directory, the presentation is all that is in the file.
+            self.records = {}
+            current = next((each for each in reversed(self.top) if each.kind == DOCUMENT), None)
+        if current:
+            self.read_lists(current)
 
     def directory(self, edit: int) -> tuple[dict[int, Record], int]:
         """Return the newest record of each number, from the directories of the edits up to *edit*, and that of the document."""
@@ -224,7 +226,6 @@ class Presentation:
                 used.add(slide.start)
                 texts += self.stream.texts(slide)
             pages.append("\n".join(filter(None, [*texts, *of_notes.pop(place.id, [])])))
-        # Without a directory, all slides that the file has.
         for each in self.records.values() or self.top:
             if each.start in used:
                 continue
