@@ -90,6 +90,11 @@ def xls(*sheets: bytes, formats: tuple[str, ...] = (), more: bytes = b"", kind: 
     return head + rec(10) + b"".join(part + sheet + rec(10) for sheet in sheets)
 
 
+def book(*sheets: bytes, formats: tuple[str, ...] = (), more: bytes = b"", kind: int = 0) -> bytes:
+    """Return an .xls file with *sheets*."""
+    return ole({"Workbook": xls(*sheets, formats=formats, more=more, kind=kind)})
+
+
 def number(value: float, style: int = 0, row: int = 0) -> bytes:
     return rec(0x203, pack("<3Hd", row, 0, style, value))
 
@@ -112,7 +117,8 @@ def old_xls(mark: int, version: int, *records: bytes) -> bytes:
 def excel_95(*records: bytes) -> bytes:
     first = rec(0x809, pack("<4H", 0x500, 5, 0, 0)) + rec(0x42, pack("<H", 1251)) + rec(0xE0, bytes(16))
     name = rec(0x85, pack("<IBBB", len(first) + 19, 0, 0, 4) + "Лист".encode("cp1251"))
-    return first + name + rec(10) + rec(0x809, pack("<4H", 0x500, 0x10, 0, 0)) + b"".join(records) + rec(10)
+    sheet = rec(0x809, pack("<4H", 0x500, 0x10, 0, 0)) + b"".join(records) + rec(10)
+    return ole({"Book": first + name + rec(10) + sheet})
 
 
 CHART = (
@@ -124,47 +130,47 @@ EXCEL: list[tuple[str, str, bytes, list[str]]] = [
     (
         "xls-formats",
         XLS,
-        xls(
+        book(
             *(number(value, n + 1) for n, value in enumerate((1067, 45291, 0.5, 1234.5, -22.4, 0.30000000000000004))),
             formats=("00000", "[$-407]dd\\.mm\\.yyyy", "0.00%", "#,##0.00\\ [$€-407]", "0.00;(0.00)", "General"),
         ),
         ["01067", "31.12.2023", "50.00", "1 234.50", "22.40", "0.3", "Blatt5"],
     ),
-    ("xls-1904", XLS, xls(number(43829, 1), formats=("dd.mm.yyyy",), more=rec(0x22, pack("<H", 1))), ["31.12.2023"]),
-    ("xls-formula", XLS, xls(rec(6, STRING) + rec(0x207, wide("Formelwert"))), ["Formelwert"]),
+    ("xls-1904", XLS, book(number(43829, 1), formats=("dd.mm.yyyy",), more=rec(0x22, pack("<H", 1))), ["31.12.2023"]),
+    ("xls-formula", XLS, book(rec(6, STRING) + rec(0x207, wide("Formelwert"))), ["Formelwert"]),
     (
         "xls-shared",
         XLS,
-        xls(
+        book(
             rec(0xFD, pack("<3HI", 0, 0, 0, 0)),
             more=rec(0xFC, pack("<2IH", 1, 1, 13) + b"\0Verkehrs") + rec(0x3C, b"\1" + "wende".encode("utf-16-le")),
         ),
         ["Verkehrswende"],
     ),
-    ("xls-text-box", XLS, xls(label("x") + box("Text", "kasten")), ["Textkasten"]),
+    ("xls-text-box", XLS, book(label("x") + box("Text", "kasten")), ["Textkasten"]),
     (
         "xls-header-footer",
         XLS,
-        xls(rec(0x14, wide('&L&"Arial,Bold"Kopfwort&R&P')) + rec(0x15, wide("&CFusswort"))),
+        book(rec(0x14, wide('&L&"Arial,Bold"Kopfwort&R&P')) + rec(0x15, wide("&CFusswort"))),
         ["Kopfwort", "Fusswort"],
     ),
-    ("xls-chart", XLS, xls(CHART + label("Danach")), ["Diagrammtitel", "Rubrik", "4711", "Danach"]),
-    ("xls-chart-sheet", XLS, xls(CHART[20:-4], kind=2), ["Blatt0", "Diagrammtitel"]),
+    ("xls-chart", XLS, book(CHART + label("Danach")), ["Diagrammtitel", "Rubrik", "4711", "Danach"]),
+    ("xls-chart-sheet", XLS, book(CHART[20:-4], kind=2), ["Blatt0", "Diagrammtitel"]),
     (
         "xls-prompt",
         XLS,
-        xls(rec(0x1BE, bytes(4) + b"".join(map(wide, ("Titel", "-", "Eingabe", "-"))))),
+        book(rec(0x1BE, bytes(4) + b"".join(map(wide, ("Titel", "-", "Eingabe", "-"))))),
         ["Titel Eingabe"],
     ),
-    ("xls-in-a-container", XLS, ole({"Workbook": xls(label("München"))}), ["München"]),
+    ("xls-without-a-container", XLS, xls(label("München")), ["München"]),
     ("xls-object", XLS, ole({"Workbook": xls(label("x")), "MBD01/Workbook": xls(label("Inneres"))}), ["Inneres"]),
     (
         "xls-broken-records",
         XLS,
-        xls(rec(0x1C, b"\1") + rec(0x1B8, pack("<4H", 0, 65535, 0, 255)) + rec(0x14, b"\x09") + label("Zelle")),
+        book(rec(0x1C, b"\1") + rec(0x1B8, pack("<4H", 0, 65535, 0, 255)) + rec(0x14, b"\x09") + label("Zelle")),
         ["Zelle"],
     ),
-    ("xls-truncated", XLS, xls(label("Zelle"))[:-2], ["Zelle"]),
+    ("xls-truncated", XLS, ole({"Workbook": xls(label("Zelle"))[:-2]}), ["Zelle"]),
     (
         "xls-95",
         XLS,

@@ -31,6 +31,7 @@ CURRENCY = re.compile(r"\[\$([^\]-]*+)(?:-[^\]]*+)?+\]")
 LONGEST_CODE = 255
 #: Digits of a number: those before the decimal point, and those after it.
 DIGITS = re.compile(r"[#0?][#0?,]*(?:\.([#0?]*))?")
+PLACES = re.compile("[#0?.,]+")
 #: The first day that Excel counts; 1900 is a leap year there.
 FIRST_DAY = datetime(1899, 12, 30)
 FIRST_DAY_OF_1904 = datetime(1904, 1, 1)
@@ -105,7 +106,7 @@ def date(number: float, code: str, starts_1904: bool) -> str:
 
 def decimal(number: float, code: str) -> str:
     """Return *number* with the zeros, decimals, thousands, percent and texts of *code*; "" for another code."""
-    bare = TEXTS.sub("", code)
+    bare = TEXTS.sub("", code).replace(" ", "")
     digits = DIGITS.search(bare)
     if digits is None or "/" in bare:
         return ""
@@ -119,4 +120,4 @@ def decimal(number: float, code: str) -> str:
     literal = TEXTS.sub(lambda match: match[1] or match[2] or "", code)
     before, found, after = literal.partition(digits[0])
     # Texts between the digits stand behind them.
-    return f"{before}{text}{after}".strip() if found else f"{text} {DIGITS.sub('', literal)}".strip()
+    return f"{before}{text}{after}".strip() if found else f"{text} {PLACES.sub('', literal)}".strip()
