@@ -9,6 +9,9 @@ Reference of a public file are the words that poppler, LibreOffice or Tika shows
 own with a time limit.  Requirements: the libraries in the environment of ``--python`` (see ``readers_child``); pdftotext,
 soffice and java on the path; ``--tika``, a folder with the jars of tika-core and tika-parsers-standard-package.
 Texts are stored in FOLDER, too: delete ``FOLDER/texts/NAME`` to read the files by that library again.
+
+``--speed N`` times this package's reader and kreuzberg (in the environment of ``--kreuzberg``) on N PDFs of 5 to 20 pages instead,
+each in one process that reads them one after the other, and adds the result to ``--output``.
 """
 
 from benchmarks.machine import header
@@ -33,6 +36,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
@@ -75,14 +79,18 @@ KINDS = {
     "zip": "application/zip",
 }
 #: Filters of LibreOffice, and the endings of the files that each converts; the numbers are those of all sheets as shown.
-SHEETS = "csv:Text - txt - csv (StarCalc):32,34,76,1,,0,false,true,false,false,false,-1"
+SHEETS = "csv:Text - txt - csv (StarCalc):32,34,76,1,,0,false,true,true,false,false,-1"
 FILTERS = {
     "txt:Text (encoded):UTF8": ("docx", "doc", "odt", "rtf"),
     SHEETS: ("xlsx", "xls", "ods"),
     "pdf": ("pptx", "ppt", "odp"),
 }
-OURS, POPPLER, LIBREOFFICE, TIKA = "plone.pgcatalog", "poppler", "LibreOffice", "Tika"
+OURS, KREUZBERG = "plone.pgcatalog", "kreuzberg"
+POPPLER, LIBREOFFICE, TIKA = "poppler", "LibreOffice", "Tika"
 REFERENCES = (POPPLER, LIBREOFFICE, TIKA)
+CHILD = Path(__file__).with_name("readers_child.py")
+#: Fewest and most pages of a PDF whose reading is timed, and seconds for all.
+PAGES, SPEED_TIMEOUT = (5, 20), 7200.0
 #: Characters inside of words that are not shown.
 INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 WORD = re.compile(r"[^\W_]{2,}")
@@ -182,13 +190,11 @@ class Readers:
             return output("pdftotext", str(path), "-")
         if reader == LIBREOFFICE:
             return self.converted(path)
-        return output(
-            self.interpreter(reader), str(Path(__file__).with_name("readers_child.py")), reader, str(path), kind
-        )
+        return output(self.interpreter(reader), str(CHILD), reader, str(path), kind)
 
     def interpreter(self, library: str) -> str:
         """Return the Python that has *library*."""
-        return sys.executable if library in (OURS, "kreuzberg", "Python") else self.python
+        return sys.executable if library in (OURS, KREUZBERG, "Python") else self.python
 
     def converted(self, path: Path) -> bytes:
         """Return the text of *path* by LibreOffice."""
@@ -207,9 +213,7 @@ class Readers:
         """Return the version of each reader."""
         found = {}
         for library in LIBRARIES:
-            found[library] = output(
-                self.interpreter(library), str(Path(__file__).with_name("readers_child.py")), library
-            )
+            found[library] = output(self.interpreter(library), str(CHILD), library)
         version = subprocess.run(["pdftotext", "-v"], capture_output=True, check=True).stderr
         (jar,) = Path(self.tika).glob("tika-core-*.jar")
         return {name: text.decode() for name, text in found.items()} | {
@@ -219,11 +223,11 @@ class Readers:
         }
 
 
-def output(*command: str) -> bytes:
-    """Return the output of *command*.  Raises TimeoutExpired, CalledProcessError."""
+def output(*command: str, timeout: float = TIMEOUT) -> bytes:
+    """Return the output of *command*, which may take *timeout* seconds.  Raises TimeoutExpired, CalledProcessError."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
-            out, errors = process.communicate(timeout=TIMEOUT)
+            out, errors = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             # soffice is a script, whose program would run on.
             os.killpg(process.pid, signal.SIGKILL)
@@ -284,7 +288,33 @@ def tables(result: Mapping[str, Any]) -> str:
         cells = (share(files, name, agreed) for name in names)
         lines.append(f"| {title} | {' | '.join(f'{lost / count:.1%}' if count else '' for lost, count in cells)} |")
     lines.append(f"| **files with an error** | {' | '.join(str(result['failed'][name]) for name in names)} |")
+    if speed := result.get("speed"):
+        lines += [
+            "",
+            f"| {speed['files']} PDFs, {speed['pages']} pages | seconds | ms a file | characters |",
+            "|---|--:|--:|--:|",
+        ]
+        for name, found in speed["readers"].items():
+            ms = 1000 * found["seconds"] / speed["files"]
+            lines.append(f"| {name} {found['version']} | {found['seconds']:.1f} | {ms:.1f} | {found['characters']:,} |")
     return "\n".join(lines)
+
+
+def speed(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the seconds that this package's reader and kreuzberg take for PDFs, one after the other."""
+    from benchmarks.files import document  # it needs Zope
+
+    folder = options.folder / f"speed-{options.speed}"
+    folder.mkdir(exist_ok=True)
+    pages = [Random(number).randint(*PAGES) for number in range(options.speed)]
+    for number, count in enumerate(pages):
+        (folder / f"{number:05}.pdf").write_bytes(document(number, count))
+    found = {}
+    for library, python in ((OURS, sys.executable), (KREUZBERG, options.kreuzberg)):
+        seconds = output(python, str(CHILD), library, str(folder), PDF, "all", timeout=SPEED_TIMEOUT)
+        version = output(python, str(CHILD), library).decode().partition(".dev")[0]
+        found[library] = {"version": version, **json.loads(seconds)}
+    return {**header("–"), "files": options.speed, "pages": sum(pages), "readers": found}
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -324,11 +354,17 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the Python that has the libraries")
     parser.add_argument("--tika", default="tika", help="folder with the jars of Tika")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--speed", type=int, metavar="N", help="time two readers on N PDFs instead")
+    parser.add_argument("--kreuzberg", default=sys.executable, help="the Python that has kreuzberg, for --speed")
     parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
     parser.add_argument("--page", type=Path, help="put the tables into this page of the documentation")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    result = run(options)
+    stored = json.loads(options.output.read_text("utf-8")) if options.output and options.output.exists() else {}
+    if options.speed:
+        result = stored | {"speed": speed(options)}
+    else:
+        result = run(options) | ({"speed": stored["speed"]} if "speed" in stored else {})
     print(tables(result))
     if options.output:
         options.output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 def two_files(portal: Any) -> None:
     """Create two files that are saved while the setting is off, one of them broken."""
     portal.portal_catalog._settings = {"text_of_files": False}
-    for name, data in (("minutes", files.pdf("quokka")), ("broken", b"no PDF")):
+    for name, data in (("minutes", files.pdf("quokka")), ("broken", b"%PDF-1.4 {broken")):
         create(portal, "File", name, file=files.blob(data))
     transaction.commit()
     portal.portal_catalog._settings = {}

@@ -28,6 +28,15 @@ from tests.integration.office_cases import MAIL
 from tests.integration.office_cases import OFFICE
 from tests.integration.office_cases import PDF
 from tests.integration.office_cases import rtf
+from tests.integration.older_cases import container
+from tests.integration.older_cases import DECK
+from tests.integration.older_cases import msg
+from tests.integration.older_cases import OLDER
+from tests.integration.older_cases import ole
+from tests.integration.older_cases import PPT
+from tests.integration.older_cases import ppt
+from tests.integration.older_cases import shape
+from tests.integration.older_cases import SLIDES_95
 
 import pytest
 import re
@@ -252,7 +261,16 @@ OTHERS: list[tuple[str, str, bytes, list[str]]] = [
         ["Москва"],
     ),
 ]
-CASES = [*OFFICE, *OTHERS]
+FOOTER = "<style:footer><text:p>@</text:p></style:footer>"
+SHEET_WITH_FOOTER = odf(
+    ODS,
+    '<table:table table:name="a"/>',
+    "spreadsheet",
+    styles="".join(
+        FOOTER.replace("@", each + "<text:page-number>1</text:page-number>") for each in ("Seite ", "Vertraulich ")
+    ),
+)
+CASES = [*OFFICE, *OLDER, *OTHERS, ("ods-footer", ODS, SHEET_WITH_FOOTER, ["Vertraulich"])]
 
 
 @pytest.fixture(scope="module")
@@ -300,6 +318,31 @@ def test_a_form_feed_parts_pages_slides_and_sheets_only(
     found = [words(page) for page in extractor.extract(str(tmp_path / "file"), kind).split("\f")]
     assert len(found) == len(pages)
     assert pages == [None] or found == pages
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "lost"),
+    [
+        (PPT, ppt(DECK), "Titel bearbeiten"),
+        (PPT, ppt(DECK, ({2: container(1006, shape("Neu"))},)), "Zweite Folie"),
+        (PPT, ole({"PowerPoint Document": SLIDES_95}), "Klicken"),
+        (ODS, SHEET_WITH_FOOTER, "Seite"),
+        (ODS, SHEET_WITH_FOOTER, "1"),
+    ],
+    ids=["prompt", "replaced slide", "prompt of 95", "word of a footer", "number of a footer"],
+)
+def test_words_that_nobody_sees_are_not_in_the_text(
+    extractor: Xberg, kind: str, data: bytes, lost: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert lost not in words(extractor.extract(str(tmp_path / "file"), kind))
+
+
+def test_attachment_of_an_outlook_mail_is_in_the_text_once(extractor: Xberg, tmp_path: Path) -> None:
+    data = msg("Betreff", "Guten Tag", {"a.txt": b"Anhangwort", "b.csv": b"Name;Ort"})
+    (tmp_path / "file").write_bytes(data)
+    text = words(extractor.extract(str(tmp_path / "file"), "application/vnd.ms-outlook"))
+    assert [text.count(word) for word in ("Betreff", "Guten Tag", "Anhangwort", "Name Ort")] == [1, 1, 1, 1], text
 
 
 def nested(depth: int) -> bytes:

@@ -291,7 +291,7 @@ def test_check_names_files_without_a_worker(portal: Any, worker: Any, monkeypatc
 
 def test_zmi_lists_files_without_text_and_retries_them(portal: Any, worker: Any) -> None:
     web = Site(worker.database)
-    upload(portal, "broken", b"no PDF")
+    upload(portal, "broken", b"%PDF-1.4 {broken")
     transaction.commit()
     rid = portal.portal_catalog.getrid("/plone/broken")
     transaction.begin()
@@ -355,7 +355,11 @@ def test_an_exported_file_is_found_where_it_is_imported(two: Any, extractor: Any
 
 
 def test_dump_has_texts_words_and_waiting_jobs(portal: Any, worker: Any, postgres: Any, tmp_path: Path) -> None:
-    for name, data in (("known", files.pdf("quokka")), ("broken", b"no PDF"), ("waiting", files.pdf("wombat"))):
+    for name, data in (
+        ("known", files.pdf("quokka")),
+        ("broken", b"%PDF-1.4 {broken"),
+        ("waiting", files.pdf("wombat")),
+    ):
         upload(portal, name, data)
         transaction.commit()
         assert name == "waiting" or work(worker) == 1

@@ -59,3 +59,13 @@ def test_reader_runs_in_a_process(tmp_path: Path) -> None:
 def test_page_has_the_stored_table() -> None:
     assert between(ROOT / "docs" / "lab" / "readers.md", "readers") == readers.tables(RESULT)
     assert len(RESULT["files"]) == len(readers.sources()) >= 100
+
+
+def test_speed_of_a_reader_is_measured_over_all_files(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text(name * 3, "utf-8")
+    seconds = readers.output(sys.executable, str(readers.CHILD), "Python", str(tmp_path), readers.CSV, "all")
+    assert json.loads(seconds)["characters"] == 6
+    found = {"plone.pgcatalog": {"version": "1", "seconds": 3.0, "characters": 4711}}
+    shown = readers.tables(RESULT | {"speed": {"files": 20, "pages": 249, "readers": found}})
+    assert shown.endswith("| plone.pgcatalog 1 | 3.0 | 150.0 | 4,711 |")

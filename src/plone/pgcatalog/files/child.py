@@ -13,6 +13,7 @@ Each line of the output is the response, {"text": ...} or {"error": ...}.
 from contextlib import suppress
 from pathlib import Path
 from plone.pgcatalog.files.formats import reading
+from plone.pgcatalog.files.formats.parts import DAMAGED
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
 from time import monotonic
@@ -56,7 +57,7 @@ def answer(request: dict[str, object]) -> dict[str, str]:
         text = reading.read(str(request["path"]), "", str(request["kind"]), parts)
     except Unreadable as error:
         return {"error": str(error)[:500]}
-    except (ValueError, RuntimeError, OSError, MemoryError) as error:
+    except DAMAGED as error:
         return {"error": f"{type(error).__name__}: {error}"[:500]}
     finally:
         signal.alarm(0)

@@ -3,7 +3,6 @@
 from pathlib import Path
 from plone.pgcatalog.files.kinds import ENCRYPTED
 from plone.pgcatalog.files.kinds import HEAD
-from plone.pgcatalog.files.kinds import names_of_ole
 from plone.pgcatalog.files.kinds import NO_TEXT
 from plone.pgcatalog.i18n import _
 
@@ -35,12 +34,6 @@ def reason(path: str, kind: str) -> str:
         head = file.read(HEAD)
         if kind == "application/pdf":
             return _of_pdf(head + file.read(SEARCHED))
-        if (
-            kind == "application/vnd.ms-excel"
-            and "Workbook" not in (names := set(names_of_ole(file, head)))
-            and "Book" in names
-        ):
-            return _("it is of Excel 95 or older; save it as .xlsx")
     return next((message for part, message in MESSAGES.items() if part in kind), _("no text was found in it"))
 
 

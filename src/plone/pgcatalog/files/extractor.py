@@ -25,9 +25,9 @@ import sys
 
 
 #: The libraries that read files, of the extra "files".
-LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile")
+LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile", "xlrd")
 #: The number of our own readers, one more with each change of their texts: files are then read again that had none.
-FORMATS = 1
+FORMATS = 2
 #: Time limit in seconds for a file.
 TIMEOUT = 60.0
 #: Seconds that recognition of scanned pages may take for a file; further pages have no text.

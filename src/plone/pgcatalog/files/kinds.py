@@ -101,6 +101,8 @@ SIGNATURES = {
     b"SQLite format 3\0": "application/vnd.sqlite3",
     b"%!PS": "application/postscript",
 }
+#: The first record of an Excel sheet without a container, of Excel 2 to 4 as a rule: its number, size, version and kind.
+_SHEET = re.compile(rb"\x09[\0\x02\x04\x08][\x04-\x10]\0..[\x05\x10\x20\x40\0][\0\x01]", re.DOTALL)
 #: Stream or storage at the top of an OLE file -> content type.
 STREAMS = {
     "EncryptedPackage": ENCRYPTED,
@@ -131,6 +133,8 @@ ROOTS = {
 }
 #: Content types of OLE files, for which programs and people take other files, too: sheets as text or HTML, and letters as RTF.
 OFFICE = frozenset({"application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"})
+#: Content types whose files are never texts; a text that is called so is one.
+BINARY = OFFICE | {"application/pdf", *(f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "tiff", "webp"))}
 #: Content types of texts beside text/*, XML and JSON.
 TEXTS = frozenset(
     {
@@ -236,6 +240,8 @@ def _of_signature(head: bytes, hints: list[str]) -> str:
         return "application/pdf"
     if found:
         return found
+    if _SHEET.match(head):
+        return "application/vnd.ms-excel"
     if head[257:262] == b"ustar":
         return "application/x-tar"
     if head[4:8] == b"ftyp":
@@ -343,7 +349,7 @@ def _of_text(head: bytes, hints: list[str]) -> str:
         return "text/html"
     if is_text(hint):
         return hint
-    if hint and hint not in OFFICE and hint not in MAILS:
+    if hint and hint not in BINARY and hint not in MAILS:
         return ""
     if len(set(_HEADER.findall(start.partition("\n\n")[0][:4096].lower()))) > 1 and start[:1].isalpha():
         return "message/rfc822"

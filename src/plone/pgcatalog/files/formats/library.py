@@ -1,4 +1,4 @@
-"""Formats that xberg reads: older Office files, RTF, Outlook's mails, and the rest."""
+"""Formats that xberg reads: Word before .docx, RTF, Outlook's mails, and the rest."""
 
 from plone.pgcatalog.files.charset import in_utf8
 from plone.pgcatalog.files.formats.parts import MOST_PARTS
@@ -53,11 +53,17 @@ def extracted(document: Any, parts: Parts) -> str:
 
 def text_of(document: Any, parts: Parts) -> str:
     """Return the text of *document*, of xberg, and those of the documents in it."""
-    texts = [document.content.replace("\f", "\n")]
+    content, children = document.content, (document.children or [])[:MOST_PARTS]
+    if document.mime_type == MSG:
+        # Attachments are read by our own readers, but not mails in a mail, and those in them.
+        for child in reversed(children):
+            content = content.removesuffix(f"{child.path}\n{child.result.content}").rstrip()
+        children = [child for child in children if child.mime_type == MSG]
+        texts = [content, *(text for child in children for text in (child.path, child.result.content))]
+        return "\n".join(filter(None, texts)).replace("\f", "\n")
+    texts = [content.replace("\f", "\n")]
     if document.pages and len(document.pages) > 1:
         texts = ["\n\f".join(page.content.replace("\f", "\n") for page in document.pages)]
-    for child in (document.children or [])[:MOST_PARTS]:
-        # Attachments of mails are read by our own readers.
-        if document.mime_type != MSG or child.mime_type == MSG:
-            texts += [child.path, text_of(child.result, parts).replace("\f", "\n")]
+    for child in children:
+        texts += [child.path, text_of(child.result, parts).replace("\f", "\n")]
     return "\n".join(filter(None, texts))

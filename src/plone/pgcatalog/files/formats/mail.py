@@ -1,6 +1,7 @@
 """Mails: subject, addresses, bodies and attachments."""
 
 from contextlib import suppress
+from email.errors import MessageError
 from email.header import decode_header
 from email.header import make_header
 from email.message import Message
@@ -85,7 +86,7 @@ def payload(part: Message) -> bytes:
 def header(value: object) -> str:
     """Return the *value* of a header with its encoded words decoded."""
     text = str(value)
-    with suppress(ValueError, LookupError):  # an encoding that Python does not know
+    with suppress(ValueError, LookupError, MessageError):  # an encoding that Python does not know
         text = str(make_header(decode_header(text)))
     # Bytes of a header that is not encoded at all.
     if any("\udc80" <= letter <= "\udcff" for letter in text):

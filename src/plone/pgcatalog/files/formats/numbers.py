@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from datetime import timedelta
+from math import isfinite
 
 import re
 
@@ -23,8 +24,14 @@ BUILT_IN = {
 #: Parts of a code that show a date, a text in quotes, or an escaped character.
 DATE_PART = re.compile(r'"[^"]*"|\\.|\[(?:h+|m+|s+)\]|y+|m+|d+|h+|s+|am/pm|a/p', re.IGNORECASE)
 TEXTS = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[[^\]]*\]')
+#: The code for numbers of one sign; a currency with its language, as in [$€-407].
+SECTION = re.compile(r'(?:"[^"]*+"|\\.|[^;"\\])++')
+CURRENCY = re.compile(r"\[\$([^\]-]*+)(?:-[^\]]*+)?+\]")
+#: Most characters of a code.
+LONGEST_CODE = 255
 #: Digits of a number: those before the decimal point, and those after it.
 DIGITS = re.compile(r"[#0?][#0?,]*(?:\.([#0?]*))?")
+PLACES = re.compile("[#0?.,]+")
 #: The first day that Excel counts; 1900 is a leap year there.
 FIRST_DAY = datetime(1899, 12, 30)
 FIRST_DAY_OF_1904 = datetime(1904, 1, 1)
@@ -37,13 +44,18 @@ def shown(value: str, code: str, starts_1904: bool) -> str:
         number = float(value)
     except ValueError:
         return value
+    if not isfinite(number):
+        return value
     plain = f"{number:.15g}" if "." in value or "e" in value.lower() else value
-    # The code of negative numbers stands behind the first semicolon.
-    code = code.split(";")[0]
-    parts = [
-        part.lower()
-        for part in DATE_PART.findall(re.sub(r"\[\$[^\]]*\]|\[[a-z]{3,}\d*\]", "", code, flags=re.IGNORECASE))
-    ]
+    # A currency is shown; the language behind it is not.
+    code = CURRENCY.sub(lambda match: f'"{match[1]}"', code[:LONGEST_CODE])
+    # Codes of positive numbers, negative numbers, and 0.
+    sections = SECTION.findall(code)
+    which = min(0 if number > 0 else 1 if number < 0 else 2, len(sections) - 1)
+    if which == 1:
+        number = -number
+    code = sections[max(which, 0)] if sections else ""
+    parts = [part.lower() for part in DATE_PART.findall(re.sub(r"\[[a-z]{3,}\d*\]", "", code, flags=re.IGNORECASE))]
     if any(part[0] in "ymdhs[" for part in parts) and "0" not in code.replace(".000", "").replace(".00", "").replace(
         ".0", ""
     ):
@@ -94,14 +106,18 @@ def date(number: float, code: str, starts_1904: bool) -> str:
 
 def decimal(number: float, code: str) -> str:
     """Return *number* with the zeros, decimals, thousands, percent and texts of *code*; "" for another code."""
-    bare = TEXTS.sub("", code)
+    bare = TEXTS.sub("", code).replace(" ", "")
     digits = DIGITS.search(bare)
-    if digits is None or "/" in bare or "E" in bare:
+    if digits is None or "/" in bare:
         return ""
     decimals = len(digits[1] or "")
+    if "E" in bare:
+        return f"{number:.{decimals}E}"
     whole = digits[0].split(".")[0]
     text = f"{abs(number) * (100 if '%' in bare else 1):{',' if ',' in whole else ''}.{decimals}f}"
     zeros = whole.count("0") - len(text.split(".")[0])
     text = ("-" if number < 0 else "") + "0" * zeros + text
-    before, _, after = TEXTS.sub(lambda match: match[1] or match[2] or "", code).partition(digits[0])
-    return f"{before}{text}{after}".strip()
+    literal = TEXTS.sub(lambda match: match[1] or match[2] or "", code)
+    before, found, after = literal.partition(digits[0])
+    # Texts between the digits stand behind them.
+    return f"{before}{text}{after}".strip() if found else f"{text} {PLACES.sub('', literal)}".strip()

@@ -21,6 +21,12 @@ RULES = Rules(
     skipped=frozenset({"tracked-changes", "binary-data", "script", "styles", "automatic-styles", "settings", "meta"}),
     attributes=frozenset({"current-value", "label"}),
 )
+#: Headers and footers of sheets: by default "???" for the name of the sheet, and "Page 1" in the author's language.
+STYLES = replace(RULES, skipped=RULES.skipped | {"page-number", "page-count", "sheet-name", "file-name"})
+PAGE = frozenset(
+    {"Page", "Seite", "Página", "Pagina", "Pàgina", "Sida", "Side", "Sivu", "Strona", "Stránka", "Strana", "Oldal"}
+    | {"Страница", "Сторінка", "ページ", "页", "頁", "/"}
+)
 #: Kind of document -> the element that is one of its pages.
 PAGES = {"spreadsheet": "table", "presentation": "page", "drawing": "page"}
 
@@ -51,7 +57,8 @@ def read(path: str, name: str, parts: Parts) -> str:
         raise Unreadable("the file is encrypted")
     texts = [xml_text(package.chunks("content.xml"), Document(RULES, parts.longest)).rstrip()]
     # Headers, footers and the background of slides; charts and formulas.
-    more = ["styles.xml", *(name for name in package.names if name.endswith("/content.xml"))]
-    texts += package.text_of([name for name in more if name in package], RULES)
+    for styles in package.text_of(["styles.xml"] if "styles.xml" in package else [], STYLES):
+        texts.append("\n".join(line for line in styles.splitlines() if line not in PAGE))
+    texts += package.text_of([name for name in package.names if name.endswith("/content.xml")], RULES)
     texts += package.properties("meta.xml")
     return "\n".join(texts)

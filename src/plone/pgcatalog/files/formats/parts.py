@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
+from struct import error as StructError
 from typing import IO
 
 import os
@@ -22,6 +23,13 @@ LARGEST = 512 << 20
 LARGEST_PART = 64 << 20
 #: Bytes that are read at once.
 CHUNK = 1 << 16
+
+
+#: Errors of libraries at a damaged file.
+DAMAGED = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError),
+    *(RuntimeError, StructError, TypeError, ValueError),
+)
 
 
 class Unreadable(ValueError):
@@ -69,7 +77,7 @@ class Parts:
                     out.write(chunk)
             # Pages are those of the file that holds the part.
             lines.append(self.read(path, name, kind, self).replace("\f", "\n"))
-        except (Unreadable, OSError, EOFError, RuntimeError) as error:
+        except DAMAGED as error:
             self.errors.append(f"{name}: {error}")
         finally:
             self.depth -= 1

@@ -8,10 +8,12 @@ from plone.pgcatalog.files.formats import mail
 from plone.pgcatalog.files.formats import ole
 from plone.pgcatalog.files.formats import opendocument
 from plone.pgcatalog.files.formats import pdf
+from plone.pgcatalog.files.formats import presentations
 from plone.pgcatalog.files.formats import sheets
 from plone.pgcatalog.files.formats import slides
 from plone.pgcatalog.files.formats import web
 from plone.pgcatalog.files.formats import word
+from plone.pgcatalog.files.formats import workbooks
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.kinds import kind_of
 from plone.pgcatalog.files.kinds import READ
@@ -30,6 +32,9 @@ READERS: dict[str, Reader] = {
     r"application/vnd\.oasis\.opendocument\..*": opendocument.read,
     r"message/rfc822|multipart/related": mail.read,
     r"(application|text)/(x-)?rtf": library.read_rtf,
+    r"application/msword": ole.read_document,
+    r"application/vnd\.ms-excel": workbooks.read,
+    r"application/vnd\.ms-powerpoint": presentations.read,
     r"application/vnd\.ms-outlook": ole.read_mail,
     r"application/epub\+zip": web.read_book,
     r"application/(x-)?zip(-compressed)?": archive.read_zip,

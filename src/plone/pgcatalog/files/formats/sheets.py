@@ -1,6 +1,7 @@
 """Excel: the cells of each sheet as shown, its comments, drawings, headers and footers, and a form feed."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.files.formats.biff import HEADER_CODES
 from plone.pgcatalog.files.formats.markup import Full
 from plone.pgcatalog.files.formats.markup import local
 from plone.pgcatalog.files.formats.markup import Text
@@ -16,13 +17,9 @@ from plone.pgcatalog.files.formats.parts import Unreadable
 from plone.pgcatalog.files.formats.word import embedded
 from typing import Any
 
-import re
-
 
 #: A shared string: the text, and its sound in Japanese, in lines of their own.
 STRINGS = office_rules("rPh")
-#: Codes in a header or footer, such as a font or the number of the page.
-HEADER_CODES = re.compile(r'&(?:"[^"]*"|\d+|K[0-9A-F]{6}|[A-Z])')
 HEADERS = frozenset(f"{which}{place}" for which in ("odd", "even", "first") for place in ("Header", "Footer"))
 VALUES = frozenset({"v", "t", *HEADERS})
 #: Most characters of all shared strings.
