@@ -13,7 +13,7 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
-from plone.pgcatalog.discovery.replay import MOST_REPLAYED
+from plone.pgcatalog.discovery.replay import frequent_searches
 from plone.pgcatalog.discovery.replay import Replay
 from plone.pgcatalog.discovery.replay import replay
 from plone.pgcatalog.discovery.replay import visitors_query
@@ -255,9 +255,7 @@ class SearchPanel(ControlPanelFormWrapper):
         is_wanted = "compare" in self.request.form and self.request.method == "POST"
         if not is_wanted or values is None or not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
             return None
-        core = tool._core
-        counted, _missed = top_searches(core.session.query(top_searches_statement(core.zoid, MOST_REPLAYED)))
-        return replay(self.context, self.request, counted, values)
+        return replay(self.context, self.request, frequent_searches(tool), values)
 
     def shares(self, hit: PreviewHit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
