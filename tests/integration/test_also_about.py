@@ -6,9 +6,11 @@ from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.passages import also_about
 from plone.pgcatalog.discovery.passages import MOST_PAGES
 from plone.pgcatalog.discovery.passages import passages
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.meaning.question import paused_until
 from tests.integration import site as sites
 from tests.integration.content import counted
+from tests.integration.content import tune
 from tests.integration.embedders import Answers
 from tests.integration.examples import assert_example
 from tests.integration.meanings import embedder
@@ -69,9 +71,9 @@ def portal(place: tuple[Any, Answers, Web]) -> Iterator[Any]:
     transaction.abort()
 
 
-def also(portal: Any, text: str, **query: Any) -> dict[str, str]:
+def also(portal: Any, SearchableText: str, **query: Any) -> dict[str, str]:
     """Return id -> passage, in order."""
-    found = also_about(portal.portal_catalog.searchResults(SearchableText=text, **query)).value()
+    found = also_about(portal.portal_catalog.searchResults(SearchableText=SearchableText, **query)).value()
     return {each.brain.getId: each.passage for each in found}
 
 
@@ -119,6 +121,24 @@ def test_the_end_of_a_long_file_is_found_by_its_meaning(place: Any, portal: Any)
     results = portal.portal_catalog.searchResults(SearchableText="boat", rank="hybrid")
     assert [(passage.page, passage.text[:18]) for passage in passages(results, 1)] == [(last, "old ship old ship ")]
     assert [snippet.page for snippet in results.snippets(results).values()] == [last]
+
+
+def test_hidden_page_is_not_found_by_its_meaning(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    question = as_site_searches(catalog, {"SearchableText": "vacation days"})
+
+    def by_meaning() -> tuple[Any, ...]:
+        hybrid = catalog.searchResults(**question, rank="hybrid")
+        near = passages(hybrid, 9), catalog.more_like_this(portal.leave, 9, **as_site_searches(catalog, {}))
+        return also(portal, **question), hybrid, [passage.brain for passage in near[0]], near[1]
+
+    def ids(found: Any) -> set[str]:
+        return {each if isinstance(each, str) else each.getId for each in found}
+
+    assert all("urlaub" in ids(found) for found in by_meaning())
+    tune(hidden_pages="/urlaub")
+    assert [ids(found) & {"urlaub", "secret"} for found in by_meaning()] == [{"secret"}] * 4
+    assert "urlaub" in also(portal, "vacation days")
 
 
 def test_only_the_first_page_of_a_question_has_near_pages(place: Any) -> None:

@@ -279,3 +279,24 @@ def test_pages_of_the_site_leave_hidden_pages_out(site: Any, path: str) -> None:
     finally:
         tune(hidden_pages="")
         transaction.commit()
+
+
+def test_editor_checks_the_box_in_both_user_interfaces(site: Any) -> None:
+    portal, web = site
+    fti, login = portal.portal_types.Document, "edith:secret"
+    before = fti.behaviors
+    fti._updateProperty("behaviors", (*before, "plone.pgcatalog.search"))
+    transaction.commit()
+    try:
+        for value in (True, False):
+            assert web.patch("/plone/en/old", login, {"not_in_search": value}).status == 204
+            transaction.begin()
+            assert ("en/old" in as_site(portal)) != value
+            assert "en/old" in order(portal)
+        # The form locks the page.
+        assert "Not in search results" in web.get("/plone/en/old/edit", login, "text/html").text
+    finally:
+        transaction.begin()
+        fti._updateProperty("behaviors", before)
+        transaction.commit()
+        SCHEMA_CACHE.clear()

@@ -120,6 +120,8 @@ def test_shares_show_the_part_of_the_page_with_the_words(portal: Any) -> None:
 def test_boosts_are_shown(portal: Any) -> None:
     assert {hit.boost for hit in hits(portal)} == {1.0}
     assert {hit.boost for hit in hits(portal, type_boosts="Document = 0.5")} == {0.5}
+    assert {hit.half_life for hit in hits(portal)} == {0}
+    assert {hit.half_life for hit in hits(portal, half_lives="Document = 90 days")} == {90}
 
 
 @pytest.mark.parametrize("user", [None, "mara"])

@@ -5,16 +5,14 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
-from plone.pgcatalog.discovery.replay import MOST_REPLAYED
+from plone.pgcatalog.discovery.replay import frequent_searches
 from plone.pgcatalog.discovery.replay import Replay
 from plone.pgcatalog.discovery.replay import replay
 from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.fulltext.tuning_file import read_file
 from plone.pgcatalog.i18n import english
-from plone.pgcatalog.observe.search_lists import read_searches
 from plone.pgcatalog.observe.search_lists import SearchCount
-from plone.pgcatalog.observe.search_lists import top_searches
 from rich.table import Table
 from typing import Any
 
@@ -64,8 +62,7 @@ def searches(zope_conf: str, site: str, settings: dict[str, str] | None, seconds
     Exit code 0: shown; with --replay, 1: hits change; 2: the site cannot be opened, or the file cannot be read.
     """
     with open_site(zope_conf, site) as portal:
-        read = read_searches(portal.portal_catalog, MOST_REPLAYED)
-        counted = [] if read is None else top_searches(read.value()).top
+        counted = frequent_searches(portal.portal_catalog)
         if settings is None:
             return Result({"searches": [search_data(search) for search in counted]}, [search_table(counted)])
         found = replay(portal, portal.REQUEST, counted, settings, seconds)

@@ -18,7 +18,7 @@ from plone.pgcatalog.controlpanel.tuning_import import MOST_BYTES
 from plone.pgcatalog.controlpanel.tuning_import import tuning_text
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
-from plone.pgcatalog.discovery.replay import MOST_REPLAYED
+from plone.pgcatalog.discovery.replay import frequent_searches
 from plone.pgcatalog.discovery.replay import Replay
 from plone.pgcatalog.discovery.replay import replay
 from plone.pgcatalog.discovery.replay import visitors_query
@@ -277,8 +277,7 @@ class SearchPanel(ControlPanelFormWrapper):
         is_wanted = "compare" in self.request.form and self.request.method == "POST"
         if not is_wanted or values is None or not IPGCatalogTool.providedBy(tool):
             return None
-        read = read_searches(tool, MOST_REPLAYED)
-        return None if read is None else replay(self.context, self.request, top_searches(read.value()).top, values)
+        return replay(self.context, self.request, frequent_searches(tool), values)
 
     def shares(self, hit: PreviewHit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""

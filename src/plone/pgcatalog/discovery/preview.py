@@ -35,7 +35,7 @@ class PreviewHit:
 
     - ``place``: its place, from 1, with the changed settings.
     - ``place_before``: its place without them; None if it is not among the first COMPARED.
-    - ``boost``: the factor of its type.
+    - ``boost``: the factor of its type; ``half_life``: the days after which pages of its type count half, 0 for no half-life.
     - ``shares``: part of the page (title, description, keywords, body) -> its share of the relevance, from 0 to 1.  Empty if
       no part matches, or the page was found by meaning only.
     - ``by_words``, ``by_meaning``, ``similarity``: in a search by meaning, its places in both rankings and its similarity to
@@ -48,6 +48,7 @@ class PreviewHit:
     is_pinned: bool
     boost: float
     shares: dict[str, float]
+    half_life: int = 0
     by_words: int | None = None
     by_meaning: int | None = None
     similarity: float | None = None
@@ -72,6 +73,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     both = _places(after, [brain.getRID() for brain in brains])
     tuning = after.context.tuning
     boosts = {} if tuning is None else dict(tuning.tuning.types)
+    half_lives = {} if tuning is None else dict(tuning.tuning.half_lives)
     hits = [
         PreviewHit(
             brain,
@@ -80,6 +82,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
             brain.data_record_score_ > 1000 * HIGHEST_SCORE,
             boosts.get(brain.portal_type, 1.0),
             shares.get(brain.getRID(), {}),
+            half_lives.get(brain.portal_type, 0),
             *both.get(brain.getRID(), ()),
         )
         for place, brain in enumerate(brains, 1)

@@ -13,7 +13,9 @@ from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.preview import searched_with
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.meaning.question import as_site_searches
+from plone.pgcatalog.observe.search_lists import read_searches
 from plone.pgcatalog.observe.search_lists import SearchCount
+from plone.pgcatalog.observe.search_lists import top_searches
 from plone.pgcatalog.settings import SOURCE_INDEX
 from Products.CMFPlone.browser.search import Search
 from time import monotonic
@@ -83,6 +85,12 @@ def visitors_query(site: Any, request: Any, text: str) -> dict[str, Any]:
     query = Search(site, request).filter_query({SOURCE_INDEX: text}) or {}
     query = {name: value for name, value in query.items() if not name.startswith("sort_")}
     return as_site_searches(site.portal_catalog, {**query, SOURCE_INDEX: search_text(text)})
+
+
+def frequent_searches(tool: Any) -> list[SearchCount]:
+    """Return the most frequent searches that the site of the catalog *tool* has counted, MOST_REPLAYED at most."""
+    read = read_searches(tool, MOST_REPLAYED)
+    return [] if read is None else top_searches(read.value()).top
 
 
 def replay(
