@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from plone.pgcatalog.queue.worker import Worker
 from scripts import volto
+from tests.acceptance.axe import axe  # noqa: F401
 from tests.acceptance.browser import browser  # noqa: F401
 from tests.acceptance.browser import CHROMIUM
 from tests.acceptance.browser import served

@@ -9,7 +9,7 @@ import Icon from '@plone/volto/components/theme/Icon/Icon';
 import { getContentIcon } from '@plone/volto/helpers/Content/Content';
 import { flattenToAppURL } from '@plone/volto/helpers/Url/Url';
 import zoomSVG from '@plone/volto/icons/zoom.svg';
-import './panel.less';
+import './panel.css';
 
 const LIST = 'pgcatalog-panel';
 const FIELD = '.searchbox input[name="SearchableText"]';

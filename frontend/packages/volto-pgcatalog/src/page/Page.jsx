@@ -12,7 +12,7 @@ import { queryOf, searchFacets, searchPage } from './data';
 import Filters from './Filters';
 import Results from './Results';
 import messages from './messages';
-import './page.less';
+import './page.css';
 
 const Heading = ({ heading, shown }) => (
   <h1 className="documentFirstHeading" ref={heading} tabIndex={-1}>
