@@ -92,7 +92,7 @@ def test_more_frequent_parts_win() -> None:
 
 
 def test_parts_have_the_positions_of_their_compound() -> None:
-    stemming = Stemming("de", ("de", "en"), {"de": split_of(COUNTS)})
+    stemming = Stemming("de", ("de", "en"), lambda: {"de": split_of(COUNTS)})
     source = ["der", "urlaubsantrag", "antrag"]
     text, _ = tsvector_literal(source, [(1, 2, "A")], stemming.lexemes_of("de"))
     assert text == "'der':1 'urlaubsantrag':2A 'antrag':3 '\2de:urlaub':2A '\2de:antrag':2A"
@@ -101,7 +101,7 @@ def test_parts_have_the_positions_of_their_compound() -> None:
 
 
 def test_query_for_a_compound_does_not_search_for_its_parts() -> None:
-    with_parts = Stemming("de", ("de",), {"de": split_of(COUNTS)})
+    with_parts = Stemming("de", ("de",), lambda: {"de": split_of(COUNTS)})
     assert with_parts.related("urlaubsantrag") == Stemming("de", ("de",)).related("urlaubsantrag")
     assert with_parts.marks("urlaubsantrag").isdisjoint(with_parts.part_marks("urlaubsantrag"))
     assert with_parts.part_marks("urlaubsantrag") == {"\2de:urlaub", "\2de:antrag"}
