@@ -62,8 +62,8 @@ SHORTEST_STEM, OWN_STEM = 5, 6
 MOST_WORDS = 1.0
 #: Most words of a catalog that are read, and most parts that are stored: the most frequent ones.
 MOST_READ, MOST_STORED = 500_000, 50_000
-#: Number of words whose parts are cached.
-REMEMBERED = 100_000
+#: Number of words whose parts are cached, for each of the vocabularies that a process shares among its connections.
+REMEMBERED, MOST_SPLITTERS = 50_000, 8
 #: The attribute of the tool with its CompoundWords.
 ATTRIBUTE = "_compound_words"
 #: The last code point.
@@ -101,7 +101,7 @@ def splits_of(tool: Any) -> Mapping[str, Split]:
 # -- splitting
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=MOST_SPLITTERS)
 def splitter(language: str, beginnings: str, ends: str) -> Split:
     """Return the function that splits compounds of *language*, shared by the connections of the process; see CompoundWords."""
     first, last = (
@@ -112,11 +112,10 @@ def splitter(language: str, beginnings: str, ends: str) -> Split:
 
     @lru_cache(maxsize=REMEMBERED)
     def split(word: str) -> tuple[str, ...]:
-        if not SHORTEST <= len(word) <= LONGEST or word[:SHORTEST_PART] not in starts or not is_plain(word):
-            return ()
-        return tuple(stem(language, part) for part in best_split(word, language, first, last))
+        return tuple(stem(language, part) for part in best_split(word, language, first, last)) if is_plain(word) else ()
 
-    return split
+    # The cache has possible compounds only.
+    return lambda word: split(word) if SHORTEST <= len(word) <= LONGEST and word[:SHORTEST_PART] in starts else ()
 
 
 def best_split(word: str, language: str, first: Weights, last: Weights) -> tuple[str, ...]:
