@@ -124,7 +124,7 @@ def test_words_split_by_hand_are_different_and_in_order(name: str, composed: int
     ("found", "judgement"),
     [
         ((), "missed"),
-        (("datei", "system", "prufer"), "right"),
+        (("datei", "system", "pruf"), "right"),
         (("dateisystem", "prufer"), "coarse"),
         (("dat", "eisyst", "prufer"), "wrong"),
     ],
