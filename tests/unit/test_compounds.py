@@ -1,5 +1,6 @@
 """Compounds are split where all parts are words of the site."""
 
+from benchmarks import compounds as benchmark
 from hypothesis import given
 from hypothesis import strategies as st
 from plone.pgcatalog.fulltext.compounds import CompoundWords
@@ -92,7 +93,7 @@ def test_more_frequent_parts_win() -> None:
 
 
 def test_parts_have_the_positions_of_their_compound() -> None:
-    stemming = Stemming("de", ("de", "en"), {"de": split_of(COUNTS)})
+    stemming = Stemming("de", ("de", "en"), lambda: {"de": split_of(COUNTS)})
     source = ["der", "urlaubsantrag", "antrag"]
     text, _ = tsvector_literal(source, [(1, 2, "A")], stemming.lexemes_of("de"))
     assert text == "'der':1 'urlaubsantrag':2A 'antrag':3 '\2de:urlaub':2A '\2de:antrag':2A"
@@ -101,7 +102,45 @@ def test_parts_have_the_positions_of_their_compound() -> None:
 
 
 def test_query_for_a_compound_does_not_search_for_its_parts() -> None:
-    with_parts = Stemming("de", ("de",), {"de": split_of(COUNTS)})
+    with_parts = Stemming("de", ("de",), lambda: {"de": split_of(COUNTS)})
     assert with_parts.related("urlaubsantrag") == Stemming("de", ("de",)).related("urlaubsantrag")
     assert with_parts.marks("urlaubsantrag").isdisjoint(with_parts.part_marks("urlaubsantrag"))
     assert with_parts.part_marks("urlaubsantrag") == {"\2de:urlaub", "\2de:antrag"}
+
+
+@pytest.mark.parametrize(("name", "composed", "simple"), [(benchmark.WORDS, 300, 300), (benchmark.UNSEEN, 80, 123)])
+def test_words_split_by_hand_are_different_and_in_order(name: str, composed: int, simple: int) -> None:
+    found = benchmark.labelled(name)
+    assert len({word.word for word in found}) == composed + simple
+    assert sum(bool(word.parts) for word in found) == composed
+    for word in found:
+        place = 0
+        for part in word.parts:
+            place = word.word.index(part, place) + len(part)
+        assert word.word[place:] in ("", "s") or not word.parts, word
+
+
+@pytest.mark.parametrize(
+    ("found", "judgement"),
+    [
+        ((), "missed"),
+        (("datei", "system", "pruf"), "right"),
+        (("dateisystem", "prufer"), "coarse"),
+        (("dat", "eisyst", "prufer"), "wrong"),
+    ],
+)
+def test_split_is_compared_with_the_one_by_hand(found: tuple[str, ...], judgement: str) -> None:
+    assert benchmark.Labelled("dateisystemprufer", ("datei", "system", "prufer")).judge(found) == judgement
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (r"Mit \fBls\fP(1) \- listen", "Mit ls(1) - listen"),
+        (".SH BESCHREIBUNG", "BESCHREIBUNG"),
+        (r".\" Kommentar", ""),
+        (".nf", ""),
+    ],
+)
+def test_manual_page_is_read_without_requests(line: str, text: str) -> None:
+    assert benchmark.text_of_line(line) == text

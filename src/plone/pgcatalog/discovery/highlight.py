@@ -181,7 +181,7 @@ class Highlighter:
         # Other forms of a word begin with its stem, but for a last e, i or y.
         stems = (stem.partition(":")[2] for stem in self._stems)
         forms = {stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem for stem in stems}
-        inside = {f"*{form}*" for form in forms} if self._stemming is not None and self._stemming.splits else set()
+        inside = {f"*{form}*" for form in forms} if self._stemming is not None and self._stemming.find_splits else set()
         return word_patterns(self._words, self._prefixes | forms, self._globs | inside, self._phrases)
 
     @property
@@ -291,7 +291,9 @@ class Highlighter:
             return False
         if word[:2] in self._beginnings and not self._stems.isdisjoint(self._stemming.marks(word)):
             return True
-        return bool(self._stemming.splits) and not self._stems.isdisjoint(self._stemming.part_marks(word))
+        if self._stemming.find_splits is None or not any(beginning in word for beginning in self._beginnings):
+            return False
+        return not self._stems.isdisjoint(self._stemming.part_marks(word))
 
     def _best(self, spans: Sequence[MarkedSpan], length: int) -> MarkedSpan:
         """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""

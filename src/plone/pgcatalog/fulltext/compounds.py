@@ -11,7 +11,6 @@ depend on the text and the tool alone, and a rebuild changes all texts together.
 from Acquisition import aq_base
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from persistent import Persistent
 from plone.pgcatalog.fulltext.stemming import code
 from plone.pgcatalog.fulltext.stemming import has_stemmer
 from plone.pgcatalog.fulltext.stemming import is_plain
+from plone.pgcatalog.fulltext.stemming import Split
 from plone.pgcatalog.fulltext.stemming import stem
 from plone.pgcatalog.fulltext.tuning import listed_stop_words
 from plone.pgcatalog.fulltext.tuning import normal_words
@@ -40,8 +40,16 @@ LINKS = {
     **dict.fromkeys(("da", "nb", "nn", "no"), ("", "s", "e", "er")),
     "fi": ("", "n", "en"),
 }
-#: Beginnings of verbs that are no parts of a compound, besides the stop words of the language.
-PARTICLES = {"de": "fort heraus herein hervor hinaus hinein hinzu zurück zusammen"}
+#: Words that are no parts of a compound, besides the stop words of the language: particles of verbs; endings of participles
+#: and adverbs.
+NO_PARTS = {
+    "de": """
+    aneinander aufeinander auseinander dar durcheinander empor entgegen fern fest fort frei gegenüber heim herab heran herauf
+    heraus herbei herein herum herunter hervor hinab hinauf hinaus hinein hinweg hinzu los nieder offen voran voraus vorbei weg
+    zurecht zurück zusammen
+    end ende endem enden ender endes falls maßen weise
+    """
+}
 #: Fewest and most letters of a compound, and fewest of a part.
 SHORTEST, LONGEST, SHORTEST_PART = 8, 60, 3
 #: Most parts of a compound.
@@ -54,15 +62,13 @@ SHORTEST_STEM, OWN_STEM = 5, 6
 MOST_WORDS = 1.0
 #: Most words of a catalog that are read, and most parts that are stored: the most frequent ones.
 MOST_READ, MOST_STORED = 500_000, 50_000
-#: Number of words whose parts are cached.
-REMEMBERED = 100_000
+#: Number of words whose parts are cached, for each of the vocabularies that a process shares among its connections.
+REMEMBERED, MOST_SPLITTERS = 50_000, 8
 #: The attribute of the tool with its CompoundWords.
 ATTRIBUTE = "_compound_words"
 #: The last code point.
 LAST = "\U0010ffff"
 
-#: Function from a word to the stems of its parts; () for a word that is no compound.
-Split = Callable[[str], tuple[str, ...]]
 #: word -> weight as a part; None for a word that is no part.
 Weights = Mapping[str, float | None]
 
@@ -95,7 +101,7 @@ def splits_of(tool: Any) -> Mapping[str, Split]:
 # -- splitting
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=MOST_SPLITTERS)
 def splitter(language: str, beginnings: str, ends: str) -> Split:
     """Return the function that splits compounds of *language*, shared by the connections of the process; see CompoundWords."""
     first, last = (
@@ -106,11 +112,10 @@ def splitter(language: str, beginnings: str, ends: str) -> Split:
 
     @lru_cache(maxsize=REMEMBERED)
     def split(word: str) -> tuple[str, ...]:
-        if not SHORTEST <= len(word) <= LONGEST or word[:SHORTEST_PART] not in starts or not is_plain(word):
-            return ()
-        return tuple(stem(language, part) for part in best_split(word, language, first, last))
+        return tuple(stem(language, part) for part in best_split(word, language, first, last)) if is_plain(word) else ()
 
-    return split
+    # The cache has possible compounds only.
+    return lambda word: split(word) if SHORTEST <= len(word) <= LONGEST and word[:SHORTEST_PART] in starts else ()
 
 
 def best_split(word: str, language: str, first: Weights, last: Weights) -> tuple[str, ...]:
@@ -175,7 +180,7 @@ def renew(tool: Any, connection: Connection[Any], languages: Sequence[str]) -> N
     ]
     parts = {}
     for language in codes:
-        texts = (*listed_stop_words().get(language, ()), PARTICLES.get(language, ""))
+        texts = (*listed_stop_words().get(language, ()), NO_PARTS.get(language, ""))
         parts[language] = find_parts(counts, language, {word for text in texts for word in normal_words(lexicon, text)})
     setattr(aq_base(tool), ATTRIBUTE, CompoundWords(parts))
 

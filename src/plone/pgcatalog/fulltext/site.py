@@ -293,8 +293,9 @@ def site_languages(tool: Any) -> tuple[str, ...]:
 def site_stemming(tool: Any) -> Stemming | None:
     """Return the stemming of the site of the catalog *tool*; None if it is off, or no language of the site has a stemmer."""
     of_site = Stemming.of(site_languages(tool)) if stemming(tool) else None
-    splits = splits_of(tool) if of_site is not None and split_compounds(tool) else {}
-    return replace(of_site, splits=splits) if of_site is not None and splits else of_site
+    if of_site is None or not split_compounds(tool):
+        return of_site
+    return replace(of_site, find_splits=lambda: splits_of(tool))
 
 
 def search_backend() -> SearchBackend:

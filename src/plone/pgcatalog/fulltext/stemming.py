@@ -25,6 +25,8 @@ pl:polish pt:portuguese ro:romanian ru:russian sr:serbian sv:swedish ta:tamil tr
 """
 #: Languages that have a stemmer: ISO 639-1 code -> Snowball's name.
 STEMMERS = dict(entry.split(":") for entry in _STEMMERS.split())
+#: Function from a word to the stems of its parts; () for a word that is no compound.
+Split = Callable[[str], tuple[str, ...]]
 #: Size of the cache of stems.
 REMEMBERED = 100_000
 #: Fewest and most letters of a word that has a stem.
@@ -82,12 +84,17 @@ class Stemming:
     """The stemming of a site: *languages* are the codes of its languages with a stemmer.
 
     - *default*: the code for texts without a language
-    - *splits*: language -> function from a compound to the stems of its parts; see ``compounds``
+    - *find_splits*: None, or returns language -> function from a compound to the stems of its parts; see ``compounds``
     """
 
     default: str
     languages: tuple[str, ...]
-    splits: Mapping[str, Callable[[str], tuple[str, ...]]] = field(default_factory=dict, compare=False)
+    find_splits: Callable[[], Mapping[str, Split]] | None = field(default=None, compare=False)
+
+    @property
+    def splits(self) -> Mapping[str, Split]:
+        """Language -> function that splits its compounds; read from the database at the first use in a connection."""
+        return {} if self.find_splits is None else self.find_splits()
 
     @classmethod
     @lru_cache(maxsize=64)
