@@ -43,17 +43,22 @@ def pages(number: int, **texts: str) -> str:
     return "\f".join(f"{FILLER} {texts.get(f'p{n}', '')} {FILLER}" for n in range(1, number + 1))
 
 
+def pdf(number: int, **texts: str) -> bytes:
+    """Return the text of ``pages`` as a file that is known as a PDF."""
+    return f"%PDF-{pages(number, **texts)}".encode()
+
+
 def fill(portal: Any) -> None:
     add_users(portal)
     for number, (texts, *_) in enumerate(CASES.values()):
-        upload(portal, f"case{number}", pages(200, **texts).encode())
+        upload(portal, f"case{number}", pdf(200, **texts))
     for name, text, kind in OTHERS:
         upload(portal, name, text.encode(), kind)
     create(portal, "Document", "page", title="Quagga\fzebra", description="one\ftwo")
     closed = create(portal, "Folder", "closed")
-    upload(closed, "secret", pages(3, p2="quoll zorilla").encode())
+    upload(closed, "secret", pdf(3, p2="quoll zorilla"))
     publish(create(portal, "Folder", "open"))
-    upload(portal["open"], "shown", pages(3, p2="quoll").encode())
+    upload(portal["open"], "shown", pdf(3, p2="quoll"))
     transaction.commit()
     database = portal._p_jar.db()
     with extracting(AsIs()):

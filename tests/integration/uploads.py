@@ -42,7 +42,7 @@ def work(worker: Worker) -> int:
 
 
 class AsIs:
-    """Extractor whose texts are the files' bytes."""
+    """Extractor whose texts are the files' bytes, but not the mark of a PDF."""
 
     name, is_ready = "as is", True
 
@@ -51,7 +51,7 @@ class AsIs:
 
     def extract(self, path: str, kind: str) -> str:
         with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
+            return file.read().removeprefix("%PDF-")
 
 
 @contextmanager

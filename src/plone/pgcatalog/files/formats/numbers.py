@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from datetime import timedelta
+from functools import lru_cache
 from math import isfinite
 
 import re
@@ -47,20 +48,24 @@ def shown(value: str, code: str, starts_1904: bool) -> str:
     if not isfinite(number):
         return value
     plain = f"{number:.15g}" if "." in value or "e" in value.lower() else value
-    # A currency is shown; the language behind it is not.
-    code = CURRENCY.sub(lambda match: f'"{match[1]}"', code[:LONGEST_CODE])
-    # Codes of positive numbers, negative numbers, and 0.
-    sections = SECTION.findall(code)
-    which = min(0 if number > 0 else 1 if number < 0 else 2, len(sections) - 1)
-    if which == 1:
-        number = -number
-    code = sections[max(which, 0)] if sections else ""
-    parts = [part.lower() for part in DATE_PART.findall(re.sub(r"\[[a-z]{3,}\d*\]", "", code, flags=re.IGNORECASE))]
-    if any(part[0] in "ymdhs[" for part in parts) and "0" not in code.replace(".000", "").replace(".00", "").replace(
-        ".0", ""
-    ):
+    code, is_date, has_sign = section(code[:LONGEST_CODE], (number > 0) - (number < 0))
+    if is_date:
         return date(number, code, starts_1904) or plain
-    return decimal(number, code) or plain
+    return decimal(abs(number) if has_sign else number, code) or plain
+
+
+@lru_cache(1024)
+def section(code: str, sign: int) -> tuple[str, bool, bool]:
+    """Return the section of *code* for numbers of the *sign*, True for a date, and True if it shows the sign itself."""
+    # A currency is shown; the language behind it is not.
+    code = CURRENCY.sub(lambda match: f'"{match[1]}"', code)
+    # Codes of positive numbers, negative numbers, and 0.
+    sections = SECTION.findall(code) or [""]
+    which = min({1: 0, -1: 1, 0: 2}[sign], len(sections) - 1)
+    code = sections[which]
+    parts = [part.lower() for part in DATE_PART.findall(re.sub(r"\[[a-z]{3,}\d*\]", "", code, flags=re.IGNORECASE))]
+    digits = code.replace(".000", "").replace(".00", "").replace(".0", "")
+    return code, any(part[0] in "ymdhs[" for part in parts) and "0" not in digits, which == 1
 
 
 def date(number: float, code: str, starts_1904: bool) -> str:
