@@ -6,6 +6,7 @@ from plone.pgcatalog.files.kinds import HEAD
 from plone.pgcatalog.files.kinds import names_of_ole
 from plone.pgcatalog.files.kinds import NO_TEXT
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import stored
 
 import re
 
@@ -27,6 +28,14 @@ MESSAGES = {
     "word": _("it has no text, perhaps only pictures"),
     "opendocument": _("it has no text, perhaps only pictures"),
 }
+#: Reasons why the reader has found no text in a file that it has read.
+_OF_PDF = (
+    _("its fonts (Type 3) draw letters without saying which"),
+    _("its pages are pictures, as in a scan"),
+    _("no page has a text; perhaps it is a scan"),
+)
+_OTHERS = (_("it is of Excel 95 or older; save it as .xlsx"), _("no text was found in it"))
+REASONS = frozenset(map(stored, (*MESSAGES.values(), *_OF_PDF, *_OTHERS)))
 
 
 def reason(path: str, kind: str) -> str:
@@ -40,16 +49,14 @@ def reason(path: str, kind: str) -> str:
             and "Workbook" not in (names := set(names_of_ole(file, head)))
             and "Book" in names
         ):
-            return _("it is of Excel 95 or older; save it as .xlsx")
-    return next((message for part, message in MESSAGES.items() if part in kind), _("no text was found in it"))
+            return _OTHERS[0]
+    return next((message for part, message in MESSAGES.items() if part in kind), _OTHERS[1])
 
 
 def _of_pdf(data: bytes) -> str:
     if _DRAWN.search(data):
-        return _("its fonts (Type 3) draw letters without saying which")
-    if _PICTURE.search(data):
-        return _("its pages are pictures, as in a scan")
-    return _("no page has a text; perhaps it is a scan")
+        return _OF_PDF[0]
+    return _OF_PDF[1 if _PICTURE.search(data) else 2]
 
 
 def reason_unread(kind: str) -> str:
