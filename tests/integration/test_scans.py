@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from demo import documents as files
 from demo.documents import picture
 from demo.documents import scan
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from PIL import Image
@@ -142,14 +143,29 @@ def tiff() -> bytes:
     return out.getvalue()
 
 
-def transparent() -> bytes:
-    """A PNG of black letters on nothing."""
+def png(change: Callable[[Any], Any]) -> bytes:
+    """Return the PNG of the picture that *change* returns, of one of letters in shades of grey."""
     out = BytesIO()
-    grey = Image.open(BytesIO(picture(PAGES[1]))).convert("L")
+    change(Image.open(BytesIO(picture(PAGES[1]))).convert("L")).save(out, "PNG")
+    return out.getvalue()
+
+
+def transparent(grey: Any) -> Any:
+    """Black letters on nothing."""
     black = Image.new("RGBA", grey.size, "black")
     black.putalpha(grey.point(lambda value: 255 - value))
-    black.save(out, "PNG")
-    return out.getvalue()
+    return black
+
+
+def deep(grey: Any) -> Any:
+    """Letters of two shades of grey, with 16 bits."""
+    deep = Image.new("I;16", grey.size)
+    deep.putdata([20_000 + value * 170 for value in grey.get_flattened_data()])
+    return deep
+
+
+def small(grey: Any) -> Any:
+    return grey.resize((grey.width // 2, grey.height // 2), Image.Resampling.LANCZOS)
 
 
 PICTURES = {
@@ -157,7 +173,7 @@ PICTURES = {
     "scan.jpg": ("image/jpeg", lambda: picture(PAGES[1], "JPEG")),
     "scan.tiff": ("image/tiff", tiff),
     "scan.webp": ("image/webp", lambda: picture(PAGES[1], "WEBP")),
-    "letters.png": ("image/png", transparent),
+    **{f"{change.__name__}.png": ("image/png", partial(png, change)) for change in (transparent, deep, small)},
     "mail.pdf": ("application/octet-stream", lambda: picture(PAGES[1])),
 }
 

@@ -18,6 +18,8 @@ import subprocess
 #: Dots per inch of the picture of a page, and most pixels of the longer side of a picture.
 RESOLUTION = 300
 LONGEST_SIDE = 5000
+#: Most pixels of the longer side of a picture that is enlarged, such as of a part of a screen, with small letters.
+SMALL = 1200
 #: Most scanned pages of a file.
 MOST_SCANS = 500
 #: Most seconds of the processor for a page; and most seconds, which pass on a busy machine.
@@ -89,7 +91,12 @@ def read_picture(path: str, name: str, parts: Parts) -> str:
         if picture.has_transparency_data:
             picture = picture.convert("RGBA")
             picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+        if picture.mode.startswith("I;16"):
+            # Pillow cuts values off instead of dividing them.
+            picture = picture.point(lambda value: value * (1 / 256))
         picture = picture.convert("L")
+        if max(picture.size) <= SMALL:
+            picture = picture.resize((2 * picture.width, 2 * picture.height), Image.Resampling.LANCZOS)
         picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         return b"P5 %d %d 255\n" % picture.size + picture.tobytes()
 
@@ -98,4 +105,5 @@ def read_picture(path: str, name: str, parts: Parts) -> str:
             frames = ImageSequence.Iterator(image) if image.format == "TIFF" else iter([image])
             return "\n\f".join(text_of_scan(partial(grey, frame), parts) for frame in islice(frames, MOST_SCANS))
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
-        raise Unreadable(f"not a picture: {error}") from error
+        # The message of Pillow has the path.
+        raise Unreadable(f"not a picture: {type(error).__name__}") from error
