@@ -1,6 +1,7 @@
 """Writes the figures of the documentation from the stored results; none is typed in."""
 
 from benchmarks import meaning_tables
+from benchmarks import scans
 from benchmarks.marks import put_between
 from benchmarks.page_kinds import GROUPS
 from benchmarks.page_kinds import MIX
@@ -143,7 +144,7 @@ def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
         },
         SCALE: {"largest": largest([data for data in stored if data["command"] == "scale"][-1])},
         MEANING: meaning_tables.generated(meaning_tables.stored()),
-        FILES: {"costs": files_costs(compared(stored, "files")[-1])},
+        FILES: {"costs": files_costs(compared(stored, "files")[-1]), "scans": scans.table(scans.stored())},
     }
 
 

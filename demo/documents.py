@@ -1,10 +1,14 @@
-"""Creates small PDF, Word and OpenDocument files for the demo and for tests."""
+"""Creates small PDF, Word and OpenDocument files, pictures and scans for the demo and for tests."""
 
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from PIL import Image
+from PIL import ImageDraw
+from PIL import ImageFont
 from plone.namedfile.file import NamedBlobFile
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import dsn_of
+from time import gmtime
 from typing import Any
 from zipfile import ZIP_DEFLATED
 from zipfile import ZipFile
@@ -22,15 +26,20 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 #: A word that only the files contain.
 WORD = "quagga"
+#: A word that only a scanned page shows.
+WORD_OF_SCAN = "thylacine"
 TEXT = f"Minutes of the natural history society\nThe {WORD} of the museum was measured, and found to be small"
 
 
 def add(site: Any) -> None:
-    """Add to *site* a file of each format that contains WORD, and extract the text of all its files.  Commits."""
-    for name, make, kind in (("pdf", pdf, PDF), ("docx", docx, DOCX), ("odt", odt, ODT)):
-        if f"minutes.{name}" not in site["en"]:
-            file = NamedBlobFile(make(TEXT), contentType=kind, filename=f"minutes.{name}")
-            site["en"].invokeFactory("File", f"minutes.{name}", title=f"Minutes ({name})", file=file)
+    """Add to *site* a file of each format that contains WORD, and a scan; extract the text of all its files.  Commits."""
+    scanned = scan(TEXT.replace(WORD, WORD_OF_SCAN))
+    made = {"pdf": (pdf(TEXT), PDF), "docx": (docx(TEXT), DOCX), "odt": (odt(TEXT), ODT), "scan": (scanned, PDF)}
+    for name, (data, kind) in made.items():
+        id = "minutes-scan.pdf" if name == "scan" else f"minutes.{name}"
+        if id not in site["en"]:
+            file = NamedBlobFile(data, contentType=kind, filename=id)
+            site["en"].invokeFactory("File", id, title=f"Minutes ({name})", file=file)
     transaction.commit()
     worker = Worker(site._p_jar.db(), dsn_of(site._p_jar))
     # In another thread, because this one has an open transaction.
@@ -76,6 +85,29 @@ def pdf_of(texts: list[str], data: bytes = b"") -> bytes:
     out.write(b"".join(b"%010d 00000 n \n" % place for place in places))
     out.write(b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, end))
     return out.getvalue()
+
+
+def picture(text: str, format: str = "PNG") -> bytes:
+    """Return a picture of *text*, such as a scanner makes it, as a file of a *format* of Pillow."""
+    out = BytesIO()
+    _drawn(text).save(out, format)
+    return out.getvalue()
+
+
+def scan(*texts: str, size: int = 28) -> bytes:
+    """Return a PDF whose pages are pictures of *texts*, in letters of *size* pixels, at 150 dots per inch."""
+    first, *others = (_drawn(text, size) for text in texts)
+    out = BytesIO()
+    # The same texts are the same bytes.
+    times = {"creationDate": gmtime(0), "modDate": gmtime(0)}
+    first.save(out, "PDF", save_all=True, append_images=others, resolution=150, **times)
+    return out.getvalue()
+
+
+def _drawn(text: str, size: int = 28) -> Any:
+    page = Image.new("L", (1240, 300 + 2 * size * len(text.split("\n"))), 255)
+    ImageDraw.Draw(page).text((100, 120), text, fill=0, font=ImageFont.load_default(size), spacing=size / 2)
+    return page
 
 
 def docx(text: str) -> bytes:

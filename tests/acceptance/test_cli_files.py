@@ -49,7 +49,7 @@ def shown(conf: str, *options: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_backfill_and_work_report_failed_files_and_saves_are_counted(conf: str, dsn: str) -> None:
-    nothing: dict[str, Any] = {"waiting": 0, "saved": 0, "failed": 0, "failures": []}
+    nothing: dict[str, Any] = {"waiting": 0, "saved": 0, "failed": 0, "failures": [], "scans": 0, "empty": 0}
     assert shown(conf) == (0, nothing)
     assert shown(conf, "--backfill") == (0, nothing | {"waiting": 2})
     done = pgcatalog("work", conf, "--once", "--jobs", "2")
@@ -66,7 +66,7 @@ def test_backfill_and_work_report_failed_files_and_saves_are_counted(conf: str, 
         create(portal, "File", "saved", file=files.blob(files.pdf("wombat")))
         transaction.commit()
     text = invoke("files", conf, "--site", "plone")
-    assert text.stdout.splitlines()[-1] == "3 waiting (1 after saves), 0 without a text"
+    assert text.stdout.splitlines()[-1] == "3 waiting (1 after saves), 0 failed"
 
 
 def status_after(number: signal.Signals, conf: str, dsn: str) -> int:

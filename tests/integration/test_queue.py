@@ -111,8 +111,11 @@ def test_number_of_stored_failures_is_limited(
     monkeypatch.setattr(table, "MOST_FAILURES", 3)
     kind.does = fail
     put(queue, *range(7))
+    with queue.transaction(), queue.cursor() as cursor:
+        table.put(cursor, "test", 2, [1])
     run(dsn)
     assert len(table.failures(queue, 1, "test")) == 3
+    assert len(table.failures(queue, 2, "test")) == 1
 
 
 def test_workers_side_by_side_share_the_jobs(kind: Recorded, queue: Any, dsn: str) -> None:

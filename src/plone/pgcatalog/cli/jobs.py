@@ -90,9 +90,9 @@ def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]],
     "Queue the failed files again.",
 )
 def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
-    """Show the number of files that wait for text extraction, and the failed files with the reasons.
+    """Show the number of files that wait for text extraction, and the files without a text with the reasons.
 
-    Exit code 0: no file failed; 1: some did; 2: the site cannot be opened.
+    Exit code 0: no file failed, though some may have no text; 1: some did; 2: the site cannot be opened.
     """
     with open_site(zope_conf, site) as portal:
         core = portal.portal_catalog._core
@@ -105,24 +105,33 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
             lines.append(f"{files_job.repeat_failed(connection, catalog)} files queued again")
         if wait:
             watch(connection, catalog, texts.KIND, "Files")
-        return queue_result(connection, catalog, texts.KIND, "without a text", lines)
+            watch(connection, catalog, texts.SCAN, "Scans")
+        scans, of_texts = (figures(connection, catalog, kind) for kind in (texts.SCAN, texts.KIND))
+        if scans.waiting:
+            lines.append(f"{scans.waiting} scans waiting, behind all other jobs")
+        if empty := scans.empty + of_texts.empty:
+            lines.append(f"no text found in {empty} files")
+        if any(each.failed + each.empty >= queue.MOST_FAILURES for each in (scans, of_texts)):
+            lines.append(f"there may be more: only the last {queue.MOST_FAILURES} files without a text are stored")
+        return queue_result(connection, catalog, texts.KINDS, lines, scans=scans.waiting, empty=empty)
 
 
-def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: list[str], **data: Any) -> Result:
-    """Return *lines* and *data*, extended by the waiting and failed jobs of *kind*; *failed* is the word for the latter.
+def queue_result(connection: Any, catalog: int, kinds: tuple[str, ...], lines: list[str], **data: Any) -> Result:
+    """Return *lines* and *data*, extended by the waiting jobs of the first kind, and the failed jobs of all *kinds*.
 
     If both saves and backfills have put waiting jobs, the line says how many were put by saves: they are done first.
     """
-    counts = figures(connection, catalog, kind)
+    counts = figures(connection, catalog, kinds[0])
+    failed = sum(figures(connection, catalog, kind).failed for kind in kinds)
     failures = [
         {"zoid": zoid, "reason": english(restored(reason)), "attempts": attempts, "since": since}
-        for zoid, reason, attempts, since in queue.failures(connection, catalog, kind)
+        for zoid, reason, attempts, since in queue.failures(connection, catalog, *kinds)
     ]
     saved = f" ({counts.saved} after saves)" if 0 < counts.saved < counts.waiting else ""
-    lines = [*lines, f"{counts.waiting} waiting{saved}, {counts.failed} {failed}"]
+    lines = [*lines, f"{counts.waiting} waiting{saved}, {failed} failed"]
     lines += [f"  object {f['zoid']:#x}: {f['reason']} ({f['attempts']} attempts)" for f in failures]
-    data |= {"waiting": counts.waiting, "saved": counts.saved, "failed": counts.failed, "failures": failures}
-    return Result(data, lines, 1 if counts.failed else 0)
+    data |= {"waiting": counts.waiting, "saved": counts.saved, "failed": failed, "failures": failures}
+    return Result(data, lines, 1 if failed else 0)
 
 
 def figures(connection: Any, catalog: int, kind: str) -> queue.QueueFigures:
@@ -179,5 +188,5 @@ def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool)
             for vectors in tables
         ]
         about = [vectors.about | {"name": vectors.name} for vectors in tables]
-        result = queue_result(connection, catalog, meaning_job.KIND, "failed", lines, tables=about)
+        result = queue_result(connection, catalog, (meaning_job.KIND,), lines, tables=about)
         return result._replace(code=1) if missing else result

@@ -97,10 +97,11 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
     change = f"number {catalog['generation']}{f', {when(time)}' if time else ''}"
     yield f"  last change: {change}; {catalog['dead_rows']} dead rows"
     yield f"  {english(health.slow_queries(catalog))}"
-    files, pages = (health.unfinished(catalog, kind) for kind in ("text", "embed"))
-    if files or "text" in catalog["queue"]:
-        failed = catalog["queue"].get("text", {}).get("failed", 0)
-        yield f"  text of files: {files} without a text so far, {failed} failed"
+    files, pages = health.of_files(catalog), health.unfinished(catalog, "embed")
+    if any(files.values()) or "text" in catalog["queue"]:
+        scans = f", {files['scans']} scans waiting" if files["scans"] else ""
+        empty = f", no text found in {files['empty']}" if files["empty"] else ""
+        yield f"  text of files: {files['waiting']} without a text so far{scans}, {files['failed']} failed{empty}"
     if pages or catalog["vectors"]:
         chunks, size = (sum(table[figure] for table in catalog["vectors"]) for figure in ("chunks", "bytes"))
         yield f"  vectors of {chunks} chunks, {decimal(size)}; {pages} pages without vectors so far"

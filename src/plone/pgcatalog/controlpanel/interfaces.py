@@ -141,8 +141,9 @@ class IPGCatalogSettings(Interface):
         settings.text_of_scans,
         _("Recognise the text of scanned pages"),
         _(
-            "Searches find the words of pages of PDF files that are pictures. Needs Tesseract with the languages of the site"
-            " where the worker runs, and some seconds for each page. For existing files, run pgcatalog files --backfill."
+            "Searches find the words of pages of PDF files that are pictures, and of pictures, after all other work is done."
+            " Needs Tesseract with the languages of the site where the worker runs, and some seconds for each page. For"
+            " existing files, run pgcatalog files --backfill."
         ),
     )
 

@@ -24,6 +24,10 @@ PUBLIC = sql.SQL(
 )
 
 
+#: Conditions of needed_scans.sql.
+UNRECOGNISED = sql.SQL("texts.languages = '{}'")
+OF_TEXT = sql.SQL("(texts.digest, texts.kind) = (%(digest)s, %(kind)s)")
+
 #: A statement that returns no rows.
 NO_ROWS: NamedStatement = ("SELECT WHERE false", {})
 
@@ -36,6 +40,11 @@ def content_types() -> frozenset[str]:
 def is_read(content_type: str) -> bool:
     """Return whether the package extracts text from files of *content_type*."""
     return normal(content_type) in KINDS
+
+
+def file_classes(with_scans: bool) -> list[str]:
+    """Return the names of the classes of files that may have a text; *with_scans*: with images."""
+    return ["NamedBlobFile", "NamedBlobImage"] if with_scans else ["NamedBlobFile"]
 
 
 def settings_statement(catalog: int) -> NamedStatement:
@@ -73,6 +82,11 @@ class NeededJobs:
             self.has_texts, self.has_table_job = flags
 
     @property
+    def with_scans(self) -> bool:
+        """True if the site recognises the text of scanned pages and of pictures."""
+        return bool(self.settings.get("text_of_scans", False))
+
+    @property
     def embedder(self) -> str:
         """The URL of the site's embedder; "" if there is none."""
         return str(self.settings.get("embedder_url") or "").strip()
@@ -95,7 +109,21 @@ class NeededJobs:
         if not self.exists or not self.settings.get("text_of_files", True):
             return NO_ROWS
         statement = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
-        return statement.as_string(), {"catalog": self.catalog, "extractor": extractor}
+        classes = file_classes(self.with_scans)
+        return statement.as_string(), {"catalog": self.catalog, "extractor": extractor, "classes": classes}
+
+    def scans(self, text: tuple[bytes, str] | None = None) -> list[int]:
+        """Return the zoids of the objects whose file has scanned pages that were never recognised, and that have no job.
+
+        With the key of a *text*, (digest, kind), those of all objects with this text instead.  Empty if the setting is off.
+        """
+        if not (self.exists and self.with_scans and self.settings.get("text_of_files", True)):
+            return []
+        values = {"catalog": self.catalog} | ({"digest": text[0], "kind": text[1]} if text else {})
+        statement = sql.SQL(load_sql("needed_scans")).format(
+            relation=sql.Identifier(self.relation), condition=OF_TEXT if text else UNRECOGNISED
+        )
+        return [zoid for (zoid,) in map(values_of, self.execute(statement.as_string(), values))]
 
     def pages(self, chunks: str | None = None) -> list[int]:
         """Return the zoids of the pages without a chunk in the table *chunks*, by default the one of ``table``.

@@ -5,9 +5,13 @@ Each line of the input is a request, a JSON object with
 - "path" and "kind", the content type of the file,
 - "longest", the most characters of the text,
 - "seconds", after which the program ends itself,
-- "languages" of Tesseract for scanned pages, "" without recognition, and the "scan_seconds" that this may take.
+- "languages" of Tesseract for scanned pages, "" without recognition; the "scan_seconds" after which no further page is
+  recognised; and "pages", the texts of the first scanned pages, which were recognised before.
 
-Each line of the output is the response, {"text": ...} or {"error": ...}.
+Each line of the output is the response:
+
+- {"text": ..., "scans": number of scanned pages, "pages": recognised texts of the first ones}
+- or {"error": ..., "is_postponed": true if another attempt may succeed}
 """
 
 from contextlib import suppress
@@ -15,8 +19,10 @@ from pathlib import Path
 from plone.pgcatalog.files.formats import reading
 from plone.pgcatalog.files.formats.parts import DAMAGED
 from plone.pgcatalog.files.formats.parts import Parts
+from plone.pgcatalog.files.formats.parts import Postponed
 from plone.pgcatalog.files.formats.parts import Unreadable
 from time import monotonic
+from typing import Any
 
 import json
 import os
@@ -47,21 +53,21 @@ def confine() -> None:
         os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
 
 
-def answer(request: dict[str, object]) -> dict[str, str]:
-    """Return {"text": …} of the file in *request*, or {"error": …} if it has none."""
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the response to *request*."""
     signal.alarm(int(str(request["seconds"])))
     longest = int(str(request["longest"]))
     deadline = monotonic() + float(str(request["scan_seconds"]))
-    parts = Parts(reading.read_part, longest, str(request["languages"]), deadline)
+    parts = Parts(reading.read_part, longest, str(request["languages"]), deadline, pages=list(request["pages"]))
     try:
         text = reading.read(str(request["path"]), "", str(request["kind"]), parts)
-    except Unreadable as error:
-        return {"error": str(error)[:500]}
+    except (Unreadable, Postponed) as error:
+        return {"error": str(error)[:500], "is_postponed": isinstance(error, Postponed)}
     except DAMAGED as error:
         return {"error": f"{type(error).__name__}: {error}"[:500]}
     finally:
         signal.alarm(0)
-    return {"text": text[:longest]}
+    return {"text": text[:longest], "scans": parts.scans, "pages": parts.pages}
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from plone.pgcatalog.files.kinds import ENCRYPTED
 from plone.pgcatalog.files.kinds import HEAD
 from plone.pgcatalog.files.kinds import NO_TEXT
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import stored
 
 import re
 
@@ -26,6 +27,14 @@ MESSAGES = {
     "word": _("it has no text, perhaps only pictures"),
     "opendocument": _("it has no text, perhaps only pictures"),
 }
+#: Reasons why the reader has found no text in a file that it has read.
+_OF_PDF = (
+    _("its fonts (Type 3) draw letters without saying which"),
+    _("its pages are pictures, as in a scan"),
+    _("no page has a text; perhaps it is a scan"),
+)
+_OTHER = _("no text was found in it")
+REASONS = frozenset(map(stored, (*MESSAGES.values(), *_OF_PDF, _OTHER)))
 
 
 def reason(path: str, kind: str) -> str:
@@ -34,15 +43,13 @@ def reason(path: str, kind: str) -> str:
         head = file.read(HEAD)
         if kind == "application/pdf":
             return _of_pdf(head + file.read(SEARCHED))
-    return next((message for part, message in MESSAGES.items() if part in kind), _("no text was found in it"))
+    return next((message for part, message in MESSAGES.items() if part in kind), _OTHER)
 
 
 def _of_pdf(data: bytes) -> str:
     if _DRAWN.search(data):
-        return _("its fonts (Type 3) draw letters without saying which")
-    if _PICTURE.search(data):
-        return _("its pages are pictures, as in a scan")
-    return _("no page has a text; perhaps it is a scan")
+        return _OF_PDF[0]
+    return _OF_PDF[1 if _PICTURE.search(data) else 2]
 
 
 def reason_unread(kind: str) -> str:

@@ -1,14 +1,15 @@
 """Extraction of the text of a file: a utility that a site can replace; the default is xberg and others in a process of its own."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
 from plone.pgcatalog.database.needed import is_read
 from plone.pgcatalog.files.kinds import KINDS as KINDS
-from plone.pgcatalog.files.scans import current
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
@@ -30,8 +31,10 @@ LIBRARIES = ("xberg", "pypdfium2", "lxml", "olefile", "xlrd")
 FORMATS = 2
 #: Time limit in seconds for a file.
 TIMEOUT = 60.0
-#: Seconds that recognition of scanned pages may take for a file; further pages have no text.
-SCAN_SECONDS = 600.0
+#: Seconds after which recognition of a file pauses behind a page, so that the files that were saved meanwhile are read.
+SCAN_SECONDS = 20.0
+#: Time limit in seconds for the last page of these.
+PAGE_SECONDS = 130.0
 #: Seconds to wait for the end of a process.
 STOP_SECONDS = 5.0
 #: Files after which the process is replaced, so that memory leaks of libraries end.
@@ -40,8 +43,8 @@ FILES_OF_A_CHILD = 200
 LONGEST_TEXT = 500_000
 #: Most bytes of a file whose text is extracted.
 LARGEST_FILE = 200 << 20
-#: Most bytes of a response; JSON takes up to 12 for a character.
-LONGEST_ANSWER = 12 * LONGEST_TEXT + 1000
+#: Most bytes of a response; JSON takes up to 12 for a character, and recognised pages are in it twice.
+LONGEST_ANSWER = 24 * LONGEST_TEXT + 1_000_000
 
 
 class ITextExtractor(Interface):
@@ -57,6 +60,34 @@ class ITextExtractor(Interface):
         """Return the text of the file at *path*, whose content type is *kind*.  Raises ExtractionError."""
 
 
+class ExtractedText(str):
+    """The text of a file; *scans* is the number of its pages that are pictures and have no text."""
+
+    scans = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedText:
+    """The *text* of a file with the recognised texts of its first scanned *pages*; *is_complete*: of all of them."""
+
+    text: str
+    pages: list[str]
+    is_complete: bool
+
+
+class IScanReader(ITextExtractor):
+    """An extractor that counts scanned pages and can recognise their text; its texts are of the class ExtractedText."""
+
+    def recognise(  # type: ignore[empty-body]
+        path: str, kind: str, languages: Sequence[str], pages: Sequence[str]
+    ) -> RecognisedText:
+        """Return the text of the file at *path*, of the content type *kind*, with at least one more of its scanned pages.
+
+        *languages* are Tesseract's, *pages* the texts of the first scanned pages, of an earlier result.  *kind* may be one
+        of ``kinds.PICTURES``.  Raises ExtractionError.
+        """
+
+
 class ExtractionError(Exception):
     """The text of a file cannot be extracted; the message is the reason.  *for_good*: another attempt would fail, too."""
 
@@ -65,7 +96,7 @@ class ExtractionError(Exception):
         self.for_good = for_good
 
 
-@implementer(ITextExtractor)
+@implementer(IScanReader)
 class Xberg:
     """Extractor that uses child processes, one for each concurrent thread."""
 
@@ -73,13 +104,8 @@ class Xberg:
         #: idle processes
         self._idle: list[Child] = []
 
-    @property
-    def name(self) -> str:
-        # Files without a text may have one with recognition.
-        return f"{self._libraries}, tesseract" if self._libraries and current() else self._libraries
-
     @cached_property
-    def _libraries(self) -> str:
+    def name(self) -> str:
         try:
             return ", ".join([f"formats {FORMATS}", *(f"{library} {version(library)}" for library in LIBRARIES)])
         except PackageNotFoundError:
@@ -87,12 +113,25 @@ class Xberg:
 
     @property
     def is_ready(self) -> bool:
-        return bool(self._libraries)
+        return bool(self.name)
 
     def kinds(self, kind: str) -> bool:
         return is_read(kind)
 
-    def extract(self, path: str, kind: str) -> str:
+    def extract(self, path: str, kind: str) -> ExtractedText:
+        answer = self._answer(path, kind, TIMEOUT)
+        text = ExtractedText(answer["text"])
+        text.scans = int(answer["scans"])
+        return text
+
+    def recognise(self, path: str, kind: str, languages: Sequence[str], pages: Sequence[str]) -> RecognisedText:
+        timeout = TIMEOUT + SCAN_SECONDS + PAGE_SECONDS
+        answer = self._answer(path, kind, timeout, languages="+".join(languages), pages=list(pages))
+        recognised = list(map(str, answer["pages"]))
+        return RecognisedText(str(answer["text"]), recognised, len(recognised) >= int(answer["scans"]))
+
+    def _answer(self, path: str, kind: str, timeout: float, **more: Any) -> dict[str, Any]:
+        """Return the response of a process to a request with *more* about the file at *path*.  Raises ExtractionError."""
         size = os.path.getsize(path)
         if size > LARGEST_FILE:
             raise ExtractionError(f"a file of {size >> 20} MB is too large")
@@ -101,9 +140,9 @@ class Xberg:
         except IndexError:
             child = Child()
         try:
-            timeout = TIMEOUT + (SCAN_SECONDS if current() else 0)
             request = {"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * timeout)}
-            answer = child.request(request | {"languages": current(), "scan_seconds": SCAN_SECONDS}, timeout)
+            request |= {"languages": "", "scan_seconds": SCAN_SECONDS, "pages": []}
+            answer = child.request(request | more, timeout)
         except ExtractionError:
             child.end()
             raise
@@ -112,8 +151,8 @@ class Xberg:
         else:
             child.end()
         if "error" in answer:
-            raise ExtractionError(answer["error"])
-        return str(answer["text"])
+            raise ExtractionError(str(answer["error"]), not answer.get("is_postponed"))
+        return answer
 
     def end(self) -> None:
         """End the idle processes."""

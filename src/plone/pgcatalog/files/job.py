@@ -1,17 +1,23 @@
-"""The job that extracts the text of a file, and catalogues the object with it."""
+"""The jobs that read a file: one extracts its text, one recognises its scanned pages; both catalogue the object."""
 
 from Acquisition import aq_base
+from dataclasses import replace
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.needed import file_classes
 from plone.pgcatalog.database.needed import NeededJobs
+from plone.pgcatalog.database.statistics import executing
+from plone.pgcatalog.files import scans
 from plone.pgcatalog.files import texts
+from plone.pgcatalog.files.empty import REASONS
 from plone.pgcatalog.files.extractor import ExtractionError
-from plone.pgcatalog.files.scans import all_languages
-from plone.pgcatalog.files.scans import languages_of
-from plone.pgcatalog.files.scans import recognition
+from plone.pgcatalog.files.extractor import IScanReader
+from plone.pgcatalog.files.recognition import recognise
+from plone.pgcatalog.files.texts import File
 from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.kind import NothingFound
 from plone.pgcatalog.queue.kind import ShortKind
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
@@ -19,6 +25,7 @@ from plone.pgcatalog.queue.worker import tool_path
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.files import read_statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from psycopg.sql import Identifier
@@ -39,23 +46,27 @@ ATTEMPTS = 3
 FILES = SQL("""
 SELECT DISTINCT rows.zoid FROM {relation} AS rows JOIN object_state AS objects USING (zoid)
 CROSS JOIN unnest(objects.refs) AS ref JOIN object_state AS files ON files.zoid = ref
-WHERE (files.class_mod, files.class_name) = ('plone.namedfile.file', 'NamedBlobFile')
+WHERE files.class_mod = 'plone.namedfile.file' AND files.class_name = ANY(%s)
 """)
 # Failures, which another extractor or another version of it may not have.
-FORGET_ERRORS = "DELETE FROM pgcatalog_file_texts WHERE error <> ''"
+FORGET_ERRORS = "DELETE FROM pgcatalog_file_texts WHERE error <> '' AND (scans = 0 OR languages <> '{}')"
+FORGET_SCANS = read_statement("files", "forget_scans")
+FAILED_SCANS = f"""
+DELETE FROM pgcatalog_queue WHERE kind = '{texts.SCAN}' AND catalog = %s AND due = 'infinity' RETURNING subject
+"""
 RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 
 
-@implementer(IJobKind)
-class TextOfFile(ShortKind):
-    """The kind of jobs that extract the text of an object's primary file, and reindex its SearchableText."""
+class FileJob(ShortKind):
+    """A kind of jobs that store a text of an object's primary file, and reindex the object's SearchableText.
 
-    @property
-    def is_ready(self) -> bool:
-        return texts.ready_extractor() is not None
+    A failed job of the kind *other* for the same object is deleted if ``ends_other``: its reason is obsolete.
+    """
+
+    other = ""
 
     def work(self, database: Any, job: Job, progress: Progress) -> None:
-        """Do *job*.  Raises JobFailed if the text of the file cannot be extracted, and database errors."""
+        """Do *job*.  Raises JobFailed if the file has no text, and database errors."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 error = self._once(database, job)
@@ -65,16 +76,7 @@ class TextOfFile(ShortKind):
             else:
                 break
         if error:
-            raise JobFailed(error)
-
-    def needed(self, jobs: NeededJobs) -> list[int]:
-        """Return the zoids of the objects with a file whose text is not stored, or failed with another extractor.
-
-        Empty without an extractor.
-        """
-        extractor = texts.ready_extractor()
-        with recognition(all_languages(jobs.settings)):
-            return [] if extractor is None else jobs.files(extractor.kinds, extractor.name)
+            raise NothingFound(error) if error in REASONS else JobFailed(error)
 
     def _once(self, database: Any, job: Job) -> str:
         """Do *job* once; return the reason why the file has no text, "" if it has one or does not exist any more."""
@@ -95,23 +97,95 @@ class TextOfFile(ShortKind):
         return text.error if text is not None else ""
 
     def _text(self, tool: Any, job: Job) -> FileText | None:
-        """Return the text of the file of the object of *job*; None if object or file do not exist any more.
+        """Return the text of the file of the object of *job*; None if the object need not be catalogued.
 
         Other files of the object are recorded as files without a text.  Raises JobFailed.
         """
         extractor = texts.ready_extractor()
+        with_scans = texts.with_scans(tool, extractor)
         obj = next(iter(rows_of(tool, job.subject).values()), None)
-        file = None if obj is None else texts.file_of(obj, extractor)
+        file = None if obj is None else texts.file_of(obj, texts.reads(extractor, with_scans))
         with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
             try:
-                with recognition(languages_of(tool)):
-                    text = None if file is None else texts.extract(connection, file, extractor)
+                languages = scans.languages_of(tool) if with_scans else []
+                text = None if file is None else self._read(connection, job, file, extractor, languages)
             except POSKeyError:
                 text = None  # a pack has removed the blob
             except ExtractionError as error:
                 raise JobFailed(str(error), error.for_good) from error
-            texts.store_others(connection, job.subject)
+            if self.ends_other(text):
+                connection.execute(table.DROP_FAILED, job.values | {"kind": self.other})
+            texts.store_others(connection, job.subject, file_classes(with_scans))
         return text
+
+    def _read(
+        self, connection: Connection[Any], job: Job, file: File, extractor: Any, languages: list[str]
+    ) -> FileText | None:
+        """Return the text of *file*, stored now; None if it is not complete.  Raises ExtractionError and POSKeyError."""
+        raise NotImplementedError
+
+    def ends_other(self, text: FileText | None) -> bool:
+        """True if a failure of the other kind no longer applies to the file, whose text is *text*."""
+        raise NotImplementedError
+
+
+@implementer(IJobKind)
+class TextOfFile(FileJob):
+    """The kind of jobs that extract the text of a file; they put a job for scanned pages."""
+
+    other = texts.SCAN
+
+    @property
+    def is_ready(self) -> bool:
+        return texts.ready_extractor() is not None
+
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """Return the zoids of the objects with a file whose text is not stored, or failed with another extractor.
+
+        Empty without an extractor.
+        """
+        extractor = texts.ready_extractor()
+        if extractor is None:
+            return []
+        reads = texts.reads(extractor, jobs.with_scans and IScanReader.providedBy(extractor))
+        return jobs.files(reads, extractor.name)
+
+    def _read(
+        self, connection: Connection[Any], job: Job, file: File, extractor: Any, languages: list[str]
+    ) -> FileText | None:
+        text = texts.extract(connection, file, extractor)
+        if not text.lacks(languages):
+            return text
+        with connection.transaction(), connection.cursor() as cursor:
+            table.put(cursor, texts.SCAN, job.catalog, [job.subject])
+        return replace(text, error="")
+
+    def ends_other(self, text: FileText | None) -> bool:
+        # The pages of a scan that have no text may be behind others.
+        return text is None or bool(text.error) or not text.scans
+
+
+@implementer(IJobKind)
+class ScanOfFile(FileJob):
+    """The kind of jobs that recognise the scanned pages of a file, behind all other jobs."""
+
+    other = texts.KIND
+
+    @property
+    def is_ready(self) -> bool:
+        return IScanReader.providedBy(texts.ready_extractor()) and bool(scans.installed())
+
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """Return the zoids of the objects with a file with scanned pages that were never recognised; [] without Tesseract."""
+        return jobs.scans() if self.is_ready else []
+
+    def _read(
+        self, connection: Connection[Any], job: Job, file: File, extractor: Any, languages: list[str]
+    ) -> FileText | None:
+        return recognise(connection, job, file, extractor, languages)
+
+    def ends_other(self, text: FileText | None) -> bool:
+        return text is not None
 
 
 def rows_of(tool: Any, zoid: int) -> dict[str, Any]:
@@ -128,12 +202,16 @@ def rows_of(tool: Any, zoid: int) -> dict[str, Any]:
 
 
 def repeat_failed(connection: Connection[Any], catalog: int) -> int:
-    """Delete stored failures, of all catalogs, and retry the failed jobs of *catalog*; return the number of jobs.
+    """Delete stored failures, of all catalogs, and repeat the failed jobs of *catalog*; return the number of jobs.
 
-    *connection* is an autocommit connection.
+    The files are read from the beginning.  *connection* is an autocommit connection.
     """
     connection.execute(FORGET_ERRORS)
-    return table.repeat(connection, catalog, texts.KIND)
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.execute(FORGET_SCANS, {"catalog": catalog})
+        zoids = [zoid for (zoid,) in cursor.execute(FAILED_SCANS, (catalog,)).fetchall()]
+        table.put(cursor, texts.KIND, catalog, zoids, is_backfill=True)
+    return len(zoids) + table.repeat(connection, catalog, texts.KIND)
 
 
 def put_all(connection: Connection[Any], catalog: int) -> int:
@@ -141,7 +219,9 @@ def put_all(connection: Connection[Any], catalog: int) -> int:
     rows = connection.execute(RELATION, (catalog,)).fetchall()
     if not rows:
         return 0
-    zoids = [zoid for (zoid,) in connection.execute(FILES.format(relation=Identifier(rows[0][0]))).fetchall()]
+    classes = file_classes(NeededJobs(executing(connection), catalog).with_scans)
+    files = connection.execute(FILES.format(relation=Identifier(rows[0][0])), (classes,))
+    zoids = [zoid for (zoid,) in files.fetchall()]
     with connection.transaction(), connection.cursor() as cursor:
         table.put(cursor, texts.KIND, catalog, zoids, is_backfill=True)
     return len(zoids)

@@ -76,6 +76,10 @@ NO_TEXT = ("audio", "font", "image", "model", "video")
 #: Of these, no file of an unknown type needs a look; texts of other types are catalogued by Plone.
 UNREAD = (*NO_TEXT, "text")
 
+#: Content types of pictures whose text may be recognised, and their aliases.
+_PICTURES = "bmp gif jpeg jpg pjpeg png tif tiff webp x-bmp x-ms-bmp x-png x-tiff"
+PICTURES = frozenset(f"image/{name}" for name in _PICTURES.split())
+
 #: First bytes -> content type, for formats whose first bytes are enough.
 SIGNATURES = {
     b"{\\rtf": "application/rtf",

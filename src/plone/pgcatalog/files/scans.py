@@ -1,9 +1,5 @@
-"""Recognition of the text of scanned pages: the languages of a site, for Tesseract."""
+"""Recognition of the text of scanned pages and pictures: Tesseract's languages of a site."""
 
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from plone.pgcatalog import settings
 from Products.CMFCore.utils import getToolByName
@@ -24,41 +20,19 @@ uk ukr  vi vie  zh-cn chi_sim  zh-tw chi_tra  zh chi_sim  nb nor  nn nor
 """
 #: Language of a site -> Tesseract's.
 LANGUAGES = dict(zip(_CODES.split()[::2], _CODES.split()[1::2], strict=True))
-_languages: ContextVar[str] = ContextVar("languages", default="")
 
 
-def current() -> str:
-    """Return Tesseract's languages of the file that is extracted, such as "deu+eng"; "" without recognition."""
-    return _languages.get()
-
-
-@contextmanager
-def recognition(languages: str) -> Iterator[None]:
-    """Recognise scanned pages in *languages* in this context; "" without recognition."""
-    token = _languages.set(languages)
-    try:
-        yield
-    finally:
-        _languages.reset(token)
-
-
-def all_languages(site_settings: Mapping[str, Any]) -> str:
-    """Return all of Tesseract's languages; "" if the setting in *site_settings* is off, or if Tesseract is missing."""
-    is_on = site_settings.get("text_of_scans", settings.text_of_scans.default)
-    return "+".join(sorted(installed())) if is_on else ""
-
-
-def languages_of(tool: Any) -> str:
-    """Return Tesseract's languages for the site of the catalog *tool*; "" if its setting is off, or if Tesseract is missing.
+def languages_of(tool: Any) -> list[str]:
+    """Return Tesseract's languages for the site of the catalog *tool*; [] if its setting is off, or if Tesseract is missing.
 
     The languages are those of the site that are installed, else English or another one.
     """
     if not settings.text_of_scans(tool):
-        return ""
+        return []
     known = installed()
     codes = getToolByName(tool, "portal_languages").getSupportedLanguages()
     chosen = [LANGUAGES.get(code.lower(), LANGUAGES.get(code.lower().split("-")[0], "")) for code in codes]
-    return "+".join([name for name in dict.fromkeys(chosen) if name in known] or sorted({"eng"} & known or known)[:1])
+    return [name for name in dict.fromkeys(chosen) if name in known] or sorted({"eng"} & known or known)[:1]
 
 
 @cache

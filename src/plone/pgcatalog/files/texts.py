@@ -5,7 +5,9 @@ changed title, a copy, another version with the same file, a rebuild, or another
 extraction; and a text that was read with a wrong type is no text of the same bytes with the right one.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from contextlib import nullcontext
 from contextvars import ContextVar
@@ -17,11 +19,13 @@ from plone.pgcatalog.files.charset import in_utf8
 from plone.pgcatalog.files.empty import reason
 from plone.pgcatalog.files.empty import reason_unread
 from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.extractor import IScanReader
 from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.files.kinds import kind_of
 from plone.pgcatalog.files.kinds import may_have_text
 from plone.pgcatalog.files.kinds import normal
+from plone.pgcatalog.files.kinds import PICTURES
 from plone.pgcatalog.fulltext.text_index import in_one_line
 from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.i18n import stored
@@ -49,8 +53,10 @@ import os
 
 logger = logging.getLogger(__name__)
 
-#: Name of the kind of jobs that extract the text of a file.
+#: Name of the kind of jobs that extract the text of a file, and of the kind that recognise its scanned pages.
 KIND = "text"
+SCAN = "scan"
+KINDS = (KIND, SCAN)
 #: Content types that Plone converts itself, with its own words of a file in UTF-8: they are found at once.
 PLONES = frozenset({"text/plain", "text/html"})
 #: Characters of a text that was decoded with the wrong encoding: an invalid byte, UTF-16, ISO-2022.
@@ -62,15 +68,11 @@ WHERE (blobs.zoid, blobs.tid) = (%s, %s)
 """
 # Another extractor may have no such failure.
 KNOWN = (
-    "SELECT text, error FROM pgcatalog_file_texts WHERE (digest, kind) = (%(digest)s, %(kind)s)"
+    "SELECT text, error, scans, languages FROM pgcatalog_file_texts WHERE (digest, kind) = (%(digest)s, %(kind)s)"
     " AND (error = '' OR extractor = %(extractor)s)"
 )
 LOCK_DIGEST = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-STORE_TEXT = """
-INSERT INTO pgcatalog_file_texts (digest, kind, bytes, text, extractor, error)
-VALUES (%(digest)s, %(kind)s, %(bytes)s, %(text)s, %(extractor)s, %(error)s)
-ON CONFLICT (digest, kind) DO UPDATE SET (text, extractor, error, extracted_at) = (EXCLUDED.text, EXCLUDED.extractor, EXCLUDED.error, now())
-"""
+STORE_TEXT = read_statement("files", "store_text")
 STORE_BLOB = """
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest, kind) VALUES (%s, %s, %s, %s)
 ON CONFLICT (zoid, tid) DO UPDATE SET (digest, kind) = (EXCLUDED.digest, EXCLUDED.kind)
@@ -85,10 +87,19 @@ _hidden: ContextVar[str | None] = ContextVar("hidden", default=None)
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """The text of a file, or "" and an *error*, the reason why there is none."""
+    """The text of a file, or "" and an *error*, the reason why there is none.
+
+    *scans* is the number of its scanned pages, *languages* are those in which they were recognised.
+    """
 
     text: str
     error: str
+    scans: int = 0
+    languages: Sequence[str] = ()
+
+    def lacks(self, languages: Sequence[str]) -> bool:
+        """True if scanned pages of the file were not recognised in one of *languages*."""
+        return self.scans > 0 and not set(languages) <= set(self.languages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +128,30 @@ def ready_extractor() -> Any:
     return extractor if extractor is not None and extractor.is_ready else None
 
 
-def file_of(obj: Any, extractor: Any) -> File | None:
-    """Return the primary file of *obj*, an object or its indexable wrapper; None without a file that *extractor* may read."""
+def with_scans(tool: Any, extractor: Any) -> bool:
+    """True if the site of the catalog *tool* recognises scanned pages and pictures, and *extractor* can do so."""
+    return bool(settings.text_of_scans(tool) and IScanReader.providedBy(extractor))
+
+
+def reads(extractor: Any, with_pictures: bool) -> Callable[[str], bool]:
+    """Return the function that is True for a content type that *extractor* reads; *with_pictures*: or recognises."""
+    if not with_pictures:
+        return extractor.kinds  # type: ignore[no-any-return]
+    return lambda kind: kind in PICTURES or extractor.kinds(kind)
+
+
+def file_of(obj: Any, reads: Callable[[str], bool]) -> File | None:
+    """Return the primary file of *obj*, an object or its indexable wrapper.
+
+    None without a file that may have a text, by the content types for which *reads* is true.
+    """
     if IIndexableObjectWrapper.providedBy(obj):
         obj = obj._getWrappedObject()
     value = primary_value(obj)
     said, name, blob = (getattr(value, attribute, None) for attribute in ("contentType", "filename", "_blob"))
     if not INamedBlobFile.providedBy(value) or not isinstance(blob, Blob):
         return None
-    if not may_have_text(said, name, extractor.kinds):
+    if not may_have_text(said, name, reads):
         return None
     return File(said if isinstance(said, str) else "", name if isinstance(name, str) else "", blob)
 
@@ -151,7 +177,7 @@ def add_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset
     extractor = ready_extractor()
     if extractor is None or not settings.text_of_files(catalog.tool):
         return frozenset()
-    file = file_of(obj, extractor)
+    file = file_of(obj, reads(extractor, with_scans(catalog.tool, extractor)))
     if file is None:
         return frozenset()
     is_plones = normal(file.said) in PLONES
@@ -224,34 +250,35 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> FileText
         kind = kind_of(stream.name, file.name, file.said)
         values = {"digest": digest, "kind": kind, "extractor": extractor.name}
         row = connection.execute(KNOWN, values).fetchone()
-        text = FileText(*row) if row is not None else extracted(stream.name, kind, file.said, extractor)
+        text = FileText(*row) if row is not None else read(stream.name, kind, file.said, extractor)
         if row is None:
-            values |= {"bytes": stream.seek(0, 2), "text": text.text, "error": text.error}
+            values |= {"bytes": stream.seek(0, 2), "text": text.text, "error": text.error, "scans": text.scans}
             connection.execute(STORE_TEXT, values)
         if version is not None:
             connection.execute(STORE_BLOB, (*version, digest, kind))
     return text
 
 
-def store_others(connection: Connection[Any], zoid: int) -> None:
-    """Record all other files of the object *zoid* as files without a text: only the primary file's text is needed."""
-    connection.execute(STORE_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
+def store_others(connection: Connection[Any], zoid: int, classes: list[str]) -> None:
+    """Record all other files, of *classes*, of the object *zoid* as files without a text: only the primary one's is needed."""
+    connection.execute(STORE_OTHERS, {"zoid": zoid, "digest": NO_BYTES, "classes": classes})
 
 
-def extracted(path: str, kind: str, said: str, extractor: Any) -> FileText:
+def read(path: str, kind: str, said: str, extractor: Any) -> FileText:
     """Return the text of the file at *path*, whose content type is *kind* and which the upload called *said*.
 
     Without a text the error is the reason, as of a permanent failure.  Raises ExtractionError for a temporary one.
     """
     if not extractor.kinds(kind):
-        return FileText("", stored(reason_unread(kind)))
+        return FileText("", stored(reason_unread(kind)), int(kind in PICTURES))
     try:
         with in_utf8(path, kind, said) as readable:
-            text = in_one_line(storable(extractor.extract(readable, kind)))[:LONGEST_TEXT]
+            extracted = extractor.extract(readable, kind)
     except ExtractionError as error:
         if not error.for_good:
             raise
         return FileText("", storable(str(error)))
+    text, scans = in_one_line(storable(extracted))[:LONGEST_TEXT], getattr(extracted, "scans", 0)
     if text.strip() or os.path.getsize(path) == 0:
-        return FileText(text, "")
-    return FileText("", stored(reason(path, kind)))
+        return FileText(text, "", scans)
+    return FileText("", stored(reason(path, kind)), scans)

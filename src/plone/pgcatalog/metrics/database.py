@@ -6,6 +6,7 @@ from dataclasses import field
 from datetime import datetime
 from plone.pgcatalog.meaning.embedder import check_embedders
 from plone.pgcatalog.observe.health import collect
+from plone.pgcatalog.observe.health import of_files
 from psycopg import Connection
 from typing import Any
 
@@ -146,6 +147,8 @@ JOB_FIGURES = {
         "needed": "Files that have neither a text nor a job",
         "waiting": "Files that wait for text extraction",
         "failed": "Files whose text extraction failed",
+        "empty": "Files in which no text was found",
+        "scans": "Files that wait for the recognition of scanned pages",
         "oldest_seconds": "Seconds that the oldest job of a file has waited; above 600, no worker is running",
     },
     "embed": {
@@ -161,6 +164,8 @@ JOB_FIGURES = {
 def jobs(name: str, catalog: dict[str, Any], kind: str, labels: dict[str, str]) -> Iterator[Metric]:
     """Yield the figures of the jobs of *kind* as metrics whose names contain *name*."""
     figures = {"waiting": 0, "failed": 0, "oldest_seconds": 0.0} | (catalog["queue"].get(kind) or {})
+    if kind == "text":
+        figures |= of_files(catalog) | {"waiting": figures["waiting"]}
     figures["needed"] = catalog["needed"][kind]
     for figure, help in JOB_FIGURES[kind].items():
         yield gauge(f"pgcatalog_{name}_{figure}", figures[figure], help, labels)

@@ -20,6 +20,7 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
 from plone.pgcatalog.queue.progress import TITLES
+from plone.pgcatalog.queue.table import MOST_FAILURES
 from psycopg import Connection
 from psycopg.errors import QueryCanceled
 from typing import Any
@@ -147,6 +148,27 @@ def store_needed(catalog: dict[str, Any], jobs: NeededJobs, files: list[Any], pa
 def unfinished(catalog: dict[str, Any], kind: str) -> int:
     """Return how many objects of *catalog* need a job of *kind*, queued or not, that has not failed."""
     return int(catalog["needed"][kind] + catalog["queue"].get(kind, {"waiting": 0})["waiting"])
+
+
+def of_files(catalog: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of the files of *catalog*.
+
+    - waiting: files whose text is not extracted yet
+    - scans: files whose scanned pages are not recognised yet
+    - failed, empty: files that could not be read, and files in which no text was found
+    - is_limited: True if older ones of these are no longer stored
+    - oldest_seconds: the time for which the oldest job for a text has waited
+    """
+    nothing = {"waiting": 0, "failed": 0, "empty": 0, "oldest_seconds": 0.0}
+    text, scan = (nothing | catalog["queue"].get(kind, {}) for kind in ("text", "scan"))
+    return {
+        "waiting": unfinished(catalog, "text"),
+        "scans": scan["waiting"],
+        "failed": text["failed"] + scan["failed"],
+        "empty": text["empty"] + scan["empty"],
+        "is_limited": any(work["failed"] + work["empty"] >= MOST_FAILURES for work in (text, scan)),
+        "oldest_seconds": text["oldest_seconds"],
+    }
 
 
 def line(figures: dict[str, Any]) -> str:

@@ -67,3 +67,7 @@ class JobFailed(Exception):
         super().__init__(reason)
         self.for_good = for_good
         self.pause = pause
+
+
+class NothingFound(JobFailed):
+    """A job has worked, and has found nothing; the message is the likely reason."""

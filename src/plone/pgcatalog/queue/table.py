@@ -31,11 +31,13 @@ FAIR_SHARE = 10
 MOST_SAVED = 100
 #: The kind of jobs that goes before other kinds: most searches are for words, and vectors are computed from the text.
 FIRST_KIND = "text"
+#: The kind of jobs that goes after all others: it needs a processor for seconds, and may need it again and again.
+LAST_KIND = "scan"
 #: Seconds until a job that was claimed for the n-th time is due again; the last number applies to all later times.
 BACK_OFF = (60, 300, 1800, 7200, 28800, 86400)
 #: Maximum number of attempts at a job.
 MOST_ATTEMPTS = 8
-#: Number of failed jobs per kind that are stored, for users to see.
+#: Number of failed jobs per kind and catalog that are stored, for users to see.
 MOST_FAILURES = 10_000
 #: Maximum length of a stored reason.
 LONGEST_REASON = 500
@@ -74,9 +76,17 @@ FORGET = read_statement("queue", "forget")
 FIGURES = read_statement("queue", "figures")
 FAILURES = """
 SELECT subject, reason, attempts, put_at FROM pgcatalog_queue
-WHERE catalog = %(catalog)s AND kind = %(kind)s AND reason <> '' ORDER BY put_at DESC, subject LIMIT %(limit)s
+WHERE catalog = %(catalog)s AND kind = ANY(%(kinds)s) AND reason <> '' ORDER BY put_at DESC, subject LIMIT %(limit)s
 """
-FAILURE = "SELECT reason FROM pgcatalog_queue WHERE kind = %(kind)s AND catalog = %(catalog)s AND subject = %(subject)s"
+FAILURE = (
+    "SELECT reason FROM pgcatalog_queue WHERE kind = ANY(%(kinds)s) AND catalog = %(catalog)s AND subject = %(subject)s"
+    " AND reason <> ''"
+)
+#: Deletes the job of a kind that has failed for good.
+DROP_FAILED = (
+    "DELETE FROM pgcatalog_queue"
+    " WHERE kind = %(kind)s AND catalog = %(catalog)s AND subject = %(subject)s AND due = 'infinity'"
+)
 REPEAT = """
 UPDATE pgcatalog_queue SET put_by = DEFAULT, put_at = DEFAULT, due = DEFAULT, attempts = DEFAULT, reason = DEFAULT
 WHERE catalog = %(catalog)s AND kind = %(kind)s AND reason <> ''
@@ -93,10 +103,13 @@ class Priority(IntEnum):
     SAVED = 1
     BACKFILL_TEXT = 2
     BACKFILL = 3
+    LAST = 4
 
     @classmethod
     def of(cls, kind: str, is_backfill: bool) -> "Priority":
         """Return the priority of a job of *kind*, put by a save or, if *is_backfill*, for an object saved earlier."""
+        if kind == LAST_KIND:
+            return cls.LAST
         if kind == FIRST_KIND:
             return cls.BACKFILL_TEXT if is_backfill else cls.SAVED_TEXT
         return cls.BACKFILL if is_backfill else cls.SAVED
@@ -147,7 +160,7 @@ class Job:
 class QueueFigures:
     """The numbers of waiting and failed jobs of a *kind*, and the time when the *oldest* waiting job was put.
 
-    *saved* of the waiting jobs were put by saves, the others by backfills.
+    *saved* of the waiting jobs were put by saves, the others by backfills.  *empty* is the number of jobs that have found nothing.
     """
 
     kind: str
@@ -155,6 +168,7 @@ class QueueFigures:
     saved: int
     failed: int
     oldest: datetime | None
+    empty: int = 0
 
 
 def put(
@@ -256,16 +270,24 @@ def stop(connection: Connection[Any], kind: str, catalog: int, subject: int, rea
     return None if row is None else row[0]
 
 
-def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, pause: float | None = None) -> None:
+def failed(
+    connection: Connection[Any],
+    job: Job,
+    reason: str,
+    for_good: bool,
+    pause: float | None = None,
+    is_empty: bool = False,
+) -> None:
     """Save the *reason* why *job* has failed; it is due again according to its attempts, or never if *for_good*.
 
-    With a *pause* it is due again after this number of seconds, and the attempt does not count.
+    With a *pause* it is due again after this number of seconds, and the attempt does not count.  *is_empty*: the job has
+    found nothing, which is no fault.
     """
     reason = storable(reason)[:LONGEST_REASON]
     for_good = for_good or (pause is None and job.is_last_attempt)
     values = {"reason": reason, "for_good": for_good, "pause": pause, "backfill": Priority.of(job.kind, True)}
-    connection.execute(FAILED, job.values | values)
-    connection.execute(FORGET, {"kind": job.kind, "most": MOST_FAILURES})
+    connection.execute(FAILED, job.values | values | {"is_empty": is_empty})
+    connection.execute(FORGET, {"kind": job.kind, "catalog": job.catalog, "most": MOST_FAILURES})
 
 
 def repeat(connection: Connection[Any], catalog: int, kind: str) -> int:
@@ -287,15 +309,15 @@ def figures_of(execute: Any, catalog: int | None) -> list[QueueFigures]:
 
 
 def failures(
-    connection: Connection[Any], catalog: int, kind: str, limit: int = 100
+    connection: Connection[Any], catalog: int, *kinds: str, limit: int = 100
 ) -> list[tuple[int, str, int, datetime]]:
     """Return (subject, reason, attempts, time when put) of jobs that have failed, once or for good, the newest first."""
-    return connection.execute(FAILURES, {"catalog": catalog, "kind": kind, "limit": limit}).fetchall()
+    return connection.execute(FAILURES, {"catalog": catalog, "kinds": list(kinds), "limit": limit}).fetchall()
 
 
-def failure(execute: Any, catalog: int, kind: str, zoid: int) -> str:
-    """Return the reason why the job of *kind* for the object *zoid* has failed, "" if it has not; reads with *execute*."""
-    rows = execute(FAILURE, {"catalog": catalog, "kind": kind, "subject": zoid})
+def failure(execute: Any, catalog: int, zoid: int, *kinds: str) -> str:
+    """Return the reason why a job of *kinds* for the object *zoid* has failed, "" if none has; reads with *execute*."""
+    rows = execute(FAILURE, {"catalog": catalog, "kinds": list(kinds), "subject": zoid})
     return str(rows[0][0]) if rows else ""
 
 

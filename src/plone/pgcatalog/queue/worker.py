@@ -21,6 +21,7 @@ from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
+from plone.pgcatalog.queue.kind import NothingFound
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.progress import STOPPED
 from plone.pgcatalog.queue.progress import Stopped
@@ -289,7 +290,8 @@ def _outcome(job: Job, kind: Any, database: Any, progress: Progress) -> JobFaile
         return None
     except JobFailed as failure:
         if str(failure):
-            logger.warning("job %s failed: %s", job.name, english(restored(str(failure))))
+            level = logging.INFO if isinstance(failure, NothingFound) else logging.WARNING
+            logger.log(level, "job %s failed: %s", job.name, english(restored(str(failure))))
         return failure
     except Stopped:
         return JobFailed(stored(STOPPED))
@@ -308,7 +310,8 @@ def _outcome(job: Job, kind: Any, database: Any, progress: Progress) -> JobFaile
 def _note(connection: Connection[Any], job: Job, outcome: JobFailed | None, lines: Iterable[str] = ()) -> None:
     """Save the *outcome* of *job* on the autocommit *connection*, and the *lines* about its result."""
     if outcome is not None:
-        table.failed(connection, job, str(outcome), outcome.for_good, outcome.pause)
+        is_empty = isinstance(outcome, NothingFound)
+        table.failed(connection, job, str(outcome), outcome.for_good, outcome.pause, is_empty)
     elif lines:
         table.finish(connection, job, "\n".join(map(stored, lines)))
     else:

@@ -228,7 +228,7 @@ class InformationPage(ManagePage):
         zoid = self.row["zoid"]
         if not zoid:
             return ""
-        reason = table.failure(self.catalog.session.execute, self.catalog.zoid, texts.KIND, int(zoid))
+        reason = table.failure(self.catalog.session.execute, self.catalog.zoid, int(zoid), *texts.KINDS)
         return str(self.translated(restored(reason)))
 
     def metadata(self) -> list[tuple[str, str]]:

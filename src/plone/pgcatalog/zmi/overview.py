@@ -121,10 +121,10 @@ class FiguresView(BrowserView):
 
     def failures_statement(self, mine: dict[str, Any]) -> NamedStatement:
         """Return the statement for reason, path and rid of the SHOWN_FAILURES files that failed last."""
-        work = mine["queue"].get(texts.KIND)
-        if not work or not work["failed"] or statistics.lost_columns(mine):
+        work = [mine["queue"][kind] for kind in texts.KINDS if kind in mine["queue"]]
+        if not any(each["failed"] + each["empty"] for each in work) or statistics.lost_columns(mine):
             return NO_ROWS
-        values = {"catalog": self.catalog.zoid, "kind": texts.KIND, "limit": SHOWN_FAILURES}
+        values = {"catalog": self.catalog.zoid, "kinds": list(texts.KINDS), "limit": SHOWN_FAILURES}
         return FAILED_FILES.format(relation=quote(mine["relation"])), values
 
     def of_site(self) -> dict[str, Any]:
@@ -182,11 +182,13 @@ class FiguresView(BrowserView):
         ]
 
     def files(self) -> dict[str, Any] | None:
-        """Return the numbers of files that wait for their text, and of failed ones; None if there are no such files."""
-        if not self.mine or not (self.mine["needed"]["text"] or "text" in self.mine["queue"]):
+        """Return ``health.of_files``; None if no file waits or has no text."""
+        if not self.mine or not (self.mine["needed"]["text"] or any(k in self.mine["queue"] for k in texts.KINDS)):
             return None
-        work: dict[str, Any] = {"failed": 0, "oldest_seconds": 0.0} | self.mine["queue"].get("text", {})
-        return work | {"waiting": health.unfinished(self.mine, "text")}
+        return health.of_files(self.mine)
+
+    def most_failures(self) -> str:
+        return f"{table.MOST_FAILURES:,}"
 
     def failed_files(self) -> list[dict[str, str]]:
         """Return path, URL of its information and reason of the SHOWN_FAILURES files that failed last."""

@@ -249,12 +249,13 @@ CREATE TABLE IF NOT EXISTS pgcatalog_queue (
     kind      TEXT COLLATE "C" NOT NULL,
     catalog   BIGINT NOT NULL,          -- zoid of the catalog tool
     subject   BIGINT NOT NULL,          -- zoid of the object; that of the tool for the whole catalog; or the kind's own number
-    priority  SMALLINT NOT NULL,        -- 0 text and 1 other jobs of a save, 2 text and 3 other jobs of a backfill
+    priority  SMALLINT NOT NULL,        -- 0 text and 1 other jobs of a save, 2 text and 3 other jobs of a backfill, 4 scans
     put_by    XID8 NOT NULL DEFAULT pg_current_xact_id(),
     put_at    TIMESTAMPTZ NOT NULL DEFAULT now(),
     due       TIMESTAMPTZ NOT NULL DEFAULT now(),
     attempts  INTEGER NOT NULL DEFAULT 0,
     reason    TEXT NOT NULL DEFAULT '', -- why the last attempt has failed
+    is_empty  BOOLEAN NOT NULL DEFAULT false, -- the last attempt has worked, and found nothing
     arguments JSONB,                    -- of the kind
     -- Of long jobs only:
     done      BIGINT,
@@ -291,6 +292,9 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
     text         TEXT NOT NULL,
     extractor    TEXT NOT NULL,            -- with its version
     error        TEXT NOT NULL,            -- why there is no text
+    scans        INTEGER NOT NULL DEFAULT 0,  -- pages that are pictures and have no text
+    languages    TEXT[] NOT NULL DEFAULT '{}', -- of Tesseract, which has recognised them
+    pages        TEXT[] NOT NULL DEFAULT '{}', -- texts of the first scans, while not all are recognised
     extracted_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (digest, kind)
 );

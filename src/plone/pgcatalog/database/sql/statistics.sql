@@ -93,7 +93,8 @@ SELECT jsonb_build_object(
             -- Jobs that wait for workers or have failed, by kind; how long the oldest job without an attempt has waited.
             (SELECT coalesce(jsonb_object_agg(w.kind, to_jsonb(w)), '{}') FROM (
                 SELECT kind, count(*) FILTER (WHERE due < 'infinity' AND subject <> s.catalog) AS waiting,
-                    count(*) FILTER (WHERE due = 'infinity' AND reason <> '') AS failed,
+                    count(*) FILTER (WHERE due = 'infinity' AND reason <> '' AND NOT is_empty) AS failed,
+                    count(*) FILTER (WHERE due = 'infinity' AND reason <> '' AND is_empty) AS empty,
                     coalesce(extract(epoch FROM now() - min(put_at) FILTER (WHERE attempts = 0)), 0)::float8
                         AS oldest_seconds,
                     coalesce(bool_or(attempts > 0 AND reason = '' AND due > now()), false) AS is_being_done,

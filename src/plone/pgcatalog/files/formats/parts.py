@@ -36,6 +36,10 @@ class Unreadable(ValueError):
     """A file or a part has no text; the message is the reason."""
 
 
+class Postponed(Exception):
+    """The text of a file cannot be recognised now; another attempt may succeed."""
+
+
 @dataclass
 class Parts:
     """The parts of one file.
@@ -43,14 +47,17 @@ class Parts:
     - *read* returns the text of a part, from its path, its name, the content type that the container states, and these limits;
       it raises Unreadable.
     - *longest* is the most characters of the text.
-    - *languages* are the languages of Tesseract for images of text, such as "deu+eng"; "" without recognition,
-      which ends at *deadline*, a time of ``monotonic``.
+    - *languages* are the languages of Tesseract for scanned pages, such as "deu+eng"; "" without recognition.  After
+      *deadline*, a time of ``monotonic``, no further page is recognised.
+    - *scans* is the number of scanned pages so far, *pages* the recognised texts of the first ones.
     """
 
     read: Callable[[str, str, str, "Parts"], str]
     longest: int
     languages: str = ""
     deadline: float = 0.0
+    scans: int = 0
+    pages: list[str] = field(default_factory=list)
     depth: int = 0
     count: int = 0
     size: int = 0

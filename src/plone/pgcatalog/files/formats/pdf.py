@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from io import BytesIO
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
-from plone.pgcatalog.files.formats.scan import recognised
+from plone.pgcatalog.files.formats.scan import of_page
+from plone.pgcatalog.files.formats.scan import text_of_scan
 from typing import Any
 
 import ctypes
@@ -62,8 +64,8 @@ def text_of_page(document: Any, number: int, parts: Parts) -> str:
         text_page = page.get_textpage()
         text = text_page.get_text_range().replace("\r\n", "\n").strip()
         text_page.close()
-        if parts.languages and not text:
-            text = recognised(page, parts)
+        if not text and pdfium.FPDFPage_CountObjects(page):
+            text = text_of_scan(partial(of_page, page), parts)
         page.close()
     except pypdfium2.PdfiumError as error:
         parts.errors.append(f"page {number + 1}: {error}")

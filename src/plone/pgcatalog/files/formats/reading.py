@@ -9,6 +9,7 @@ from plone.pgcatalog.files.formats import ole
 from plone.pgcatalog.files.formats import opendocument
 from plone.pgcatalog.files.formats import pdf
 from plone.pgcatalog.files.formats import presentations
+from plone.pgcatalog.files.formats import scan
 from plone.pgcatalog.files.formats import sheets
 from plone.pgcatalog.files.formats import slides
 from plone.pgcatalog.files.formats import web
@@ -26,6 +27,7 @@ Reader = Callable[[str, str, Parts], str]
 #: Pattern of content types -> reader; xberg reads the others.
 READERS: dict[str, Reader] = {
     r"application/pdf": pdf.read,
+    r"image/.*": scan.read_picture,
     r".*\.wordprocessingml\..*|application/vnd\.ms-word\..*": word.read,
     r".*\.presentationml\..*|application/vnd\.ms-powerpoint\..*": slides.read,
     r".*\.spreadsheetml\..*|application/vnd\.ms-excel\.(?!sheet\.binary).*": sheets.read,
