@@ -12,6 +12,7 @@ from plone.pgcatalog.files.texts import FileText
 from plone.pgcatalog.files.texts import KIND
 from plone.pgcatalog.files.texts import LOCK_DIGEST
 from plone.pgcatalog.files.texts import SCAN
+from plone.pgcatalog.fulltext.text_index import in_one_line
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.kind import JobFailed
 from plone.pgcatalog.queue.table import Job
@@ -86,7 +87,7 @@ def recognise(
             # The pages that were recognised stay.
             failure, found = storable(str(error)), RecognisedText(scan.text, [], True)
         # Of a file without recognised text, the stored text stays.
-        text = storable(found.text)[:LONGEST_TEXT] if any(found.pages) else scan.text
+        text = in_one_line(storable(found.text))[:LONGEST_TEXT] if any(found.pages) else scan.text
         values = {
             "digest": scan.digest,
             "kind": scan.kind,
