@@ -120,7 +120,7 @@ def test_beginnings_of_typed_texts_are_left_out(typed: list[tuple[str, str | Non
 def test_searches_of_members_are_shown_from_three_on(portal: Any, web: Web, dsn: str) -> None:
     for login in (*MEMBERS[:2], *MEMBERS[:2]):
         search(web, "rendezvous", login)
-    assert lists(portal) == ([], [], [], [])
+    assert lists(portal) == ([], [], [], [], [])
     search(web, "rendezvous", MEMBERS[3])
     search(web, "nowhere to be found", MEMBERS[3])
     [shown] = lists(portal).top
@@ -210,6 +210,27 @@ def test_cells_are_no_formulas() -> None:
         "a=",
         1,
     ]
+
+
+def test_hits_that_nobody_opened_are_listed(portal: Any, web: Web) -> None:
+    def opened(data: Any) -> int:
+        return int(web.send_json("POST", "/plone/@pgcatalog-opened", None, data).status)
+
+    def page() -> str:
+        return str(web.get("/plone/@@search", None, "text/html", SearchableText="hedgehogs").text)
+
+    assert "data-opened" not in page()
+    tune(record_opened=True)
+    transaction.commit()
+    assert 'data-opened="http://nohost/plone/@pgcatalog-opened" data-text="hedgehogs"' in page()
+    for text in ("hedgehogs", "hedgehogs", "garden", "garden", "garden"):
+        search(web, text)
+    assert [search.words for search in lists(portal).unopened] == ["hedgehogs", "garden"]
+    statuses = [opened({"text": text}) for text in ("Hedgehogs!", "owls", "x" * 10**5, 7, "a@b.example")]
+    assert [*statuses, opened({})] == [204] * 6
+    assert [search.words for search in lists(portal).unopened] == ["garden"]
+    # No row without a search.
+    assert set(counted(portal)) == {"garden", "hedgehogs"}
 
 
 def suggested(web: Web, text: str, login: str | None = None) -> list[str]:

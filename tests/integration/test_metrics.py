@@ -122,7 +122,7 @@ PLAIN = {
         "pgcatalog_cache_bytes",
         "pgcatalog_cache_limit_bytes",
     ),
-    *("pgcatalog_pool_size", "pgcatalog_pool_available"),
+    *("pgcatalog_pool_size", "pgcatalog_pool_available", "pgcatalog_searches", "pgcatalog_searches_without_results"),
 }
 
 

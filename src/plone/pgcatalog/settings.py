@@ -99,6 +99,7 @@ meaning_threshold = Setting("meaning_threshold", 0.0, "searches by meaning", mos
 search_by_meaning = Setting("search_by_meaning", False, "search page, live search, @search")
 record_searches = Setting("record_searches", True, "search page, @search")
 record_member_searches = Setting("record_member_searches", True, "search page, @search")
+record_opened = Setting("record_opened", False, "search page")
 suggest_searches = Setting("suggest_searches", False, "suggestions, live search")
 
 

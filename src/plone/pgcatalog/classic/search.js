@@ -158,6 +158,19 @@
     }
   });
 
+  // Counts that a hit was opened: without cookies, and nothing waits for it.
+  for (const kind of ["click", "auxclick"]) {
+    form.addEventListener(kind, (event) => {
+      const link = event.button < 2 && event.target.closest("[data-opened] .result-title a");
+      if (link) {
+        const { opened, text } = link.closest("[data-opened]").dataset;
+        const headers = { Accept: "application/json", "Content-Type": "application/json" };
+        const sent = { method: "POST", keepalive: true, credentials: "omit", headers, body: JSON.stringify({ text }) };
+        fetch(opened, sent).catch(() => {});
+      }
+    });
+  }
+
   // Going back and forward.  pat-inject loads the page again for an entry of the history that has a state, and gives one to
   // the page and to anchors; a browser calls the listeners of a window in the order in which they came.  So no entry here
   // keeps its state, and pat-inject hears of none that we show if it comes later.

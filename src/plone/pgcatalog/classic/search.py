@@ -9,11 +9,13 @@ from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.searchpage.page import SiteSearch
 from plone.pgcatalog.searchpage.request import Address
 from plone.pgcatalog.searchpage.request import ALONE
+from plone.pgcatalog.settings import record_opened
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
 from zope.component import getSiteManager
+from zope.component.hooks import getSite
 from zope.interface import Interface
 from zope.interface import providedBy
 
@@ -64,3 +66,9 @@ class SearchPage(SiteSearch):
     def refreshes(self) -> bool:
         """True if a browser without scripts is redirected to the page with facets, because no value is chosen yet."""
         return self.facets_follow and not any(facet.tokens for facet in self.facets)
+
+    @property
+    def opened_url(self) -> str | None:
+        """The URL to which the browser reports an opened hit; None if the site does not count them."""
+        is_counted = self.text and record_opened(self.catalog)
+        return f"{getSite().absolute_url()}/@pgcatalog-opened" if is_counted else None

@@ -288,6 +288,14 @@ class IPGCatalogSearchSettings(Interface):
             " them on one day. The users are not recorded."
         ),
     )
+    record_opened = field(
+        settings.record_opened,
+        _("Count opened hits"),
+        _(
+            "Count how often visitors open a hit on the search page of Classic UI, to list searches of whose hits none was"
+            " opened. Their browsers send the words of the search, without cookies."
+        ),
+    )
     suggest_searches = field(
         settings.suggest_searches,
         _("Suggest searches of others"),

@@ -342,6 +342,11 @@ class SearchPanel(ControlPanelFormWrapper):
                 "id": "corrected-searches",
                 "searches": [(search, search.corrected) for search in searches.corrected],
             },
+            {
+                "title": _("Searches without an opened hit"),
+                "id": "unopened-searches",
+                "searches": [(search, search.searches) for search in searches.unopened],
+            },
         ]
 
     @property

@@ -41,11 +41,15 @@ class SearchCount:
 
 
 class SearchLists(NamedTuple):
-    """The most frequent searches, those mostly without results, those with a correction; and the weeks, the newest first."""
+    """The most frequent searches, and others; and the weeks, the newest first.
+
+    *missed* are mostly without results, *corrected* have a correction, and of the hits of *unopened* none was opened.
+    """
 
     top: list[SearchCount]
     missed: list[SearchCount]
     corrected: list[SearchCount]
+    unopened: list[SearchCount]
     weeks: list[SearchCount]
 
 
@@ -90,7 +94,7 @@ def _statement(name: str, values: dict[str, Any]) -> Statement:
 
 def top_searches(rows: Iterable[Sequence[Any]]) -> SearchLists:
     """Return the lists in *rows* of ``top_searches_statement``."""
-    lists = SearchLists([], [], [], [])
+    lists = SearchLists([], [], [], [], [])
     for kind, *values in rows:
         lists[kind].append(SearchCount(*values))
     return lists

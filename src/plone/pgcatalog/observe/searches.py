@@ -5,6 +5,7 @@ the day; nothing of a visitor who has not logged in.
 """
 
 from AccessControl import getSecurityManager
+from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -24,10 +25,12 @@ from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.fulltext.typed import wanted_text
 from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.settings import record_member_searches
+from plone.pgcatalog.settings import record_opened
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.settings import suggest_searches
 from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import is_read_only
 from typing import Any
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -81,7 +84,9 @@ class Search:
     - *tsquery*: the words in the lexicon of the site; "" if searches are not suggested
     - *days*: days for which the catalog stores searches
     - *is_typed*: whether the text may be the beginning of a longer one
-    - *searches*: 0 if only the correction counts
+    - *searches*: 0 if only the correction, or an opened hit, counts
+    - *counts_opened*: whether the site counts the hits that are opened
+    - *opened*: 1 if a hit of the search was opened, which is no search itself
     """
 
     catalog: int
@@ -93,6 +98,8 @@ class Search:
     days: int = SEARCH_DAYS
     is_typed: bool = False
     searches: int = 1
+    counts_opened: bool = False
+    opened: int = 0
 
     @property
     def row(self) -> tuple[int, bool, str]:
@@ -134,7 +141,11 @@ class SearchRecorder:
             with connect(self.dsn, "searches", seconds=5) as connection:
                 [(day, salt)] = connection.execute(log_sql("search_salt")).fetchall()
                 with connection.cursor() as cursor:
-                    cursor.executemany(log_sql("count_search"), _rows(final(searches), day, salt.bytes))
+                    rows = _rows(final([s for s in searches if not s.opened]), day, salt.bytes)
+                    cursor.executemany(log_sql("count_search"), rows)
+                    opened = Counter((s.catalog, s.words) for s in searches if s.opened)
+                    values = [(number, catalog, day, words) for (catalog, words), number in sorted(opened.items())]
+                    cursor.executemany(log_sql("count_opened"), values)
                 connection.execute(log_sql("prune_searches"), stored)
                 connection.execute(log_sql("forget_searchers"))
         except psycopg.Error as error:
@@ -164,9 +175,10 @@ def _rows(searches: Iterable[Search], day: Any, salt: bytes) -> list[tuple[Any, 
         missed = sum(search.searches for search in same if not search.has_results)
         corrections = [search.correction for search in same if search.correction]
         hashes = list({hash_of(search, salt) for search in same if search.user is not None})[:PEOPLE]
-        texts = (corrections or [""])[-1], same[-1].tsquery
+        opened = 0 if same[-1].counts_opened else None
+        more = len(corrections), (corrections or [""])[-1], opened, same[-1].tsquery, hashes, hashes, PEOPLE
         catalog, by_members, words = key
-        rows.append((catalog, day, by_members, words, number, missed, len(corrections), *texts, hashes, hashes, PEOPLE))
+        rows.append((catalog, day, by_members, words, number, missed, *more))
     return rows
 
 
@@ -192,16 +204,35 @@ def note(catalog: "Catalog", value: Any, has_results: bool) -> None:
     visitors who have not logged in, whose results are public pages, each by a setting.
     """
     other = getattr(getRequest(), "other", None)
-    if other is None or NOTED in other:
+    if other is None or NOTED in other or _view(other) not in SEARCH_VIEWS:
         return
     user = getSecurityManager().getUser().getId()
     if not (record_searches if user is None else record_member_searches)(catalog.tool):
         return
     text = value.get("query") if isinstance(value, Mapping) else value
     if isinstance(text, str) and (words := words_of(text)):
-        tsquery = _tsquery(catalog, words) if suggest_searches(catalog.tool) else ""
-        search = Search(catalog.zoid, words, has_results, user, tsquery=tsquery, days=days_of(catalog.tool))
+        tool, days = catalog.tool, days_of(catalog.tool)
+        tsquery = _tsquery(catalog, words) if suggest_searches(tool) else ""
+        counts_opened = record_opened(tool)
+        search = Search(catalog.zoid, words, has_results, user, tsquery=tsquery, days=days, counts_opened=counts_opened)
         other[NOTED] = dsn_of(catalog.jar), search
+
+
+def count_opened(catalog: "Catalog", text: Any) -> None:
+    """Count that a hit of the search for *text* in *catalog* was opened, if the site counts that.
+
+    Without effect for a text that is no search of today.
+    """
+    if not record_opened(catalog.tool) or is_read_only(catalog.jar) or not isinstance(text, str) or len(text) > LONGEST:
+        return
+    if words := words_of(text):
+        days = days_of(catalog.tool)
+        search_recorders[dsn_of(catalog.jar)].put(Search(catalog.zoid, words, True, days=days, searches=0, opened=1))
+
+
+def _view(other: Mapping[str, Any]) -> str:
+    """Return the name of the view or service that the request with the variables *other* is for."""
+    return str(getattr(other.get("PUBLISHED"), "__name__", "")).rpartition("_")[2]
 
 
 def days_of(tool: Any) -> int:
@@ -231,14 +262,13 @@ def note_correction(request: Any, correction: str) -> None:
 def count_noted(request: Any) -> None:
     """Count the stored search of the ended *request*, if it was for the first page of results."""
     noted = request.other.get(NOTED)
-    view = getattr(request.other.get("PUBLISHED"), "__name__", "").rpartition("_")[2]
-    if noted is None or view not in SEARCH_VIEWS or request.form.get("b_start") not in (None, "", 0, "0"):
+    if noted is None or request.form.get("b_start") not in (None, "", 0, "0"):
         return
     dsn, search = noted
     typed = request.form.get(CORRECTED_FROM)
     if isinstance(typed, str) and (words := words_of(typed)):
         search = replace(search, words=words, correction=search.words, tsquery="", searches=0)
-    search_recorders[dsn].put(replace(search, is_typed=view == TYPED))
+    search_recorders[dsn].put(replace(search, is_typed=_view(request.other) == TYPED))
 
 
 def flush(timeout: float = EXIT_SECONDS) -> bool:

@@ -1,4 +1,7 @@
-"""``@pgcatalog-searches``: the counted searches, for people who may use the control panel Search Tuning."""
+"""``@pgcatalog-searches``: the counted searches, for people who may use the control panel Search Tuning.
+
+``@pgcatalog-opened`` counts the hits that visitors open.
+"""
 
 from dataclasses import asdict
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -6,8 +9,10 @@ from plone.pgcatalog.observe.search_lists import read_searches
 from plone.pgcatalog.observe.search_lists import SearchCount
 from plone.pgcatalog.observe.search_lists import top_searches
 from plone.pgcatalog.observe.search_lists import week_of
+from plone.pgcatalog.observe.searches import count_opened
 from plone.pgcatalog.observe.searches import days_of
 from plone.pgcatalog.request import number_in
+from plone.restapi.deserializer import json_body
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName
 from typing import Any
@@ -36,12 +41,22 @@ class SearchesGet(Service):
         }
         if rows is None:
             return answer
-        top, missed, corrected, weeks = map(_as_json, top_searches(rows.value()))
+        top, missed, corrected, unopened, weeks = map(_as_json, top_searches(rows.value()))
         for each in weeks:
             each["week"] = each.pop("words")
             del each["correction"]
-        lists = {"top": top, "without_results": missed, "corrected": corrected, "weeks": weeks}
+        lists = {"top": top, "without_results": missed, "corrected": corrected, "unopened": unopened, "weeks": weeks}
         return answer | {"days": days_of(tool), "week": str(week) if week else None, **lists}
+
+
+class OpenedPost(Service):
+    """Counts that a hit of the search for ``text`` was opened; it answers everyone, and only writes a number."""
+
+    def reply(self) -> None:
+        tool = getToolByName(self.context, "portal_catalog")
+        if IPGCatalogTool.providedBy(tool):
+            count_opened(tool._core, json_body(self.request).get("text"))
+        return self.reply_no_content()  # type: ignore[no-any-return]
 
 
 def _as_json(searches: list[SearchCount]) -> list[dict[str, Any]]:

@@ -186,6 +186,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_searches (
     without_results BIGINT NOT NULL,            -- of these searches
     corrected       BIGINT NOT NULL DEFAULT 0,  -- number of times that the words were replaced by a correction
     correction      TEXT NOT NULL DEFAULT '',   -- the last one
+    opened          BIGINT,                     -- number of hits that were opened; NULL if they are not counted
     tsquery         TEXT NOT NULL DEFAULT '',   -- the words in the lexicon of the site, for suggestions; '' without them
     people          SMALLINT NOT NULL DEFAULT 0,  -- number of different members, 3 for more
     hashes          BYTEA[] NOT NULL DEFAULT '{}',  -- one for each of these members, until the end of the day
