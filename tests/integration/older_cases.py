@@ -1,4 +1,4 @@
-"""Small files of Excel and PowerPoint before .xlsx and .pptx, each with one way to lose words, and functions that build others."""
+"""Small files of Excel, PowerPoint and WordPerfect before .xlsx and .pptx, each with one way to lose words, and functions that build others."""
 
 from struct import pack
 
@@ -121,6 +121,12 @@ def excel_95(*records: bytes) -> bytes:
     return ole({"Book": first + name + rec(10) + sheet})
 
 
+def native(name: str, data: bytes) -> bytes:
+    """Return the stream of an embedded file, behind which is the path of its copy in UTF-16."""
+    paths = name.encode() + b"\0C:\\x\0" + bytes(4) + pack("<I", 5) + b"C:\\x\0"
+    return bytes(6) + paths + pack("<I", len(data)) + data + pack("<I", 4) + "C:\\x".encode("utf-16-le")
+
+
 CHART = (
     begin(0x20) + rec(0x100D, pack("<H", 0) + wide("Diagrammtitel", "<B")) + label("Rubrik") + number(4711) + rec(10)
 )
@@ -164,6 +170,12 @@ EXCEL: list[tuple[str, str, bytes, list[str]]] = [
     ),
     ("xls-without-a-container", XLS, xls(label("München")), ["München"]),
     ("xls-object", XLS, ole({"Workbook": xls(label("x")), "MBD01/Workbook": xls(label("Inneres"))}), ["Inneres"]),
+    (
+        "xls-native-object",
+        XLS,
+        ole({"Workbook": xls(label("x")), "MBD01/\1Ole10Native": native("notiz.txt", b"Inneres")}),
+        ["notiz.txt Inneres"],
+    ),
     (
         "xls-broken-records",
         XLS,
@@ -283,4 +295,5 @@ POWERPOINT: list[tuple[str, str, bytes, list[str]]] = [
     ),
     ("ppt-95", PPT, ole({"PowerPoint Document": SLIDES_95}), ["Größe Größe"]),
 ]
-OLDER = EXCEL + POWERPOINT
+WORDPERFECT = b"\xcb\n\1\xf6\1\xcbViele Gr\xe1\x81\xe1\xe1\xe1\xe1e\r\x82an\xa0alle\n"
+OLDER = [*EXCEL, *POWERPOINT, ("doc-wordperfect-4", "application/msword", WORDPERFECT, ["Viele Grüße an alle"])]

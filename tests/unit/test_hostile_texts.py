@@ -36,7 +36,7 @@ VISITORS = {
     *("core.references", "files.charset", "files.empty", "files.kinds", "indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "request", "results.brain"),
 }
-FORMATS = ("biff", "library", "mail", "numbers", "ole", "pdf", "reading")
+FORMATS = ("biff", "library", "mail", "numbers", "ole", "pdf", "reading", "wordperfect")
 #: Module -> the texts processed by its regular expressions.
 OTHERS = {
     "testing.host": "the output of PostgreSQL's programs",

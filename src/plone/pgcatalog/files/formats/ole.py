@@ -7,6 +7,7 @@ from olefile import isOleFile
 from olefile import OleFileIO
 from pathlib import Path
 from plone.pgcatalog.files.formats import library
+from plone.pgcatalog.files.formats import wordperfect
 from plone.pgcatalog.files.formats.parts import LARGEST_PART
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Unreadable
@@ -64,6 +65,8 @@ def read_object(path: str, name: str, parts: Parts) -> str:
 
 def read_document(path: str, name: str, parts: Parts) -> str:
     """Return the text of the document of Word before .docx at *path*, and of the files in it.  Raises Unreadable."""
+    if not isOleFile(path):
+        return wordperfect.read(path)
     return "\n".join([library.read(path, "application/msword", parts), *objects(path, parts, 3)])
 
 
@@ -91,7 +94,10 @@ def object_text(data: bytes, is_native: bool, parts: Parts) -> str:
     if head is None:
         return parts.text("", "", BytesIO(data))
     (size,) = unpack("<I", head[3])
-    return parts.text(head[1].decode("cp1252", "replace"), "", BytesIO(data[head.end() : head.end() + size]))
+    file_name = head[1].decode("cp1252", "replace")
+    file = BytesIO(data[head.end() : head.end() + size])
+    # Data of a program, such as a formula, begin otherwise.
+    return parts.text(file_name if file_name.isprintable() else "", "", file)
 
 
 def stream_of(path: str, names: Sequence[str]) -> bytes:
