@@ -123,6 +123,7 @@ PLAIN = {
         "pgcatalog_cache_limit_bytes",
     ),
     *("pgcatalog_pool_size", "pgcatalog_pool_available"),
+    *("pgcatalog_files_empty", "pgcatalog_files_scans"),
 }
 
 
