@@ -22,6 +22,7 @@ from plone.pgcatalog.files.extractor import Xberg
 from plone.pgcatalog.files.formats import scan as scanning
 from plone.pgcatalog.files.formats.parts import Parts
 from plone.pgcatalog.files.formats.parts import Postponed
+from plone.pgcatalog.files.formats.parts import Unreadable
 from plone.pgcatalog.files.job import put_all
 from plone.pgcatalog.files.job import repeat_failed
 from plone.pgcatalog.metrics.database import database_metrics
@@ -29,6 +30,7 @@ from plone.pgcatalog.observe import health
 from plone.pgcatalog.queue import table
 from plone.registry.interfaces import IRegistry
 from psycopg.rows import dict_row
+from struct import pack
 from tests.integration.content import create
 from tests.integration.uploads import due
 from tests.integration.uploads import extracting
@@ -38,6 +40,7 @@ from tests.integration.uploads import work
 from tests.integration.web import Site
 from tests.integration.web import text
 from typing import Any
+from zlib import crc32
 from zope.component import getUtility
 
 import pytest
@@ -196,6 +199,23 @@ def test_pictures_are_recognised_if_the_setting_is_on_and_are_on_no_list_otherwi
     [(kind, _, reason)] = queued(site)
     assert (kind, reason.partition(":")[0]) == ("scan", "not a picture")
     assert work(worker) == 0
+
+
+def bomb() -> bytes:
+    """Return a PNG of 50,000 times 50,000 pixels in few bytes."""
+    head = b"IHDR" + pack(">2I5B", 50_000, 50_000, 8, 0, 0, 0, 0)
+    return picture("")[:12] + head + pack(">I", crc32(head)) + picture("")[33:]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"", picture("x")[:90], bomb()],
+    ids=["a program of PostScript", "empty", "damaged", "too many pixels"],
+)
+def test_hostile_picture_is_a_failure_whose_reason_names_no_path(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(data)
+    with pytest.raises(Unreadable, match=r"\Anot a picture: \w+\Z"):
+        scanning.read_picture(str(tmp_path / "picture"), "", Parts(lambda *_: "", 100, "eng"))
 
 
 @needs_tesseract

@@ -18,6 +18,8 @@ import subprocess
 #: Dots per inch of the picture of a page, and most pixels of the longer side of a picture.
 RESOLUTION = 300
 LONGEST_SIDE = 5000
+#: Formats of pictures, by Pillow's names; for others it may start programs.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 #: Most pixels of the longer side of a picture that is enlarged, such as of a part of a screen, with small letters.
 SMALL = 1200
 #: Most scanned pages of a file.
@@ -101,7 +103,7 @@ def read_picture(path: str, name: str, parts: Parts) -> str:
         return b"P5 %d %d 255\n" % picture.size + picture.tobytes()
 
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             frames = ImageSequence.Iterator(image) if image.format == "TIFF" else iter([image])
             return "\n\f".join(text_of_scan(partial(grey, frame), parts) for frame in islice(frames, MOST_SCANS))
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
