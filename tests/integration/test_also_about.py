@@ -53,15 +53,10 @@ def place(site_template: str, postgres: Any) -> Iterator[Any]:
         portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
         for id, (title, text) in PAGES.items():
             publish(page(portal, id, title, text, subject=("paper",) if id == "urlaub" else ("other",)))
-<<<<<<< HEAD
-        upload(
-            portal, "hounds", f"{'wages and flames ' * 50}\f{'quiet hound ' * 75}\f{'wagen for wages ' * 50}".encode()
-        )
-        upload(portal, "manual", "\f".join([f"{'wages and flames ' * 50}"] * 60 + ["old ship " * 75] * 2).encode())
-=======
         pages = f"{'wages and flames ' * 50}\f{'quiet hound ' * 75}\f{'wagen for wages ' * 50}"
         upload(portal, "hounds", f"%PDF-{pages}".encode())
->>>>>>> legacy
+        manual = "\f".join(["wages and flames " * 50] * 60 + ["old ship " * 75] * 2)
+        upload(portal, "manual", f"%PDF-{manual}".encode())
         page(portal, "secret", "Unpaid leave", "Ask for leave of more than a month before that holiday.")
         with extracting(AsIs()):
             fill(portal)

@@ -8,6 +8,7 @@ from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import Xberg
 from random import Random
 from struct import pack
+from tests.integration.office_cases import OFFICE
 from tests.integration.older_cases import atom
 from tests.integration.older_cases import container
 from tests.integration.older_cases import DECK
@@ -21,13 +22,12 @@ from tests.integration.older_cases import rec
 from tests.integration.older_cases import shape
 from tests.integration.older_cases import XLS
 from tests.integration.older_cases import xls
-from tests.integration.test_extracted_words import CASES
 
 import pytest
 
 
 #: Kind -> a file of it, and all older files, whose readers are our own.
-WHOLE = {kind: data for _, kind, data, _ in reversed(CASES)} | {name: data for name, _, data, _ in OLDER}
+WHOLE = {kind: data for _, kind, data, _ in reversed([*OFFICE, *OLDER])} | {name: data for name, _, data, _ in OLDER}
 KINDS = {name: kind for name, kind, _, _ in OLDER}
 CUTS, FLIPS = 8, 12
 

@@ -122,12 +122,8 @@ PLAIN = {
         "pgcatalog_cache_bytes",
         "pgcatalog_cache_limit_bytes",
     ),
-<<<<<<< HEAD
     *("pgcatalog_pool_size", "pgcatalog_pool_available", "pgcatalog_searches", "pgcatalog_searches_without_results"),
-=======
-    *("pgcatalog_pool_size", "pgcatalog_pool_available"),
     *("pgcatalog_files_empty", "pgcatalog_files_scans"),
->>>>>>> scans
 }
 
 
