@@ -8,7 +8,7 @@ from plone.pgcatalog.discovery.replay import Replay
 from plone.pgcatalog.discovery.replay import replay
 from plone.pgcatalog.discovery.replay import visitors_query
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.observe.searches import SearchCount
+from plone.pgcatalog.observe.search_lists import SearchCount
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import create
