@@ -65,10 +65,13 @@ def page_of_block(page: Page, address: str) -> Any:
 def words_in_block(page: Page, address: str) -> Any:
     """A search block in which words are typed."""
     looks.go(page, f"{address}/find")
+    before, _ = looks.block(page)
     field = page.locator(".block.search .search-input input")
     field.fill("beetles")
     with page.expect_response(re.compile("@querystring-search")):
         field.press("Enter")
+    # The answer is there before the page shows it.
+    expect(page.locator(".block.search .search-details")).not_to_contain_text(before)
     return looks.block(looks.settled(page))
 
 
