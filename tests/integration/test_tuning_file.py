@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from plone.pgcatalog.controlpanel.tuning_import import findings
 from plone.pgcatalog.controlpanel.tuning_import import import_tuning
 from plone.pgcatalog.controlpanel.tuning_import import MOST_BYTES
@@ -10,8 +11,8 @@ from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.setuphandlers import export_tuning_file
 from plone.pgcatalog.setuphandlers import import_tuning_file
-from Products.GenericSetup.tests.common import DummyExportContext
-from Products.GenericSetup.tests.common import DummyImportContext
+from Products.GenericSetup.context import DirectoryExportContext
+from Products.GenericSetup.context import DirectoryImportContext
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_users
@@ -112,20 +113,18 @@ def test_unreadable_line_changes_nothing(tool: Any) -> None:
     assert site_settings(tool) == before
 
 
-def test_profile_contains_the_file(site: Any, tool: Any) -> None:
+def test_profile_contains_the_file(site: Any, tool: Any, tmp_path: Path) -> None:
     portal, _ = site
-    profile = DummyImportContext(portal, tool=portal.portal_setup)
+    profile = DirectoryImportContext(portal.portal_setup, str(tmp_path))
     import_tuning_file(profile)
     assert not site_settings(tool).get("pins")
-    profile._files["pgcatalog_tuning.txt"] = GOOD.encode() + b"\n[pins]\nb = /nowhere\n"
+    file = tmp_path / "pgcatalog_tuning.txt"
+    file.write_bytes(GOOD.encode() + b"\n[pins]\nb = /nowhere\n")
     import_tuning_file(profile)
-    assert "Line 15: there is no page '/nowhere'" in str(profile._notes)
-    written = DummyExportContext(portal, tool=portal.portal_setup)
-    export_tuning_file(written)
-    [(name, content, kind)] = written._wrote
-    assert (name, kind) == ("pgcatalog_tuning.txt", "text/plain")
-    assert b"opening hours = /page\nb = /nowhere\n" in content
-    profile._files["pgcatalog_tuning.txt"] = b"[pins]\nx"
+    assert "Line 15: there is no page '/nowhere'" in str(profile.listNotes())
+    export_tuning_file(DirectoryExportContext(portal.portal_setup, str(tmp_path)))
+    assert b"opening hours = /page\nb = /nowhere\n" in file.read_bytes()
+    file.write_bytes(b"[pins]\nx")
     with pytest.raises(LineError):
         import_tuning_file(profile)
 

@@ -132,11 +132,13 @@ PAGES = [
     Page(SEARCH_PAGE, {"": "Count hits up to"}, SAVE, german=("Treffer zählen bis",), readers=ADMINISTRATORS),
     Page("@@search", {"": EVIL}, query={"SearchableText": EVIL}, readers=EVERYBODY),
     Page("@@ajax-search", {}, query={"SearchableText": EVIL}, readers=EVERYBODY),
+    Page("@@pgcatalog-tuning.txt", {}, readers=ADMINISTRATORS),
+    Page("@@pgcatalog-searches.csv", {}, readers=ADMINISTRATORS),
 ]
 READERS = {page.path: page.readers for page in PAGES}
 EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-#: The last one returns JSON.
-EACH_HTML = pytest.mark.parametrize("page", PAGES[:-1], ids=lambda page: page.name)
+#: The last ones return JSON, a text and a table.
+EACH_HTML = pytest.mark.parametrize("page", PAGES[:-3], ids=lambda page: page.name)
 
 
 def saved(**values: Any) -> dict[str, str]:
