@@ -10,6 +10,7 @@ from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.host import BIN_VARIABLE
+from shlex import quote
 from tempfile import TemporaryDirectory
 from tests.acceptance.cli import invoke
 from tests.acceptance.cli import write_conf
@@ -156,7 +157,7 @@ def test_pg_upgrade(dump: Path, stack: ExitStack, tmp_path: Path) -> None:
     text = BLOCKS["pg-upgrade"]
     for name, server in (("old", old), ("new", new)):
         data, programs, user = kept[server]
-        text = text.replace(f"/{name}/bin", str(programs)).replace(f"/{name}/data", str(data))
+        text = text.replace(f"/{name}/bin", quote(str(programs))).replace(f"/{name}/data", quote(str(data)))
     (folder / "run").mkdir()
     user.own(folder / "run")
     path = f"{kept[new][1]}{os.pathsep}{os.environ['PATH']}"
