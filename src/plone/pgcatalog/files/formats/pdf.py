@@ -24,6 +24,8 @@ MOST_ANNOTATIONS = 1000
 DIVIDED = re.compile(r"(\w+)(?:\ufffe|\u00ad\s*\n)(\w+)")
 #: Words with a hyphen that PDFium did not see at the end of its line.
 HYPHEN = re.compile(r"([^\W\d_]+)-[ \t]*\n[ \t]*([^\W\d_]+)")
+#: Part of each match of DIVIDED and HYPHEN.
+MARK = re.compile(r"[\ufffe\u00ad]|-[ \t]*+\n")
 #: Fields whose values are no texts, but "Off" or the like.
 WITHOUT_TEXT = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON, pdfium.FPDF_FORMFIELD_PUSHBUTTON)
 PROPERTIES = ("Title", "Subject", "Keywords", "Author")
@@ -70,6 +72,8 @@ def text_of_page(document: Any, number: int, parts: Parts) -> str:
     except pypdfium2.PdfiumError as error:
         parts.errors.append(f"page {number + 1}: {error}")
         return ""
+    if not notes:
+        return text
     seen = " ".join(text.split())
     return "\n".join([text, *(note for note in dict.fromkeys(notes) if note not in seen)]).strip()
 
@@ -115,6 +119,8 @@ def undivided(pages: list[str]) -> list[str]:
     If the file has the word with a hyphen elsewhere, it is written so; if it has it neither way, as one word, and the word
     with its hyphen stands at the end of the page: so both are found.
     """
+    if not any(map(MARK.search, pages)):
+        return pages
     whole = {word.lower() for page in pages for word in re.findall(r"[\w-]+", page)}
 
     def on_page(page: str) -> str:
