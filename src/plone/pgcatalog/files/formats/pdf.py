@@ -64,7 +64,7 @@ def text_of_page(document: Any, number: int, parts: Parts) -> str:
             page.close()
             page = document[number]
         text_page = page.get_textpage()
-        text = text_page.get_text_range().replace("\r\n", "\n").strip()
+        text: str = text_page.get_text_range().replace("\r\n", "\n").strip()
         text_page.close()
         if not text and pdfium.FPDFPage_CountObjects(page):
             text = text_of_scan(partial(of_page, page), parts)
