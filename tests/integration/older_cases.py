@@ -1,4 +1,7 @@
-"""Small files of Excel, PowerPoint and WordPerfect before .xlsx and .pptx, each with one way to lose words, and functions that build others."""
+"""Small files of Excel, PowerPoint and WordPerfect before .xlsx and .pptx, each with one way to lose words.
+
+Functions build further ones.
+"""
 
 from struct import pack
 

@@ -157,6 +157,15 @@ def return_to(portal: Any) -> None:
     setRequest(portal.REQUEST)
 
 
+@contextmanager
+def rolled_back(portal: Any) -> Iterator[Any]:
+    """Act as admin in the site *portal*, which is still open; its changes are rolled back at the end."""
+    return_to(portal)
+    transaction.begin()
+    yield portal
+    transaction.abort()
+
+
 def login(app: Any, user_id: str = "admin", folder: Any = None) -> None:
     """Act as *user_id* of the user *folder* (the root's by default)."""
     users = app.acl_users if folder is None else folder

@@ -30,6 +30,8 @@ import pytest
 WHOLE = {kind: data for _, kind, data, _ in reversed([*OFFICE, *OLDER])} | {name: data for name, _, data, _ in OLDER}
 KINDS = {name: kind for name, kind, _, _ in OLDER}
 CUTS, FLIPS = 8, 12
+#: A slide of PowerPoint with a word.
+QUOKKA = container(1006, shape("quokka"))
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +81,25 @@ ENDLESS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "containers 100,000 deep": (PPT, lambda: ppt(DECK | {2: container(1006, shape("quokka"), pack("<HHI", 15, 1036, 9) * 100_000)})),
     "20,000 slides in one place": (
         PPT,
-        lambda: ppt(DECK | {1: container(1000, listed(0, *[(3, n, "quokka") for n in range(20_000)])), 3: DECK[3] + atom(1, bytes(999_999))}),
+        lambda: ppt(
+            DECK
+            | {
+                1: container(1000, listed(0, *[(3, n, "quokka") for n in range(20_000)])),
+                3: DECK[3] + atom(1, bytes(999_999)),
+            }
+        ),
     ),
     "a directory with a million numbers": (
         PPT,
-        lambda: ole({"PowerPoint Document": container(1006, shape("quokka")) + atom(6002, pack("<I", 0xFFF << 20)) + atom(4085, bytes(28))}),
+        lambda: ole(
+            {"PowerPoint Document": QUOKKA + atom(6002, pack("<I", 0xFFF << 20)) + atom(4085, bytes(28))}
+        ),
     ),
     "an edit that is its own predecessor": (
         PPT,
-        lambda: ole({"PowerPoint Document": atom(1, b"x") + container(1006, shape("quokka")) + atom(4085, pack("<2I3I2I", 0, 0, 9, 9, 1, 0, 0))}),
+        lambda: ole(
+            {"PowerPoint Document": atom(1, b"x") + QUOKKA + atom(4085, pack("<2I3I2I", 0, 0, 9, 9, 1, 0, 0))}
+        ),
     ),
 }  # fmt: skip
 

@@ -52,10 +52,8 @@ def site(shared_site: Site) -> Iterator[Any]:
 
 @pytest.fixture
 def portal(site: Any) -> Iterator[Any]:
-    sites.return_to(site[0])
-    transaction.begin()
-    yield site[0]
-    transaction.abort()
+    with sites.rolled_back(site[0]) as portal:
+        yield portal
 
 
 def replayed(portal: Any, **settings: Any) -> Replay:

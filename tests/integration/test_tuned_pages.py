@@ -56,11 +56,8 @@ def site(shared_site: Site) -> Iterator[Any]:
 
 @pytest.fixture
 def portal(site: Any) -> Iterator[Any]:
-    """The site; changes of a test are rolled back."""
-    sites.return_to(site[0])
-    transaction.begin()
-    yield site[0]
-    transaction.abort()
+    with sites.rolled_back(site[0]) as portal:
+        yield portal
     SCHEMA_CACHE.clear()
 
 

@@ -63,11 +63,8 @@ def site(shared_site: Site) -> Iterator[Any]:
 
 @pytest.fixture
 def portal(site: Any) -> Iterator[Any]:
-    """The site as its manager sees it; settings of a test are rolled back."""
-    sites.return_to(site[0])
-    transaction.begin()
-    yield site[0]
-    transaction.abort()
+    with sites.rolled_back(site[0]) as portal:
+        yield portal
 
 
 def hits(portal: Any, user: str | None = "mara", **settings: Any) -> list[PreviewHit]:

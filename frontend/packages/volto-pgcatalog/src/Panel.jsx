@@ -1,4 +1,4 @@
-// A panel below the search field of the header while somebody types: words to go on with, pages, and the way to all hits.
+// The panel below the search field of the header, while a user types: words to go on with, pages, and a link to all hits.
 // The field is Volto's own and becomes a combobox by its attributes; the panel is its list.
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { createPortal } from 'react-dom';

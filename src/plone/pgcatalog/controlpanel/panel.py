@@ -326,27 +326,15 @@ class SearchPanel(ControlPanelFormWrapper):
 
     def search_lists(self, searches: SearchLists) -> list[dict[str, Any]]:
         """Return the title of each list, the id of its element, and its searches with their numbers."""
+        lists = (
+            (_("Top searches"), "top", searches.top, "searches"),
+            (_("Searches without results"), "missed", searches.missed, "without_results"),
+            (_("Corrected searches"), "corrected", searches.corrected, "corrected"),
+            (_("Searches without an opened hit"), "unopened", searches.unopened, "searches"),
+        )
         return [
-            {
-                "title": _("Top searches"),
-                "id": "top-searches",
-                "searches": [(search, search.searches) for search in searches.top],
-            },
-            {
-                "title": _("Searches without results"),
-                "id": "missed-searches",
-                "searches": [(search, search.without_results) for search in searches.missed],
-            },
-            {
-                "title": _("Corrected searches"),
-                "id": "corrected-searches",
-                "searches": [(search, search.corrected) for search in searches.corrected],
-            },
-            {
-                "title": _("Searches without an opened hit"),
-                "id": "unopened-searches",
-                "searches": [(search, search.searches) for search in searches.unopened],
-            },
+            {"title": title, "id": f"{name}-searches", "searches": [(each, getattr(each, number)) for each in found]}
+            for title, name, found, number in lists
         ]
 
     @property

@@ -1,5 +1,7 @@
 """The jobs that read a file: one extracts its text, one recognises its scanned pages; both catalogue the object."""
 
+from abc import ABC
+from abc import abstractmethod
 from Acquisition import aq_base
 from dataclasses import replace
 from plone.pgcatalog.database.connections import connect
@@ -57,7 +59,7 @@ DELETE FROM pgcatalog_queue WHERE kind = '{texts.SCAN}' AND catalog = %s AND due
 RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 
 
-class FileJob(ShortKind):
+class FileJob(ShortKind, ABC):
     """A kind of jobs that store a text of an object's primary file, and reindex the object's SearchableText.
 
     A failed job of the kind *other* for the same object is deleted if ``ends_other``: its reason is obsolete.
@@ -118,15 +120,15 @@ class FileJob(ShortKind):
             texts.store_others(connection, job.subject, file_classes(with_scans))
         return text
 
+    @abstractmethod
     def _read(
         self, connection: Connection[Any], job: Job, file: File, extractor: Any, languages: list[str]
     ) -> FileText | None:
         """Return the text of *file*, stored now; None if it is not complete.  Raises ExtractionError and POSKeyError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ends_other(self, text: FileText | None) -> bool:
         """True if a failure of the other kind no longer applies to the file, whose text is *text*."""
-        raise NotImplementedError
 
 
 @implementer(IJobKind)

@@ -71,7 +71,7 @@ export const SearchPage = ({ location }) => {
     if (follows) dispatch(searchFacets({ pathname, search }));
   }, [dispatch, follows, pathname, search]);
 
-  // A followed link may be gone with the answer: whoever used it goes on at the beginning of what is new.
+  // The response may remove the link that was followed: then the focus moves to the beginning of the new results.
   const before = useRef(data);
   useEffect(() => {
     if (before.current !== data && document.activeElement === document.body) {

@@ -1,5 +1,6 @@
 -- The most frequent searches (kind 0), those mostly without results (kind 1), those with a correction (kind 2), those of whose hits
--- none was opened (kind 3), and the numbers of each week (kind 4), whose words are its first day.  Words of members are counted if enough of them searched on one day.
+-- none was opened (kind 3), and the numbers of each week (kind 4), whose words are its first day.  Words of members are
+-- counted if enough of them searched on one day.
 WITH known AS (
     SELECT *, max(people) OVER (PARTITION BY words) AS most
     FROM pgcatalog_searches

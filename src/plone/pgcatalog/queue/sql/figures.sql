@@ -2,6 +2,7 @@
 -- found nothing.
 -- Values: catalog (NULL for all), backfill (the lowest priority that no save has).
 SELECT kind, count(*) FILTER (WHERE due < 'infinity'),
-    count(*) FILTER (WHERE due < 'infinity' AND priority < %(backfill)s), count(*) FILTER (WHERE due = 'infinity' AND reason <> '' AND NOT is_empty),
+    count(*) FILTER (WHERE due < 'infinity' AND priority < %(backfill)s),
+    count(*) FILTER (WHERE due = 'infinity' AND reason <> '' AND NOT is_empty),
     min(put_at) FILTER (WHERE due < 'infinity'), count(*) FILTER (WHERE due = 'infinity' AND reason <> '' AND is_empty)
 FROM pgcatalog_queue WHERE %(catalog)s::bigint IS NULL OR catalog = %(catalog)s GROUP BY kind ORDER BY kind
