@@ -48,7 +48,8 @@ ANALYZE = "ANALYZE (SKIP_LOCKED) pgcatalog_words, pgcatalog_texts"
 def count_words(connection: Connection[Any], catalog: int, report: Report = _report_nothing) -> bool:
     """Count the words of the catalog with the zoid *catalog*, on *connection*: autocommit, without an open transaction.
 
-    *report* gets the number of counted documents, twice, and the step, and may raise an exception.  Returns False if another process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts remain.
+    *report* gets the number of counted documents, twice, and the step, and may raise an exception.  Returns False if another
+    process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts remain.
     """
     lock = locks.of_catalog(locks.COUNT_WORDS, catalog)
     if not _rows(connection, "SELECT pg_try_advisory_lock(%s, %s)", lock)[0][0]:
