@@ -26,7 +26,7 @@ from zope.annotation.interfaces import IAnnotations
 from zope.component import getMultiAdapter
 
 
-class SiteQueryBuilder(QueryBuilder):  # type: ignore[misc]
+class SiteQueryBuilder(QueryBuilder):
     """Plone's view of the results of a query; a text in a query of ``@querystring-search`` is the search of a visitor."""
 
     def filter_query(self, query: dict[str, Any]) -> dict[str, Any]:
