@@ -1,6 +1,7 @@
 """Additions to ``@search`` and ``@querystring-search``: counts, snippets, corrections, passages and words, in one response."""
 
 from pathlib import Path
+from tests.integration.content import tune
 from tests.integration.examples import assert_example
 from tests.integration.needles import encoded
 from tests.integration.needles import facets
@@ -8,6 +9,7 @@ from tests.integration.needles import fill
 from tests.integration.needles import LOGINS
 from tests.integration.search_pages import site as site
 from tests.integration.search_pages import web as web
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 
@@ -134,3 +136,36 @@ def test_the_client_of_the_next_front_end_gets_them(web: Web) -> None:
     assert answer.keys() == session["result"].keys() >= {"items", "facets", "passages", "terms"}
     assert answer["facets"] == session["result"]["facets"]
     assert [item["highlighting"] for item in answer["items"]] == [i["highlighting"] for i in session["result"]["items"]]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_pages_left_out_of_searches_are_left_out_of_blocks_with_a_text_only(site: Site, method: str) -> None:
+    def found(*criteria: tuple[str, str, Any]) -> tuple[set[str], int, Any]:
+        rows = [{"i": i, "o": f"plone.app.querystring.operation.{o}", "v": v} for i, o, v in criteria]
+        body = {"query": rows, "b_size": 100, "facets": ["Subject"]}
+        path = "/plone/news/@querystring-search"
+        if method == "GET":
+            answer = site.web.get(path, accept="application/json", query=json.dumps(body)).json
+        else:
+            answer = site.web.send_json("POST", path, None, body).json
+        names = {item["@id"].rpartition("/")[2] for item in answer["items"]}
+        return names, answer["items_total"], answer["facets"]["Subject"]["data"]
+
+    text, listing = ("SearchableText", "string.contains", "needle"), ("portal_type", "selection.any", ["Document"])
+    before, all_pages = found(text, listing), found(listing)
+    assert before[1] == 12
+    with site.inside():
+        tune(hidden_pages="hide = /news/page04", pins="needle => -/news/page05")
+    try:
+        names, total, tags = found(text, listing)
+        assert names == before[0] - {"page04", "page05"}
+        assert (total, sum(tags.values())) == (10, 20)
+        assert found(listing) == all_pages
+        with site.inside() as portal:
+            of_code = portal.restrictedTraverse("@@querybuilderresults")(
+                [{"i": text[0], "o": f"plone.app.querystring.operation.{text[1]}", "v": text[2]}], brains=True
+            )
+            assert "page04" in {brain.getId for brain in of_code}
+    finally:
+        with site.inside():
+            tune(hidden_pages="", pins="")

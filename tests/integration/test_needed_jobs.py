@@ -1,6 +1,7 @@
 """After new rows, or lost texts and vectors, workers find the missing jobs of objects, and status names them."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from demo import documents as files
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import NeededJobs
@@ -14,11 +15,14 @@ from psycopg.rows import dict_row
 from tests.acceptance.cli import answer
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.fixtures import SiteWith
 from tests.integration.meanings import embedder
 from tests.integration.meanings import page
 from tests.integration.rebuilding import rebuild
 from tests.integration.rebuilding import sql
+from tests.integration.uploads import Recogniser
+from tests.integration.uploads import recogniser as recogniser
 from tests.integration.uploads import upload
 from tests.integration.vectors import work
 from tests.integration.web import Site
@@ -186,3 +190,23 @@ def test_further_files_of_an_object_are_not_missing(dsn: str) -> None:
         assert jobs.files() == []
         for word, paths in (("quokka", ["/plone/minutes"]), ("wombat", [])):
             assert [b.getPath() for b in portal.portal_catalog.searchResults(SearchableText=word)] == paths
+
+
+@pytest.mark.parametrize("setting", ["text_of_scans", "text_of_files"])
+def test_saving_a_setting_queues_the_files_that_wait_for_it(
+    portal: Any, recogniser: Callable[..., Recogniser], setting: str
+) -> None:
+    place = place_of(portal)
+    recogniser("A quokka")
+    tune(**{"text_of_scans": True, "text_of_files": True, setting: False})
+    upload(portal, "scan", files.scan("Wombats"))
+    transaction.commit()
+    work(place)
+    tune(**{setting: True})
+    transaction.commit()
+    with ThreadPoolExecutor(1) as pool:
+        # Unlike a worker that starts, this does queued jobs only.
+        pool.submit(place[1].run_once).result()
+    transaction.begin()
+    assert [brain.getId for brain in portal.portal_catalog(SearchableText="quokka")] == ["scan"]
+    assert sql(place[2], "SELECT kind FROM pgcatalog_queue WHERE kind <> 'retired'") == []

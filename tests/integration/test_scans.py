@@ -1,9 +1,7 @@
 """Scanned pages and pictures are recognised behind all other jobs, once per bytes, if the site is set so."""
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from contextlib import nullcontext
 from demo import documents as files
 from demo.documents import picture
@@ -18,7 +16,6 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.files import extractor as extractors
 from plone.pgcatalog.files import scans
 from plone.pgcatalog.files.extractor import ExtractionError
-from plone.pgcatalog.files.extractor import RecognisedText
 from plone.pgcatalog.files.extractor import Xberg
 from plone.pgcatalog.files.formats import scan as scanning
 from plone.pgcatalog.files.formats.parts import Parts
@@ -34,7 +31,7 @@ from psycopg.rows import dict_row
 from struct import pack
 from tests.integration.content import create
 from tests.integration.uploads import due
-from tests.integration.uploads import extracting
+from tests.integration.uploads import recogniser as recogniser
 from tests.integration.uploads import site as site
 from tests.integration.uploads import upload
 from tests.integration.uploads import work
@@ -51,38 +48,6 @@ import transaction
 needs_tesseract = pytest.mark.skipif(not scans.installed(), reason="needs Tesseract")
 ON = {"text_of_scans": True}
 PAGES = ("Wombats", "A quokka sleeps")
-
-
-class Recogniser(Xberg):
-    """An extractor whose scans have the texts *texts*, one for each call; a text that is an exception is raised."""
-
-    def __init__(self, *texts: str | Exception) -> None:
-        super().__init__()
-        self.texts = list(texts)
-        self.calls: list[tuple[list[str], list[str]]] = []
-
-    def recognise(self, path: str, kind: str, languages: Any, pages: Any) -> RecognisedText:
-        self.calls.append((list(languages), list(pages)))
-        text = self.texts.pop(0)
-        if isinstance(text, Exception):
-            raise text
-        now = [*pages, text]
-        return RecognisedText("\n\f".join(now), now, not self.texts)
-
-
-@pytest.fixture
-def recogniser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Recogniser]]:
-    """Yield a function that registers a Recogniser, with Tesseract in English, German and French."""
-    monkeypatch.setattr(scans, "installed", lambda: frozenset({"eng", "deu", "fra"}))
-    with ExitStack() as stack:
-
-        def register(*texts: str | Exception) -> Recogniser:
-            made = Recogniser(*texts)
-            stack.enter_context(extracting(made))
-            stack.callback(made.end)
-            return made
-
-        yield register
 
 
 def switch(portal: Any, **settings: bool) -> None:

@@ -1,12 +1,17 @@
 """Uploads, their jobs, and extractors controlled by a test."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextlib import ExitStack
 from demo import documents as files
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.files import scans
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import ITextExtractor
+from plone.pgcatalog.files.extractor import RecognisedText
+from plone.pgcatalog.files.extractor import Xberg
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
 from tests.integration import site as sites
@@ -99,3 +104,35 @@ class Counted:
         if self.fails is not None:
             raise self.fails
         return "quokka"
+
+
+class Recogniser(Xberg):
+    """An extractor whose scans have the texts *texts*, one for each call; a text that is an exception is raised."""
+
+    def __init__(self, *texts: str | Exception) -> None:
+        super().__init__()
+        self.texts = list(texts)
+        self.calls: list[tuple[list[str], list[str]]] = []
+
+    def recognise(self, path: str, kind: str, languages: Any, pages: Any) -> RecognisedText:
+        self.calls.append((list(languages), list(pages)))
+        text = self.texts.pop(0)
+        if isinstance(text, Exception):
+            raise text
+        now = [*pages, text]
+        return RecognisedText("\n\f".join(now), now, not self.texts)
+
+
+@pytest.fixture
+def recogniser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Recogniser]]:
+    """Yield a function that registers a Recogniser, with Tesseract in English, German and French."""
+    monkeypatch.setattr(scans, "installed", lambda: frozenset({"eng", "deu", "fra"}))
+    with ExitStack() as stack:
+
+        def register(*texts: str | Exception) -> Recogniser:
+            made = Recogniser(*texts)
+            stack.enter_context(extracting(made))
+            stack.callback(made.end)
+            return made
+
+        yield register

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from plone.pgcatalog import settings
 from plone.pgcatalog.discovery.facet_groups import kind_of
+from plone.pgcatalog.files.file_kinds import INDEX as KIND_OF_FILE
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
@@ -142,8 +143,8 @@ class IPGCatalogSettings(Interface):
         _("Recognise the text of scanned pages"),
         _(
             "Searches find the words of pages of PDF files that are pictures, and of pictures, after all other work is done."
-            " Needs Tesseract with the languages of the site where the worker runs, and some seconds for each page. For"
-            " existing files, run pgcatalog files --backfill."
+            " Needs Tesseract with the languages of the site where the worker runs, and some seconds for each page. Saving"
+            " queues the existing files."
         ),
     )
 
@@ -319,7 +320,8 @@ class IPGCatalogSearchPageSettings(Interface):
         _("Facets"),
         _(
             "Indexes by which visitors can filter a search in Classic UI, in this order. Date indexes are grouped by"
-            " year and month, path by the top folders of the site. In Volto, each search block has its own facets."
+            " year and month, path by the top folders of the site. kind_of_file adds an index, which is filled in the"
+            " background. In Volto, each search block has its own facets."
         ),
         value_type=schema.Choice(vocabulary="plone.pgcatalog.Facets"),
     )
@@ -334,16 +336,22 @@ class IPGCatalogSearchPageSettings(Interface):
 
 
 def facets(context: Any) -> SimpleVocabulary:
-    """Return the names of the indexes that can be facets, and the default ones, so that the default is always valid."""
+    """Return the names of the indexes that can be facets, and the default ones, so that the default is always valid.
+
+    The name of the index of kinds of files is included: a site that chooses it gets the index.
+    """
     catalog = getToolByName(getSite(), "portal_catalog")
     names = {index.getId() for index in catalog.index_objects() if kind_of(index) is not None}
-    return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted(names.union(settings.search_facets.default))])
+    names |= {*settings.search_facets.default, KIND_OF_FILE}
+    return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted(names)])
 
 
 def _title(name: str) -> str:
     """Return the name of an index, with its title in Plone's collections."""
     registry = queryUtility(IRegistry)
     title = registry.get(f"plone.app.querystring.field.{name}.title") if registry is not None else None
+    if name == KIND_OF_FILE:
+        title = _("Kind of file")
     return f"{name} ({translate(title, context=getRequest())})" if title else name
 
 

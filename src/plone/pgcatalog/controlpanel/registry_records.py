@@ -3,6 +3,8 @@
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
+from plone.pgcatalog.files import file_kinds
+from plone.pgcatalog.files import job as files
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.job import settings_changed as settings_of_embedder_changed
 from plone.pgcatalog.settings import HAS_MARKED_PAGES
@@ -45,6 +47,8 @@ def copy_settings(site: Any) -> None:
         setattr(aq_base(tool), SETTINGS_ATTRIBUTE, values)
         # Wrapped in its site, because pending changes need its path.
         settings_of_embedder_changed(site.portal_catalog, former, values)
+        file_kinds.settings_changed(site.portal_catalog, values)
+        files.settings_changed(site.portal_catalog, former, values)
 
 
 def set_slow_query_ms(tool: Any, milliseconds: float) -> None:

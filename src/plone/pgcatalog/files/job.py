@@ -3,6 +3,7 @@
 from abc import ABC
 from abc import abstractmethod
 from Acquisition import aq_base
+from collections.abc import Mapping
 from dataclasses import replace
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.needed import file_classes
@@ -23,11 +24,15 @@ from plone.pgcatalog.queue.kind import NothingFound
 from plone.pgcatalog.queue.kind import ShortKind
 from plone.pgcatalog.queue.progress import Progress
 from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.queue.worker import put_needed
 from plone.pgcatalog.queue.worker import tool_path
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.settings import text_of_files
+from plone.pgcatalog.settings import text_of_scans
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.files import read_statement
+from plone.pgcatalog.storage import database_dsn
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from psycopg.sql import Identifier
@@ -44,7 +49,7 @@ import transaction
 #: Most attempts to catalogue an object after conflicts with other transactions.
 ATTEMPTS = 3
 
-# The objects of a catalog that refer to a file in a blob.
+# The objects of a catalog that refer to a file.
 FILES = SQL("""
 SELECT DISTINCT rows.zoid FROM {relation} AS rows JOIN object_state AS objects USING (zoid)
 CROSS JOIN unnest(objects.refs) AS ref JOIN object_state AS files ON files.zoid = ref
@@ -59,6 +64,16 @@ DELETE FROM pgcatalog_queue WHERE kind = '{texts.SCAN}' AND catalog = %s AND due
 RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 
 
+def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Queue, with the commit, a job that puts the jobs for the files of *tool* if a setting that requires them is now on.
+
+    *former* and *now* are the settings of its site.
+    """
+    switched = (s for s in (text_of_files, text_of_scans) if now.get(s.name) and not former.get(s.name, s.default))
+    if any(switched) and tool._p_jar is not None:
+        tool._core.change().own_jobs |= {texts.KIND}
+
+
 class FileJob(ShortKind, ABC):
     """A kind of jobs that store a text of an object's primary file, and reindex the object's SearchableText.
 
@@ -68,7 +83,14 @@ class FileJob(ShortKind, ABC):
     other = ""
 
     def work(self, database: Any, job: Job, progress: Progress) -> None:
-        """Do *job*.  Raises JobFailed if the file has no text, and database errors."""
+        """Do *job*.  Raises JobFailed if the file has no text, and database errors.
+
+        A job about the catalog itself puts the jobs that its files need.
+        """
+        if job.subject == job.catalog:
+            with connect(str(database_dsn(database)), "needed jobs", 0) as connection:
+                put_needed(connection, job.catalog)
+            return
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 error = self._once(database, job)
@@ -218,12 +240,17 @@ def repeat_failed(connection: Connection[Any], catalog: int) -> int:
 
 def put_all(connection: Connection[Any], catalog: int) -> int:
     """Queue a job for each object of *catalog* that has a file in a blob; return the number of jobs."""
-    rows = connection.execute(RELATION, (catalog,)).fetchall()
-    if not rows:
-        return 0
     classes = file_classes(NeededJobs(executing(connection), catalog).with_scans)
-    files = connection.execute(FILES.format(relation=Identifier(rows[0][0])), (classes,))
-    zoids = [zoid for (zoid,) in files.fetchall()]
+    zoids = objects_with_files(connection, catalog, classes)
     with connection.transaction(), connection.cursor() as cursor:
         table.put(cursor, texts.KIND, catalog, zoids, is_backfill=True)
     return len(zoids)
+
+
+def objects_with_files(connection: Connection[Any], catalog: int, classes: list[str]) -> list[int]:
+    """Return the zoids of the objects of *catalog* that refer to a file of plone.namedfile's *classes*."""
+    rows = connection.execute(RELATION, (catalog,)).fetchall()
+    if not rows:
+        return []
+    files = connection.execute(FILES.format(relation=Identifier(rows[0][0])), (classes,))
+    return [zoid for (zoid,) in files.fetchall()]

@@ -1,6 +1,12 @@
-"""``@querystring-search`` with additions, such as facet counts: all that a search block of Volto needs, in one response."""
+"""``@querystring-search`` with additions, such as facet counts: all that a search block of Volto needs, in one response.
 
+A query with a text is the search of a visitor, as on the search page: hidden pages are left out.  A listing is not.
+"""
+
+from plone.app.querystring.querybuilder import QueryBuilder
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import number_in
@@ -8,14 +14,29 @@ from plone.pgcatalog.restapi.additions import Additions
 from plone.pgcatalog.restapi.additions import ADDITIONS_KEY
 from plone.pgcatalog.restapi.parameters import parsing
 from plone.pgcatalog.restapi.serializer import facet_as_json
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body
 from plone.restapi.services.querystringsearch.get import QuerystringSearchGet
 from plone.restapi.services.querystringsearch.get import QuerystringSearchPost
+from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zExceptions import BadRequest
 from zope.annotation.interfaces import IAnnotations
 from zope.component import getMultiAdapter
+
+
+class SiteQueryBuilder(QueryBuilder):
+    """Plone's view of the results of a query; a text in a query of ``@querystring-search`` is the search of a visitor."""
+
+    def filter_query(self, query: dict[str, Any]) -> dict[str, Any]:
+        """See QueryBuilder."""
+        query = super().filter_query(query)
+        catalog = getToolByName(self.context, "portal_catalog")
+        is_of_service = ADDITIONS_KEY in IAnnotations(self.request, ())
+        if not is_of_service or not query.get(SOURCE_INDEX) or not IPGCatalogTool.providedBy(catalog):
+            return query
+        return as_site_searches(catalog, query, self.context)
 
 
 class Faceted:

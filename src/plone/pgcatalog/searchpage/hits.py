@@ -7,6 +7,8 @@ from html import escape
 from plone.base.i18nl10n import monthname_msgid
 from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.passages import folders_above
+from plone.pgcatalog.files.file_kinds import INDEX as KIND_OF_FILE
+from plone.pgcatalog.files.file_kinds import TITLES as KINDS_OF_FILES
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.registry.interfaces import IRegistry
@@ -24,6 +26,7 @@ FACET_TITLES = {
     "Date": _("Date"),
     "Creator": _("Author"),
     "path": _("Place"),
+    KIND_OF_FILE: _("Kind of file"),
 }
 
 
@@ -60,6 +63,7 @@ class Titles:
             "Creator": self.author,
             "review_state": self._state,
             "is_folderish": self._flag,
+            KIND_OF_FILE: self._kind_of_file,
         }.get(index, self._period if are_periods else str)
         return {token: kind(token) for token in tokens}
 
@@ -84,6 +88,9 @@ class Titles:
 
     def _flag(self, token: str) -> str:
         return self.translated(_("Yes") if token == "True" else _("No"))
+
+    def _kind_of_file(self, token: str) -> str:
+        return self.translated(KINDS_OF_FILES.get(token, token))
 
     def _period(self, token: str) -> str:
         """Return the name of the month and the year for ``2026-11``; a year unchanged."""
