@@ -169,7 +169,8 @@ def open_db(backend: Backend, dsn: str, folder: Path, cache_size: int) -> Any:
     """Return a ZODB.DB of *backend* with *cache_size* objects per connection."""
     from ZODB.DB import DB
 
-    db = DB(backend.storage(dsn, folder), cache_size=cache_size)
+    # The name that Zope gives it: stored references to objects contain it.
+    db = DB(backend.storage(dsn, folder), cache_size=cache_size, database_name="main")
     backend.register(db)
     return db
 

@@ -178,6 +178,7 @@ def site_in_file(folder: Path) -> str:
     from benchmarks.content import Author
     from benchmarks.content import make_folders
     from benchmarks.documents import documents
+    from benchmarks.texts import folder_titles
     from benchmarks.zope_site import make_application
     from benchmarks.zope_site import make_site
     from benchmarks.zope_site import PloneSite
@@ -187,7 +188,7 @@ def site_in_file(folder: Path) -> str:
     place = PloneSite(FileStorageZCatalog(), "", folder, cache_size=4000)
     make_application(place.db)
     make_site(place)
-    make_folders(place, 10)
+    make_folders(place, folder_titles(10))
     author = Author(place)
     for document in documents(DOCUMENTS):
         author.create(document)

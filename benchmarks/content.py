@@ -2,9 +2,11 @@
 
 from benchmarks.documents import Document
 from benchmarks.documents import documents
-from benchmarks.documents import folders
 from benchmarks.documents import TAGS
 from benchmarks.scenarios import Place
+from benchmarks.texts import folder_titles
+from benchmarks.texts import GENERATED
+from benchmarks.texts import Texts
 from benchmarks.timing import summary
 from benchmarks.timing import value
 from benchmarks.worker import Progress
@@ -12,8 +14,10 @@ from benchmarks.zope_site import make_site
 from benchmarks.zope_site import opened
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from DateTime import DateTime
 from itertools import batched
@@ -34,19 +38,29 @@ FILL_CACHE = 30_000
 def filled_site[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
     """Return a new site with all of its documents filled in, according to the *options* of a worker."""
     place, count = opened(options, progress, kind), options["docs"]
+    texts = site_texts(options, lambda count: Texts([*documents(count)], folder_titles(count), GENERATED))
     make_site(place)
-    make_folders(place, folders(count))
-    fill(place, documents(count), count, progress)
-    place.place = Place(f"/{SITE}", folders(count), ())
+    make_folders(place, texts.folders, texts.languages)
+    fill(place, texts.documents, count, progress)
+    place.place = Place(f"/{SITE}", len(texts.folders), ())
     return place
 
 
-def make_folders(place: PloneSite, count: int) -> None:
-    """Create the folders and set the workflow, in a separate commit."""
+def site_texts(options: dict[str, Any], generated: Callable[[int], Texts]) -> Texts:
+    """Return the texts of a site according to the *options* of a worker; those of *generated* unless others are named."""
+    from benchmarks.debian import debian_texts
+
+    return (debian_texts if options.get("texts") else generated)(options["docs"])
+
+
+def make_folders(place: PloneSite, titles: Sequence[str], languages: Sequence[str] = ()) -> None:
+    """Create folders with *titles* and set the workflow and the *languages* of the site, in a separate commit."""
     site = place.enter()
     site.portal_workflow.setDefaultChain(WORKFLOW)
-    for number in range(count):
-        site.invokeFactory("Folder", f"folder{number}", title=f"Folder {number}")
+    if languages:
+        site.portal_registry["plone.available_languages"] = list(languages)
+    for number, title in enumerate(titles):
+        site.invokeFactory("Folder", f"folder{number}", title=title)
     transaction.commit()
     place.end_request()
 
@@ -156,8 +170,8 @@ def modify(site: Any, document: Document) -> None:
 def fill(place: PloneSite, wanted: Iterable[Document], count: int, progress: Progress) -> None:
     """Add *wanted* to the site without its events: real documents, catalogued by ``catalog_object``, in batches.
 
-    They have the same UUID, workflow state and permissions as documents created through Plone, but no versions and
-    no relations.
+    They have the same UUID, workflow state and permissions as documents created through Plone, but no versions, and
+    relations only if their texts refer to each other.
     """
     site = place.enter()
     site._p_jar._cache.cache_size = FILL_CACHE
@@ -187,6 +201,7 @@ def add(site: Any, document: Document) -> Any:
         subject=document.tags,
         creators=(document.creator,),
         **rich_text(document),
+        **({"language": document.language} if document.language else {}),
     )
     setattr(content, ATTRIBUTE_NAME, document.uid)
     content.creation_date = content.modification_date = DateTime(document.created)
@@ -194,7 +209,20 @@ def add(site: Any, document: Document) -> Any:
     container._setOb(document.id, content)
     content = container[document.id]
     set_state(site.portal_workflow, content, document)
+    if document.related:
+        relate(content, [site.unrestrictedTraverse(path) for path in document.related])
     return content
+
+
+def relate(content: Any, targets: list[Any]) -> None:
+    """Set the related items of *content*, which has no event that would catalogue them as relations."""
+    from tests.integration.volto_pages import related_to
+    from z3c.relationfield.event import updateRelations
+
+    [own, *relations] = related_to([content, *targets])
+    assert own.to_object is not None
+    content.relatedItems = relations
+    updateRelations(content, None)
 
 
 def rich_text(document: Document) -> dict[str, Any]:

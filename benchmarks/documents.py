@@ -34,7 +34,11 @@ class Document:
     state: str
     creator: str
     created: datetime
+    #: the text as HTML, inside of a paragraph
     text: str = ""
+    language: str = ""
+    #: paths of related documents, which come before this one
+    related: tuple[str, ...] = ()
 
     @property
     def uid(self) -> str:

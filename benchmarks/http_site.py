@@ -3,11 +3,11 @@
 from benchmarks.content import fill
 from benchmarks.content import FILL_CACHE
 from benchmarks.content import make_folders
-from benchmarks.documents import folders
+from benchmarks.content import site_texts
 from benchmarks.page_kinds import EDITOR
 from benchmarks.page_kinds import READER
 from benchmarks.page_kinds import Visited
-from benchmarks.texts import documents_with_texts
+from benchmarks.texts import generated_texts
 from benchmarks.volto_site import furnish_for_volto
 from benchmarks.worker import Progress
 from benchmarks.zope_site import make_site
@@ -32,25 +32,27 @@ def make(options: dict[str, Any], progress: Progress) -> Visited:
     """Create the site according to the *options* of a worker; return the addresses to visit."""
     place, count = opened({"cache_size": FILL_CACHE, **options}, progress, PloneSite), options["docs"]
     make_site(place)
-    make_folders(place, folders(count))
-    fill(place, documents_with_texts(count), count, progress)
+    texts = site_texts(options, generated_texts)
+    make_folders(place, texts.folders, texts.languages)
+    fill(place, texts.documents, count, progress)
     site = place.enter()
-    published = [each for each in documents_with_texts(count) if each.state == "published"]
-    furnish(site, count)
+    published = [each for each in texts.documents if each.state == "published"]
+    furnish(site, count, len(texts.folders))
     furnish_for_volto(site, [f"{each.folder}/{each.id}" for each in published])
     transaction.commit()
     place.close()
     step = max(1, len(published) // VISITED)
-    return Visited(f"/{SITE}", folders(count), [f"{each.folder}/{each.id}" for each in published[::step][:VISITED]])
+    paths = [f"{each.folder}/{each.id}" for each in published[::step][:VISITED]]
+    return Visited(f"/{SITE}", len(texts.folders), paths, texts.words)
 
 
-def furnish(site: Any, count: int) -> None:
+def furnish(site: Any, count: int, number_of_folders: int) -> None:
     """Add the REST API, users, a collection and the settings of navigation, and publish the folders; does not commit."""
     site.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     for login, roles in ((EDITOR, ["Member", "Editor"]), (READER, ["Member"])):
         name, _, password = login.partition(":")
         site.acl_users.userFolderAddUser(name, password, roles, [])
-    for number in range(folders(count)):
+    for number in range(number_of_folders):
         folder = site[f"folder{number}"]
         site.portal_workflow.doActionFor(folder, "publish")
         if number % SHARED == 0:

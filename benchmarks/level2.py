@@ -13,6 +13,7 @@ from benchmarks.machine import resident_mb
 from benchmarks.scenarios import chosen
 from benchmarks.scenarios import PAGE
 from benchmarks.scenarios import Place
+from benchmarks.texts import folder_titles
 from benchmarks.timing import profiled
 from benchmarks.timing import repeated
 from benchmarks.timing import summary
@@ -85,7 +86,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
     """Fill the site with *count* documents; return the costs of the last ones, and of modifications."""
-    make_folders(place, folders(count))
+    make_folders(place, folder_titles(count))
     filled = max(0, count - REAL)
     if filled:
         fill(place, islice(documents(count), filled), filled, progress)

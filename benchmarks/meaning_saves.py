@@ -9,10 +9,10 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
 from benchmarks.documents import Document
 from benchmarks.documents import documents
-from benchmarks.documents import folders
 from benchmarks.meaning_latency import make_table
 from benchmarks.meaning_latency import use
 from benchmarks.text_search import uncached
+from benchmarks.texts import folder_titles
 from benchmarks.timing import timed
 from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
@@ -55,7 +55,7 @@ def of_saves(dsn: str, folder: Path, saves: int) -> dict[str, Any]:
     place = PloneSite(BACKENDS[OURS], dsn, folder, CACHE_SIZE)
     make_application(place.db)
     make_site(place)
-    content.make_folders(place, folders(2 * saves))
+    content.make_folders(place, folder_titles(2 * saves))
     with serving() as answers:
         use(place, answers.url)
         with psycopg.connect(dsn, autocommit=True) as connection:

@@ -1,11 +1,10 @@
 """The pages that the benchmark ``pages`` requests, and their users."""
 
 from benchmarks.documents import CREATORS
-from benchmarks.texts import FREQUENT
-from benchmarks.texts import RARE
-from benchmarks.texts import USUAL
-from benchmarks.texts import word
+from benchmarks.texts import GENERATED
+from benchmarks.texts import Vocabulary
 from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 from urllib.parse import urlencode
@@ -30,11 +29,12 @@ COLUMNS = ["ModificationDate", "EffectiveDate", "review_state", "is_folderish", 
 
 @dataclass(frozen=True)
 class Visited:
-    """The site: path, number of folders, and paths of published documents below it."""
+    """The site: path, number of folders, paths of published documents below it, and the words of its texts."""
 
     path: str
     folders: int
     documents: list[str]
+    words: Vocabulary = GENERATED
 
     def folder(self, n: int) -> str:
         return f"{self.path}/folder{n % self.folders}"
@@ -64,19 +64,23 @@ def with_query(path: str, **query: str) -> str:
     return f"{path}?{urlencode(query, quote_via=quote)}"
 
 
-def two_words(n: int) -> str:
-    """Return the n-th pair of a frequent and a usual word; the first 18,000 are different."""
-    return f"{word(FREQUENT[n % len(FREQUENT)])} {word(USUAL[(n * 7 + n // len(USUAL)) % len(USUAL)])}"
+def two_words(site: Visited, n: int) -> str:
+    """Return the n-th pair of a frequent and a usual word."""
+    return nth(site.words.pairs, n)
 
 
-def searched(words: Callable[[int], str]) -> Callable[[Visited, int], str]:
+def nth(words: Sequence[str], n: int) -> str:
+    return words[n % len(words)]
+
+
+def searched(words: Callable[[Visited, int], str]) -> Callable[[Visited, int], str]:
     """Return the path of a REST search for the n-th of *words*."""
-    return lambda site, n: with_query(f"{site.path}/@search", SearchableText=words(n), metadata_fields="modified")
+    return lambda site, n: with_query(f"{site.path}/@search", SearchableText=words(site, n), metadata_fields="modified")
 
 
 def live(site: Visited, n: int) -> str:
     """Return the path of a live search: words, the last of which is incomplete."""
-    return with_query(f"{site.path}/@@ajax-search", SearchableText=two_words(n)[:-1], perPage="10", page="1")
+    return with_query(f"{site.path}/@@ajax-search", SearchableText=two_words(site, n)[:-1], perPage="10", page="1")
 
 
 def contents(site: Visited, n: int) -> str:
@@ -115,7 +119,7 @@ def search_block(site: Visited, n: int) -> str:
     operation = "plone.app.querystring.operation"
     criteria = [
         {"i": "portal_type", "o": f"{operation}.selection.any", "v": ["Document"]},
-        {"i": "SearchableText", "o": f"{operation}.string.contains", "v": two_words(n)},
+        {"i": "SearchableText", "o": f"{operation}.string.contains", "v": two_words(site, n)},
     ]
     query = {
         "query": criteria,
@@ -136,13 +140,15 @@ PAGES = (
     Page("document", HTML, lambda site, n: site.document(n), 25),
     Page("listing", HTML, lambda site, n: f"{site.folder(n)}/listing_view", 10),
     Page("collection", HTML, lambda site, n: f"{site.path}/newest", 4),
-    Page("search page", HTML, lambda site, n: with_query(f"{site.path}/@@search", SearchableText=two_words(n)), 4),
+    Page(
+        "search page", HTML, lambda site, n: with_query(f"{site.path}/@@search", SearchableText=two_words(site, n)), 4
+    ),
     Page("sitemap", HTML, lambda site, n: f"{site.path}/sitemap", 1),
     Page("document, as editor", HTML, lambda site, n: site.document(n), 8, EDITOR),
     Page("sitemap.xml.gz", DATA, lambda site, n: f"{site.path}/sitemap.xml.gz", 1),
     Page("live search", DATA, live, 8),
     Page("@search, new words", DATA, searched(two_words), 5),
-    Page("@search, repeated", DATA, searched(lambda n: two_words(0)), 5),
+    Page("@search, repeated", DATA, searched(lambda site, n: two_words(site, 0)), 5),
     Page("@search, new words, as member", DATA, searched(two_words), 3, READER),
     Page(
         "@search, a member's name",
@@ -150,9 +156,9 @@ PAGES = (
         lambda site, n: with_query(f"{site.path}/@search", Creator=CREATORS[n % len(CREATORS)], sort_on="modified"),
         2,
     ),
-    Page("@search, a rare word", DATA, searched(lambda n: word(RARE[n * 7 % len(RARE)])), 3),
-    Page("@search, a usual word", DATA, searched(lambda n: word(USUAL[n * 7 % len(USUAL)])), 3),
-    Page("@search, a frequent word", DATA, searched(lambda n: word(FREQUENT[n % len(FREQUENT)])), 2),
+    Page("@search, a rare word", DATA, searched(lambda site, n: nth(site.words.rare, n * 7)), 3),
+    Page("@search, a usual word", DATA, searched(lambda site, n: nth(site.words.usual, n * 7)), 3),
+    Page("@search, a frequent word", DATA, searched(lambda site, n: nth(site.words.frequent, n)), 2),
     Page(
         "@navigation",
         DATA,

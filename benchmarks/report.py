@@ -108,9 +108,14 @@ def load(results: Path = RESULTS) -> list[Record]:
     return sorted(stored, key=size_of)
 
 
-def compared(stored: Sequence[Record], command: str) -> list[Record]:
-    """Return the results of *command* that contain both sides."""
-    return [data for data in stored if data["command"] == command and set(PAIRS[command]) <= set(data["results"])]
+def compared(stored: Sequence[Record], command: str, texts: str | None = None) -> list[Record]:
+    """Return the results of *command* that contain both sides, with the *texts* of that name; None: generated ones."""
+    return [
+        data
+        for data in stored
+        if (data["command"], data["options"].get("texts")) == (command, texts)
+        and set(PAIRS[command]) <= set(data["results"])
+    ]
 
 
 def write_pages(stored: Sequence[Record]) -> None:
@@ -134,6 +139,7 @@ def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
             "measures": side_by_side([measures(data) for data in compared(stored, "level2")]),
             "scripts": side_by_side([scripts(data) for data in compared(stored, "scripts")]),
             "slower": slower(stored).markdown(titled=False),
+            "real texts": real_texts(stored),
         },
         STORAGE: {
             **{
@@ -252,6 +258,22 @@ def pages(stored: Sequence[Record]) -> Table:
             ratios = [their["per_second"] / our["per_second"] for our, their in mixes]
             rows.append([f"mix, {state}, {size_of(data):,} documents", number(mean_ratio(ratios)), number(max(ratios))])
     return Table("", ["", "ours / ZCatalog's", "the worst"], rows)
+
+
+def real_texts(stored: Sequence[Record]) -> str:
+    """Return the tables of the sites with real texts: the means of pages, and the measures of searches."""
+    sites, searches = compared(stored, "pages", "debian"), compared(stored, "search", "debian")
+    means = [
+        [f"{group}, {size_of(data):,} pages", number(mean), number(worst)]
+        for data in sites
+        for group, (mean, worst) in page_means(data).items()
+    ]
+    found = [Table("", ["", "ours / ZCatalog's", "the worst"], means).markdown(titled=False)] if means else []
+    for data in searches:
+        measured = data["results"][PAIRS["search"][0]]["measures"]
+        rows = [[name, f"{number(figure['median'])} {figure['unit']}".strip()] for name, figure in measured.items()]
+        found.append(Table("", [f"{size_of(data):,} pages", ""], rows).markdown(titled=False))
+    return "\n\n".join(found) or "Not measured on a quiet machine yet."
 
 
 def slower(stored: Sequence[Record]) -> Table:

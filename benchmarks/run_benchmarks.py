@@ -17,6 +17,8 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import OTHER
 from benchmarks.backends import OURS
 from benchmarks.backends import PLAIN
+from benchmarks.debian import fetched
+from benchmarks.debian import NoTexts
 from benchmarks.page_kinds import PAGES
 from benchmarks.report import load
 from benchmarks.report import write_pages
@@ -57,6 +59,11 @@ PROFILE = click.option("--profile", is_flag=True, help="Print a profile (cProfil
 AGAIN = click.option("--again", is_flag=True, help="Measure again what the file already has.")
 DOCS = click.option("--docs", default=500, show_default=True, help="Documents in the site.")
 CACHE = click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+TEXTS = click.option(
+    "--texts",
+    type=click.Choice(["debian"]),
+    help="Real texts instead of generated words: the manual pages of Debian in nine languages, which are downloaded.",
+)
 ELSEWHERE = click.option(
     "--other",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
@@ -106,15 +113,17 @@ IN_TURN = ("files", "level1", "level2", "search", "scripts", "pages", "plone", "
 
 def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool, shown: str) -> None:
     """Run *jobs*; write the results to *output*, and print them in the format *shown*: table, json, both."""
-    # As they will be loaded from JSON; results without a profile do not mention it.
+    # As they will be loaded from JSON; results without a profile, or with generated texts, do not mention these.
     options = {
         name: list(given) if isinstance(given, tuple) else given
         for name, given in options.items()
-        if given or name != "profile"
+        if given or name not in ("profile", "texts")
     }
     try:
+        if options.get("texts"):
+            fetched()
         data = run_jobs(ResultFile(command, options, output), jobs, again, command in IN_TURN)
-    except (OtherOptions, WorkerFailed) as error:
+    except (NoTexts, OtherOptions, WorkerFailed) as error:
         raise click.ClickException(str(error)) from error
     if shown != "json":
         for table in tables(data):
@@ -182,6 +191,7 @@ def level2(
 @main.command()
 @DOCS
 @CACHE
+@TEXTS
 @compared("relstorage-zcatalog", "pgcatalog")
 @repeated(30, 3)
 def search(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
@@ -191,6 +201,7 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str
 
 @main.command()
 @DOCS
+@TEXTS
 @click.option("--seconds", default=1.0, show_default=True, help="For each kind of page in each round.")
 @click.option("--rounds", default=3, show_default=True, help="How often it is each backend's turn for a page.")
 @click.option("--starts", default=5, show_default=True, help="Processes whose first requests are measured.")
@@ -368,6 +379,10 @@ PLAN = {
     "pages-6000": "pages --docs 6000",
     "pages-20000": "pages --docs 20000",
     "pages-50000": "pages --docs 50000",
+    "pages-debian-6000": "pages --docs 6000 --texts debian",
+    "pages-debian-20000": "pages --docs 20000 --texts debian",
+    "search-debian-6000": "search --docs 6000 --texts debian",
+    "search-debian-20000": "search --docs 20000 --texts debian",
     "rebuild-20000": "rebuild --docs 20000",
     "files": "files",
     "level1-200000": "level1 --rows 200000 --iterations 20",

@@ -106,7 +106,8 @@ def size_of(data: Record) -> int:
 
 def title(data: Record) -> str:
     unit = {"level1": "rows", "scale": "rows", "zodbbench": "objects"}.get(data["command"], "documents")
-    return f"{data['command']}, {size_of(data):,} {unit}" if size_of(data) else data["command"]
+    of_texts = " of real texts" if data["options"].get("texts") else ""
+    return f"{data['command']}, {size_of(data):,} {unit}{of_texts}" if size_of(data) else data["command"]
 
 
 def tables(data: Record) -> Iterator[Table]:

@@ -2,14 +2,18 @@
 
 from AccessControl.SecurityManagement import newSecurityManager
 from benchmarks import queries
+from benchmarks.backends import database_mb
 from benchmarks.backends import OURS
 from benchmarks.backends import vacuum
 from benchmarks.content import filled_site
+from benchmarks.debian import debian_texts
+from benchmarks.http_load import cpu
 from benchmarks.scenarios import PAGE
 from benchmarks.scenarios import Place
 from benchmarks.scenarios import Scenario
 from benchmarks.scenarios import touch_page
 from benchmarks.scenarios import TOUCHES
+from benchmarks.texts import Vocabulary
 from benchmarks.timing import summary
 from benchmarks.timing import timed
 from benchmarks.timing import value
@@ -17,9 +21,12 @@ from benchmarks.worker import Progress
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
 from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import psutil
 import psycopg
 import transaction
 
@@ -44,20 +51,76 @@ def on_the_search_page(*texts: str) -> Callable[[Place, int], dict[str, Any]]:
     return lambda place, n: {"SearchableText": texts[n % len(texts)], "portal_type": TYPES}
 
 
+@dataclass(frozen=True)
+class Typed:
+    """Texts that visitors type, by the kind of search; *wild* are words with a wildcard inside."""
+
+    everywhere: str
+    frequent: Sequence[str]
+    common: Sequence[str]
+    rare: Sequence[str]
+    wild: Sequence[str]
+    many_wild: Sequence[str]
+    beginnings: Sequence[str]
+    #: two letters; a frequent word and the beginning of another; a frequent word and a misspelled one
+    letters: str
+    begun: str
+    misspelled: str
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        first, second, third, fourth = self.frequent
+        return [(first, second), (second, third), (first, fourth)]
+
+
 #: The word with the number n occurs in about 1/n as many documents as the first one.
-SCENARIOS = (
-    Scenario("a word of all documents", words("document")),
-    Scenario("a frequent word", words("word0", "word1", "word2")),
-    Scenario("a common word", words(*(f"word{n}" for n in range(10, 30)))),
-    Scenario("a rare word", words(*(f"word{n}" for n in range(500, 1000)))),
-    Scenario("two frequent words", words("word0 word1", "word1 word2", "word0 word3")),
-    Scenario("either of two frequent words", words("word0 OR word1", "word1 OR word2", "word0 OR word3")),
-    Scenario("a word with a wildcard inside", words(*(f"w*d{n}" for n in range(10, 30)))),
-    Scenario(
-        "ten words with wildcards inside", words(*(" OR ".join(f"w*d{n}{m}" for m in range(10)) for n in range(9)))
-    ),
-    Scenario("a word's beginning, as the search page asks", on_the_search_page("word2*", "word3*", "word4*")),
+GENERATED_WORDS = Typed(
+    everywhere="document",
+    frequent=[f"word{n}" for n in range(4)],
+    common=[f"word{n}" for n in range(10, 30)],
+    rare=[f"word{n}" for n in range(500, 1000)],
+    wild=[f"w*d{n}" for n in range(10, 30)],
+    many_wild=[" OR ".join(f"w*d{n}{m}" for m in range(10)) for n in range(9)],
+    beginnings=["word2*", "word3*", "word4*"],
+    letters="wo",
+    begun="word0 doc",
+    misspelled="word0 docuemnt",
 )
+
+
+def typed(vocabulary: Vocabulary) -> Typed:
+    """Return searches for words of *vocabulary*."""
+    frequent, wild = list(vocabulary.frequent[:4]), [f"{word[:2]}*{word[3:]}" for word in vocabulary.usual]
+    known = max(vocabulary.usual, key=len)
+    return Typed(
+        everywhere=frequent[0],
+        frequent=frequent,
+        common=vocabulary.usual[:20],
+        rare=vocabulary.rare[:500],
+        wild=wild[:20],
+        many_wild=[" OR ".join(wild[n : n + 10]) for n in range(0, 90, 10)],
+        beginnings=[f"{word[:4]}*" for word in vocabulary.usual[:3]],
+        letters=frequent[0][:2],
+        begun=f"{frequent[0]} {known[:4]}",
+        # The last two letters but one are swapped.
+        misspelled=f"{frequent[0]} {known[:-3]}{known[-2]}{known[-3]}{known[-1]}",
+    )
+
+
+def scenarios(typed: Typed) -> list[Scenario]:
+    return [
+        Scenario(
+            "a word of all documents" if typed is GENERATED_WORDS else "the most frequent word", words(typed.everywhere)
+        ),
+        Scenario("a frequent word", words(*typed.frequent[:3])),
+        Scenario("a common word", words(*typed.common)),
+        Scenario("a rare word", words(*typed.rare)),
+        Scenario("two frequent words", words(*(f"{first} {second}" for first, second in typed.pairs))),
+        Scenario("either of two frequent words", words(*(f"{first} OR {second}" for first, second in typed.pairs))),
+        Scenario("a word with a wildcard inside", words(*typed.wild)),
+        Scenario("ten words with wildcards inside", words(*typed.many_wild)),
+        Scenario("a word's beginning, as the search page asks", on_the_search_page(*typed.beginnings)),
+    ]
 
 
 class ReaderSite(PloneSite):
@@ -77,15 +140,17 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     is_ours = options["backend"] == OURS
     share(place)
     vacuum(options["dsn"])
-    result: dict[str, Any] = {"measures": {}, "queries": []}
+    result: dict[str, Any] = {"measures": {"database size": value(database_mb(options["dsn"]), "MB")}, "queries": []}
+    searched = typed(debian_texts(options["docs"]).words) if options.get("texts") else GENERATED_WORDS
     if is_ours:
-        count_the_words(place)
-    for scenario in SCENARIOS:
+        result["measures"] |= count_the_words(place)
+    for scenario in scenarios(searched):
         progress(scenario.name)
         result["queries"] += list(records(place, scenario, options["iterations"], options["warmup"]))
     if is_ours:
         progress("facets, snippets, suggestions")
-        result["measures"] = extras(place, options["iterations"])
+        result["measures"] |= extras(place, searched, options["iterations"])
+        result["measures"] |= sizes(place, options["docs"])
     place.close()
     return result
 
@@ -103,15 +168,39 @@ def share(place: PloneSite) -> None:
     place.end_request()
 
 
-def count_the_words(place: PloneSite) -> None:
-    """Count the words of our catalog, as a process does automatically some time after the first search."""
+def count_the_words(place: PloneSite) -> dict[str, Any]:
+    """Count the words of our catalog, as a process does automatically some time after the first search; return the cost."""
     from plone.pgcatalog.fulltext.term_statistics import count_words
 
     catalog = place.request()._core.zoid
     place.end_request()
     with psycopg.connect(place.dsn, autocommit=True) as connection:
+        postgres = psutil.Process(connection.info.backend_pid)
+        before = cpu(postgres)
         count_words(connection, catalog)
+        seconds = cpu(postgres) - before
         connection.execute("VACUUM ANALYZE pgcatalog_words")
+        [(words,)] = connection.execute("SELECT count(*) FROM pgcatalog_words WHERE catalog = %s", [catalog])
+    return {
+        "counting words: processor time of PostgreSQL": value(seconds, "s"),
+        "counted words and stems": value(words, ""),
+    }
+
+
+def sizes(place: PloneSite, documents: int) -> dict[str, Any]:
+    """Return the sizes of our catalog's tables."""
+    catalog = place.request()._core.zoid
+    place.end_request()
+    with psycopg.connect(place.dsn) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state WHERE catalog = %s", [catalog])
+        names = {"rows of the catalog": relation, "counts of words": "pgcatalog_words"}
+        found = {
+            name: connection.execute("SELECT pg_total_relation_size(quote_ident(%s))", [table]).fetchone()[0]
+            for name, table in names.items()
+        }
+    return {f"size: {name}": value(size / 2**20, "MB") for name, size in found.items()} | {
+        "size: counts of words, bytes a page": value(found["counts of words"] / documents, "")
+    }
 
 
 def records(place: PloneSite, scenario: Scenario, iterations: int, warmup: int) -> Any:
@@ -123,23 +212,26 @@ def records(place: PloneSite, scenario: Scenario, iterations: int, warmup: int) 
         yield record | {"found": found, "limited": False} | summary(times)
 
 
-def extras(place: PloneSite, iterations: int) -> dict[str, Any]:
-    """Return the costs of facets and snippets in addition to their page, and of suggestions."""
+def extras(place: PloneSite, typed: Typed, iterations: int) -> dict[str, Any]:
+    """Return the costs of facets and snippets in addition to their page, of suggestions, and of similar pages."""
     plain, full = [], []
     for n in range(iterations):
         # In turns, so that other load of the machine affects both.
-        plain.append(timed(page, uncached(place), n))
-        full.append(timed(full_page, uncached(place), n))
+        plain.append(timed(page, uncached(place), typed, n))
+        full.append(timed(full_page, uncached(place), typed, n))
     return {
         "page of a frequent word": summary(plain),
         "the same with 4 facets and 25 snippets": summary(full),
         "with facets and snippets / without": value(median(full) / median(plain), ""),
-        "suggest, two letters typed": summary([timed(uncached(place).suggest, "wo") for _ in range(iterations)]),
-        "suggest, behind another word": summary(
-            [timed(uncached(place).suggest, "word0 doc") for _ in range(iterations)]
+        "suggest, two letters typed": summary(
+            [timed(uncached(place).suggest, typed.letters) for _ in range(iterations)]
         ),
+        "suggest, behind another word": summary(
+            [timed(uncached(place).suggest, typed.begun) for _ in range(iterations)]
+        ),
+        "10 similar pages": summary([timed(uncached(place).more_like_this, f"{n:032x}") for n in range(iterations)]),
         "did you mean, a typo in two words": summary(
-            [timed(uncached(place).did_you_mean, "word0 docuemnt") for _ in range(iterations)]
+            [timed(uncached(place).did_you_mean, typed.misspelled) for _ in range(iterations)]
         ),
     }
 
@@ -152,16 +244,16 @@ def uncached(place: PloneSite) -> Any:
     return catalog
 
 
-def page(catalog: Any, n: int) -> Any:
+def page(catalog: Any, typed: Typed, n: int) -> Any:
     """Return the results for a frequent word, after using their first page like a listing."""
-    results = catalog(SearchableText=f"word{n % 3}", b_start=0, b_size=PAGE)
+    results = catalog(SearchableText=typed.frequent[n % 3], b_start=0, b_size=PAGE)
     touch_page(results)
     assert results.actual_result_count
     return results
 
 
-def full_page(catalog: Any, n: int) -> None:
+def full_page(catalog: Any, typed: Typed, n: int) -> None:
     """Use such a page with facets and snippets."""
-    results = page(catalog, n)
+    results = page(catalog, typed, n)
     results.facets(FACETS)
     results.snippets(results[:PAGE])

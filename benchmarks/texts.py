@@ -2,8 +2,12 @@
 
 from benchmarks.documents import Document
 from benchmarks.documents import documents
+from benchmarks.documents import folders
 from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate
 from random import Random
 
@@ -47,3 +51,54 @@ def documents_with_texts(count: int) -> Iterator[Document]:
     for document in documents(count):
         length = min(LONGEST, max(SHORTEST, int(rng.lognormvariate(*LENGTH))))
         yield replace(document, title=text(rng, 4).capitalize(), description=text(rng, 15), text=text(rng, length))
+
+
+# -- the texts of a site
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words to search for, by the share of texts that contain them, and pairs of a frequent and a usual word."""
+
+    frequent: Sequence[str]
+    usual: Sequence[str]
+    rare: Sequence[str]
+    pairs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The documents of a site, the titles of their folders, and the words to search for."""
+
+    documents: Sequence[Document]
+    folders: Sequence[str]
+    words: Vocabulary
+
+    @property
+    def languages(self) -> list[str]:
+        return sorted({document.language for document in self.documents} - {""})
+
+
+def two_words(number: int) -> str:
+    """Return the pair of a frequent and a usual word with that *number*; the first 18,000 are different."""
+    usual = USUAL[(number * 7 + number // len(USUAL)) % len(USUAL)]
+    return f"{word(FREQUENT[number % len(FREQUENT)])} {word(usual)}"
+
+
+GENERATED = Vocabulary(
+    tuple(map(word, FREQUENT)),
+    tuple(map(word, USUAL)),
+    tuple(map(word, RARE)),
+    tuple(map(two_words, range(len(FREQUENT) * len(USUAL)))),
+)
+
+
+@cache
+def generated_texts(count: int) -> Texts:
+    """Return a site with *count* documents of generated words."""
+    return Texts([*documents_with_texts(count)], folder_titles(count), GENERATED)
+
+
+def folder_titles(count: int) -> list[str]:
+    """Return the titles of the folders of a site with *count* generated documents."""
+    return [f"Folder {number}" for number in range(folders(count))]
