@@ -9,6 +9,7 @@ from plone.pgcatalog.discovery.file_pages import Snippet
 from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
+from plone.pgcatalog.searchpage.sites import SITES
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
 from typing import Any
@@ -24,6 +25,7 @@ FACET_TITLES = {
     "Date": _("Date"),
     "Creator": _("Author"),
     "path": _("Place"),
+    SITES: _("Site"),
 }
 
 
