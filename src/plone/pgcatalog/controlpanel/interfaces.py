@@ -333,6 +333,31 @@ class IPGCatalogSearchPageSettings(Interface):
             " sites. 0 means no limit. Where facets are shown, all hits are counted."
         ),
     )
+    all_sites = field(
+        settings.all_sites,
+        _("Search all sites"),
+        _(
+            "The search page also finds pages of other sites in the same database, if these sites are offered to other sites."
+            " Visitors find what they may view there."
+        ),
+    )
+    offered_to_sites = field(
+        settings.offered_to_sites,
+        _("Offer this site to other sites"),
+        _(
+            "Search pages of other sites in the same database may find the pages of this site that their visitors may view"
+            " here."
+        ),
+    )
+    public_url = line(
+        settings.public_url,
+        _("Public URL of this site"),
+        _(
+            "The URL with which links from other sites to pages of this site begin, such as https://www.example.org. If empty,"
+            " links use the server on which the search is made."
+        ),
+        constraint=is_empty_or_url,
+    )
 
 
 def facets(context: Any) -> SimpleVocabulary:

@@ -124,15 +124,19 @@ class Messages:
 
 
 class Batch:
-    """The reads of a connection that wait for a common message, by the zoid of their catalog."""
+    """The reads of a connection that wait for a common message, by the zoid of their catalog.
+
+    A read takes those of its own catalog along; in a batch *across* catalogs those of all.
+    """
 
     def __init__(self) -> None:
         self.is_open = False
+        self._is_across = False
         self._reads: dict[int, list[Any]] = {}
 
     @contextmanager
-    def open(self) -> Iterator[None]:
-        """Collect reads inside the context, and send them in one message.
+    def open(self, across: bool = False) -> Iterator[None]:
+        """Collect reads inside the context, and send them in one message; *across*: of all catalogs in one.
 
         This is the message of the first rows that are used inside, or a message at the end.  Counting a result inside also
         reads its first rows.  A nested batch is part of the outer one.
@@ -140,13 +144,14 @@ class Batch:
         if self.is_open:
             yield
             return
-        self.is_open = True
+        self.is_open, self._is_across = True, across
         try:
             yield
-            for reads in [reads for reads in self._reads.values() if reads]:
-                reads[0].send()
+            for zoid in list(self._reads):
+                if reads := self._reads.get(zoid):
+                    reads[0].send()
         finally:
-            self.is_open = False
+            self.is_open = self._is_across = False
             self.clear()
 
     def add(self, zoid: int, *reads: Any) -> None:
@@ -161,8 +166,12 @@ class Batch:
             reads.remove(read)
 
     def claim(self, zoid: int) -> list[Any]:
-        """Remove and return the collected reads of the catalog *zoid*, for the next message."""
-        return self._reads.pop(zoid, [])
+        """Remove and return the collected reads that are sent with the next message, of the catalog *zoid*."""
+        if not self._is_across:
+            return self._reads.pop(zoid, [])
+        reads = [read for reads in self._reads.values() for read in reads]
+        self._reads.clear()
+        return reads
 
     def clear(self) -> None:
         """Discard the collected reads: each is sent in a message of its own."""

@@ -174,9 +174,9 @@ class Session:
         if changed is not None and self._synchronized is not None:
             self._synchronized.get().join(RefusedCommit(changed))
 
-    def batch(self) -> AbstractContextManager[None]:
-        """Return a context in which reads are collected and sent together; see ``Batch``."""
-        return self.collected.open()
+    def batch(self, across: bool = False) -> AbstractContextManager[None]:
+        """Return a context in which reads are collected and sent together, *across* catalogs if wished; see ``Batch``."""
+        return self.collected.open(across)
 
     # -- reading
 

@@ -252,6 +252,11 @@ def leave_out(request: Any) -> None:
     request.other[NOTED] = None
 
 
+def note_no_more(request: Any) -> None:
+    """Do not count further text searches of *request*, such as those in other sites."""
+    request.other.setdefault(NOTED, None)
+
+
 def note_correction(request: Any, correction: str) -> None:
     """Store in *request* that its text search was answered by the hits of *correction*."""
     if noted := request.other.get(NOTED):

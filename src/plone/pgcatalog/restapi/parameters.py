@@ -48,7 +48,7 @@ OPTIONS = {
     *("facet_ranges", "facets", "fullobjects", "is_multilingual", "lang", "metadata_fields", "mode"),
     *("passages", "path_prefix"),
     *("q", "rows", "snippet_length", "snippets", "sort", "sort_limit", "sort_on"),
-    *("sort_order", "spellcheck", "start"),
+    *("sites", "sort_order", "spellcheck", "start"),
     WHERE,
 }
 TRUE_TEXTS = ("1", "true", "yes", "on")
@@ -103,7 +103,7 @@ class Parameters:
         if self.mode not in (WORDS, HYBRID):
             raise BadRequest(f"mode must be {WORDS} or {HYBRID}, not {self.mode[:50]!r}")
         self.conditions = self._facet_conditions()
-        self.facets = self._names("facets")
+        self.facets = self.names("facets")
         self.ranges = self._ranges()
 
     # -- single values
@@ -126,7 +126,7 @@ class Parameters:
             raise BadRequest(f"{name} must be a number from 0 to {most}, not {text[:50]!r}")
         return number
 
-    def _names(self, name: str) -> list[str]:
+    def names(self, name: str) -> list[str]:
         """Return a list that was sent as repeated parameters, or as one with commas."""
         value = self.form.get(name, [])
         parts = value.split(",") if isinstance(value, str) else value

@@ -34,8 +34,10 @@ from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.parameters import parsing
 from plone.pgcatalog.restapi.searchpage import SEARCH_PAGE
 from plone.pgcatalog.restapi.searchpage import search_page
+from plone.pgcatalog.restapi.sites import SitesAnswer
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Fetch
+from plone.pgcatalog.searchpage.sites import SITES
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
 from plone.restapi.interfaces import IFieldDeserializer
@@ -140,6 +142,8 @@ class SearchGet(Service):
     def reply(self) -> dict[str, Any]:
         if self.request.form.get(SEARCH_PAGE) == "1":
             return search_page(self.context, self.request)
+        if SITES in self.request.form:
+            return {"@id": address(self.request), **SitesAnswer(self.context, self.request, documents)()}
         parameters = Parameters(self.context, self.request)
         query, more = parameters.query(), {}
         cursor = parameters.cursor

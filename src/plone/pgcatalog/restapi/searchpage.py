@@ -99,6 +99,7 @@ def _search(page: SiteSearch) -> dict[str, Any]:
         "has_stop_words_only": not page.found.total and page.has_stop_words_only,
         "items_total": page.found.total,
         "items_total_exact": not page.found.is_limited,
+        **({"failed_sites": [site.title for site in page.failed_sites]} if page.sites else {}),
         "start": page.start,
         "size": page.size,
         "sizes": list(page.sizes),

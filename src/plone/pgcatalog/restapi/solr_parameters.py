@@ -179,7 +179,7 @@ class SolrParameters(WithExtraConditions):
 
     def _types(self) -> Iterator[Expression]:
         """Yield the filter by type; a type is given by its name or by its title."""
-        if types := self._names("portal_type"):
+        if types := self.names("portal_type"):
             yield Or(*(In(index, types) for index in ("portal_type", "Type") if index in self.indexes))
 
     # -- places

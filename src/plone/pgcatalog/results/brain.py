@@ -11,6 +11,7 @@ from plone.pgcatalog.patches import dispatch
 from plone.pgcatalog.patches import is_patched
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from typing import Any
+from urllib.parse import urlsplit
 from zope.globalrequest import getRequest
 from ZPublisher.BaseRequest import quote
 from ZPublisher.HTTPRequest import HTTPRequest
@@ -242,3 +243,18 @@ class URLs:
         base = self.url(request, folder, relative)
         (self._relative if relative else self._absolute)[folder] = base
         return f"{base}/{quote(name)}"
+
+
+class PublicURLs(URLs):
+    """Computes URLs below *url*, the public URL of the site at the path *root*."""
+
+    def __init__(self, root: str, url: str) -> None:
+        super().__init__()
+        self._site, self._url = root, url.rstrip("/")
+
+    def url(self, request: Any, path: str, relative: Any = 0) -> str:
+        """Return the URL of *path*; *relative*: without the server."""
+        if not f"{path}/".startswith(f"{self._site}/"):
+            return super().url(request, path, relative)
+        url = f"{self._url}{quote(path[len(self._site) :])}"
+        return urlsplit(url).path if relative else url

@@ -70,6 +70,8 @@ class Reader:
         #: True if the loader also holds the rows of other, announced searches
         self._is_together = False
         self._on_start = on_start
+        #: the first page, which waits for the message of a batch
+        self._collected: Fetch[tuple[Answer, Rows]] | None = None
 
     @property
     def view(self) -> CatalogView:
@@ -92,6 +94,9 @@ class Reader:
 
     def _read_cache(self) -> None:
         """Add the cached answer to ``answer``, on the first call."""
+        if self._collected is not None:
+            collected, self._collected = self._collected, None
+            self._store(collected)
         if self._has_cached:
             return
         self._has_cached = True
@@ -123,6 +128,13 @@ class Reader:
 
     # -- reading
 
+    def collect(self) -> None:
+        """Add the page of a search with ``b_size`` to the open batch; the next read stores it."""
+        self._read_cache()
+        answer, size = self.answer, self.compiled.window.size
+        if size and not answer.whole and not answer.ids:
+            self._collected = self._page(size, self.counts_with_page)
+
     def read(self, wanted: int | None = None, with_paths: bool = False) -> None:
         """Read at least the first *wanted* rows, None for all; *with_paths*: also their paths, if all are read."""
         self._read(wanted, with_paths)
@@ -153,11 +165,16 @@ class Reader:
         if not size:
             self._store(Fetch.of((answer.with_page(compiled, (), size), [])))
             return
+        self._store(self._page(size, with_total))
+
+    def _page(self, size: int, with_total: bool) -> Fetch[tuple[Answer, Rows]]:
+        """Return a fetch of the answer with the next *size* rows, *with_total* also with the number of all; and of these rows."""
+        compiled, answer = self.compiled, self.answer
         excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
         with_total = with_total and answer.total is None
         start = compiled.window.start + len(answer.ids)
         page = self.view.page(compiled, start, size, excluded, not self.loader.has_most(), with_total)
-        self._store(page.then(lambda page: (answer.with_page(compiled, page[0], size, page[1]), page[0])))
+        return page.then(lambda page: (answer.with_page(compiled, page[0], size, page[1]), page[0]))
 
     def _few_rows(self) -> int:
         """Return a number above the number of rows of a search for a few unique values; 0 for any other search."""

@@ -10,6 +10,7 @@ from plone.pgcatalog.indexes.context import SearchContext
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.results.answer import Scores
+from plone.pgcatalog.results.brain import URLs
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.reader import Reader
@@ -117,6 +118,14 @@ class CatalogSearchResults(LazyMap):
     def read_first(self, rows: int) -> None:
         """Read the first *rows* rows now, in one message with the statements of an open batch."""
         self._reader.read(rows)
+
+    def collect(self) -> None:
+        """Add the page of a search with ``b_size`` to the open batch, whose message reads it."""
+        self._reader.collect()
+
+    def serve_urls(self, urls: URLs) -> None:
+        """Let the brains of this result have URLs by *urls*."""
+        self._loader.urls = urls
 
     def count_with_page(self) -> None:
         """Count all rows in the statement that reads the first ones, for a caller that needs both."""

@@ -255,6 +255,13 @@ class RowsFetch(Fetch[Rows]):
         with suppress(psycopg.Error, SearchTimeout, LimitExceeded):
             self.value()
 
+    def joinable(self) -> Statement | None:
+        """Return the statement for the message of another read; None if there is none, or if ``value`` raises its error."""
+        try:
+            return self.statement() if self._view.is_committed else None
+        except Exception:  # noqa: BLE001  whatever the error, the other read must be answered
+            return None
+
     def _read(self) -> Rows:
         session, trace = self._view.session, self._view.trace
         messages, cold = session.messages, "" if session.generations.has_read else COLD_PROCESS
@@ -273,7 +280,7 @@ class RowsFetch(Fetch[Rows]):
         """Run *statement* in one message with the statements that a batch has collected; return its rows."""
         view = self._view
         reads = view.session.collected.claim(view.zoid)
-        joined = [(read, sent) for read in reads if (sent := read.statement())] if view.is_committed else []
+        joined = [(read, sent) for read in reads if (sent := read.joinable())] if view.is_committed else []
         if not joined or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in joined))):
             return self._query(statement)
         is_too_slow = False

@@ -2,6 +2,7 @@
 
 from abc import ABC
 from abc import abstractmethod
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
+from plone.pgcatalog.searchpage.sites import SITES
 from typing import Any
 
 import re
@@ -129,6 +131,20 @@ class ValueFacet(PageFacet):
 
     def _key(self, token: str) -> Any:
         return token == "True" if self.index.meta_type == "BooleanIndex" else token
+
+
+class SiteFacet(ValueFacet):
+    """A facet of the sites *names*; it selects among hits that were found, so it has no criterion."""
+
+    def __init__(self, names: Container[str], form: Mapping[str, Any]) -> None:
+        self.name = SITES
+        self.tokens = [token for token in tokens_in(form.get(SITES)) or [] if token in names]
+
+    def expression(self) -> None:
+        """See PageFacet."""
+
+    def count(self, options: dict[str, Any]) -> None:
+        """See PageFacet."""
 
 
 class PlaceFacet(PageFacet):

@@ -11,6 +11,7 @@ from plone.pgcatalog.files.file_kinds import INDEX as KIND_OF_FILE
 from plone.pgcatalog.files.file_kinds import TITLES as KINDS_OF_FILES
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
+from plone.pgcatalog.searchpage.sites import SITES
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
 from typing import Any
@@ -27,6 +28,7 @@ FACET_TITLES = {
     "Creator": _("Author"),
     "path": _("Place"),
     KIND_OF_FILE: _("Kind of file"),
+    SITES: _("Site"),
 }
 
 

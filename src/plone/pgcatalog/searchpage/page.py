@@ -1,5 +1,7 @@
 """The search page of a site: the search, the correction of a text without hits, facets, chips and links to other pages."""
 
+from Acquisition import aq_inner
+from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from plone.pgcatalog.searchpage.facets import FacetValue
 from plone.pgcatalog.searchpage.facets import PageFacet
 from plone.pgcatalog.searchpage.facets import PlaceFacet
 from plone.pgcatalog.searchpage.facets import SHOWN
+from plone.pgcatalog.searchpage.facets import SiteFacet
 from plone.pgcatalog.searchpage.hits import Hit
 from plone.pgcatalog.searchpage.hits import hits
 from plone.pgcatalog.searchpage.hits import Titles
@@ -32,6 +35,11 @@ from plone.pgcatalog.searchpage.request import SIMILAR
 from plone.pgcatalog.searchpage.request import SIZES
 from plone.pgcatalog.searchpage.request import WITH_PAGE
 from plone.pgcatalog.searchpage.searching import PageSearch
+from plone.pgcatalog.searchpage.searching import SORTING
+from plone.pgcatalog.searchpage.sites import Site
+from plone.pgcatalog.searchpage.sites import sites_of
+from plone.pgcatalog.searchpage.sites_search import SitesSearch
+from plone.pgcatalog.settings import all_sites
 from plone.pgcatalog.settings import count_limit
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
@@ -92,7 +100,7 @@ class SiteSearch(PageRequest):
         if self._is_repeated:
             searches.leave_out(self.request)
         session = self.catalog._core.session
-        with session.batch():
+        with session.batch(across=bool(self.sites)):
             with bad_values():
                 self.found = self._search(self.text)
                 self.found.compile()
@@ -117,20 +125,69 @@ class SiteSearch(PageRequest):
     @property
     def _is_repeated(self) -> bool:
         """True if the text was already searched for: the request is for facets, by their values, or for the text as typed."""
-        is_narrowed = any(facet.tokens for facet in self.facets if not isinstance(facet, PlaceFacet))
+        is_narrowed = any(facet.tokens for facet in self._filters if not isinstance(facet, PlaceFacet))
         return is_narrowed or self.facets_are(ALONE) or self.request.form.get(AS_TYPED) == self.text
 
     def _search(self, text: str) -> PageSearch:
         start, size = (0, 1) if self.facets_are(ALONE) else (self.start, self.size)
-        limit = count_limit(self.catalog)
-        return PageSearch(
-            self.catalog, self.base(text), self.facets, start, size, self.similar, limit, not self._is_large
-        )
+        if self.sites:
+            return SitesSearch.of(self, text, start, size)
+        return PageSearch(**self.arguments(text, start, size))
+
+    def arguments(self, text: str, start: int, size: int, is_part: bool = False) -> dict[str, Any]:
+        """Return the arguments of a PageSearch for *text* in this site.
+
+        *is_part*: it is part of a search in several sites, whose hits are ranked, and whose facets are not counted.
+        """
+        base = self.base(text)
+        if is_part:
+            base = {name: value for name, value in base.items() if name not in SORTING}
+        return {
+            "catalog": self.catalog,
+            "base": base,
+            "facets": self.facets,
+            "start": start,
+            "size": size,
+            "similar": self.similar,
+            "limit": count_limit(self.catalog),
+            "counts_facets": not is_part and not self._is_large,
+        }
+
+    def in_site(self, portal: Any) -> "SiteSearch":
+        """Return the same search in another site, *portal*."""
+        return SiteSearch(portal, self.request)
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """The sites that are searched, this one first; [] if this one is searched alone, as without a text."""
+        if not self.text or self.similar or not all_sites(self.catalog):
+            return []
+        sites = sites_of(aq_parent(aq_inner(self.catalog)))
+        return sites if len(sites) > 1 else []
+
+    @cached_property
+    def site_facet(self) -> SiteFacet | None:
+        """The facet of the sites; None if this one is searched alone."""
+        return SiteFacet([site.name for site in self.sites], self.request.form) if self.sites else None
+
+    @property
+    def failed_sites(self) -> list[Site]:
+        """The sites in which the search has failed."""
+        return self.found.failed if isinstance(self.found, SitesSearch) else []
+
+    @property
+    def is_merged(self) -> bool:
+        """True if the page shows hits of other sites."""
+        return self.site_facet is not None and self.site_facet.tokens != [self.sites[0].name]
+
+    @property
+    def _filters(self) -> list[PageFacet]:
+        return [*([] if self.site_facet is None else [self.site_facet]), *self.facets]
 
     @cached_property
     def _is_large(self) -> bool:
         """True if the page does not wait for the counts of its facets."""
-        if not self.facets or self.facets_are(WITH_PAGE) or self.facets_are(ALONE):
+        if not self.facets or self.is_merged or self.facets_are(WITH_PAGE) or self.facets_are(ALONE):
             return False
         return bool(self.catalog._core.search_view().rows > QUICK_ROWS)
 
@@ -155,11 +212,11 @@ class SiteSearch(PageRequest):
     @cached_property
     def batch(self) -> Any:
         # The total is read first, so that the batch need not count.
-        return Batch(IContentListing(self.found.results), self.size, self.start) if self.found.total else ()
+        return Batch(IContentListing(self.found.listed), self.size, self.start) if self.found.total else ()
 
     def paging_rel(self, *rel: str) -> str | None:
         """Return the ``rel`` of a link to another page of results; "nofollow" for crawlers if the search is filtered."""
-        is_narrowed = self.similar or self.facets_are(WITH_PAGE) or any(facet.tokens for facet in self.facets)
+        is_narrowed = self.similar or self.facets_are(WITH_PAGE) or any(facet.tokens for facet in self._filters)
         return " ".join((*rel, "nofollow") if is_narrowed else rel) or None
 
     @property
@@ -194,6 +251,8 @@ class SiteSearch(PageRequest):
     @cached_property
     def _listed(self) -> tuple[list[Hit], list[Hit]]:
         """The hits of the page, and those of ``also``, read in one round trip."""
+        if self.is_merged and isinstance(self.found, SitesSearch):
+            return self.found.hits(lambda: self._folders), []
         with self.catalog._core.session.batch():
             snippets, also = self.found.snippets(self._brains), self.found.also()
             folders = self._folders
@@ -206,7 +265,10 @@ class SiteSearch(PageRequest):
 
     @cached_property
     def _values(self) -> list[tuple[PageFacet, list[FacetValue]]]:
-        values = []
+        values: list[tuple[PageFacet, list[FacetValue]]] = []
+        if self.site_facet is not None and isinstance(self.found, SitesSearch):
+            titles = {site.name: site.title for site in self.sites}
+            values.append((self.site_facet, self.site_facet.values(self.found.site_counts, titles)))
         for facet in self.facets:
             counts = self.found.counts.get(facet.name) or Facet()
             titles = self.titles.values(facet.name, facet.tokens_of(counts), isinstance(facet, DateFacet))
@@ -260,7 +322,7 @@ class SiteSearch(PageRequest):
 
     def hidden_fields(self) -> Iterator[Pair]:
         """Yield the other parameters of the address, which the form must preserve."""
-        shown = {*FORM_FIELDS, *(facet.parameter for facet in self.facets)}
+        shown = {*FORM_FIELDS, *(facet.parameter for facet in self._filters)}
         for name, value in self.address.pairs:
             if plain(name) not in shown:
                 yield name, value
@@ -272,8 +334,8 @@ class SiteSearch(PageRequest):
             yield FACETS, WITH_PAGE
 
     def sort_choices(self) -> list[tuple[str, Any, bool]]:
-        """Return (key, title, is chosen) of the sort orders; [] for similar pages, which are sorted by similarity."""
-        if self.similar:
+        """Return (key, title, is chosen) of the sort orders; [] for similar pages and several sites, which have one order."""
+        if self.similar or self.is_merged:
             return []
         chosen = self.request.form.get("sort_on") or (self.default_sort_on if self.text else "Date")
         options = [(option.sortkey, option.title) for option in self.sort_options()]

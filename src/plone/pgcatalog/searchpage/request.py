@@ -19,6 +19,7 @@ from plone.pgcatalog.request import number_in
 from plone.pgcatalog.searchpage.facets import page_facets
 from plone.pgcatalog.searchpage.facets import PageFacet
 from plone.pgcatalog.searchpage.facets import PlaceFacet
+from plone.pgcatalog.searchpage.sites import SITES
 from plone.pgcatalog.settings import search_facets
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
@@ -50,7 +51,7 @@ SIMILAR, AS_TYPED = "similar", "as_typed"
 #: Parameter for the facets, and its values: with the page whatever the size of the catalog, or without the page.
 FACETS, WITH_PAGE, ALONE = "facets", "along", "alone"
 #: Parameters that are fields of the form, and parameters of Plone's page that this page ignores.
-FORM_FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS)
+FORM_FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS, SITES)
 DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
 
 
@@ -226,7 +227,7 @@ class PageRequest(Search):
         others = names - {"portal_type", "path"}
         parameters = {facet.parameter for facet in self.facets}
         base = as_site_searches(self.catalog, base, self.context)
-        return {k: v for k, v in base.items() if k not in parameters or k not in others}
+        return {k: v for k, v in base.items() if k != SITES and (k not in parameters or k not in others)}
 
     # -- URLs of links
 
@@ -241,7 +242,7 @@ class PageRequest(Search):
     @property
     def unfiltered_url(self) -> str:
         """The URL of the page without filters."""
-        return str(self.address.without("b_start", SIMILAR, *(facet.parameter for facet in self.facets)))
+        return str(self.address.without("b_start", SIMILAR, SITES, *(facet.parameter for facet in self.facets)))
 
     @property
     def as_typed_url(self) -> str:

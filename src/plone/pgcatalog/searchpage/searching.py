@@ -99,6 +99,11 @@ class PageSearch:
             results.count_with_page()
         return results
 
+    @property
+    def listed(self) -> Any:
+        """The hits of the page, with the number of all as ``actual_result_count``."""
+        return self.results
+
     def compile(self) -> Any:
         """Return the unread results; reading them reads the counts of the facets as well."""
         return self.results
