@@ -31,7 +31,14 @@ import signal
 #: Modules with regular expressions that process texts typed by visitors or authors.
 VISITORS = {
     *("classic.suggestions", "searchpage.facets", "discovery.file_pages", "discovery.highlight"),
-    *("fulltext.lexicon", "fulltext.places", "fulltext.whole_words", "fulltext.text_index", "fulltext.tsquery"),
+    *(
+        "fulltext.lexicon",
+        "fulltext.places",
+        "fulltext.signs",
+        "fulltext.whole_words",
+        "fulltext.text_index",
+        "fulltext.tsquery",
+    ),
     *("fulltext.tuning", "fulltext.typed"),
     *("core.references", "files.charset", "files.empty", "files.kinds", "indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "request", "results.brain"),

@@ -26,6 +26,8 @@ LARGEST = 1e9
 RANKED_ROWS = 600
 #: Whether words that Plone's splitter cuts or joins are stored as a whole besides: the deviation ``text-whole-words``.
 WHOLE_WORDS = True
+#: Whether words with signs, such as ``C++``, are stored besides, and rank first: the deviation ``text-signs``.
+WORDS_WITH_SIGNS = True
 #: The largest factor for the relevance of a content type, and weight of a word.
 MAX_BOOST = 1000.0
 #: The attribute of the tool that holds the site's settings.

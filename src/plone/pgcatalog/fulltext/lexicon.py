@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from functools import lru_cache
 from plone.pgcatalog.fulltext.places import runs
+from plone.pgcatalog.fulltext.signs import signed_words
 from plone.pgcatalog.fulltext.whole_words import other_words
 from plone.pgcatalog.fulltext.whole_words import whole_words
 from Products.CMFPlone.UnicodeSplitter.config import rx_all
@@ -27,6 +28,8 @@ import re
 
 #: First character of a stem in a tsvector.
 STEM = "\2"
+#: Beginning of a lexeme for a word with signs, which has no positions; see ``signs``.
+SIGNED = f"{STEM}+"
 #: Beginning of a lexeme with the positions of a word that is no word of the splitter; see ``words_besides``.
 BESIDE = f"{STEM}="
 #: PostgreSQL cannot store NUL and surrogates, and Plone's splitter fails on surrogates; STEM is reserved for stems.
@@ -107,6 +110,14 @@ def whole_forms(lexicon: Any, word: str) -> list[str]:
     return [form for form in lexicon._pipeline[1].process(whole_words(word)) if form]
 
 
+def signed_lexemes(lexicon: Any, texts: Iterable[str], most: int) -> list[str]:
+    """Return the lexemes of the first *most* different words with signs of *texts*; [] for a lexicon as in ``words_besides``."""
+    if [class_name(element) for element in lexicon._pipeline] != _PLONE_PIPELINE:
+        return []
+    found = signed_words(map(storable_text, texts), most)
+    return list(dict.fromkeys(f"{SIGNED}{word}" for word in lexicon._pipeline[1].process(found)))
+
+
 def query_words(lexicon: Any, text: str) -> list[str]:
     """Return the words of a search term, with their ``*`` and ``?``, as ``lexicon.parseTerms`` does."""
     return _run(lexicon._pipeline, [storable_text(text)], "processGlob")
@@ -174,12 +185,13 @@ def tsvector_literal(
     parts: Iterable[Part] = (),
     stems: Stems | None = None,
     besides: Iterable[tuple[int, int, str]] = (),
+    signed: Iterable[str] = (),
 ) -> tuple[str, str | None]:
     """Return the words *source* in the text form of a tsvector, and a message if they were trimmed, else None.
 
     Positions count from 1; words of *parts* have labels; *stems* get the positions of their words, if there is room.
     *besides* are (start, end, word) of further words, which get the first and the last position of *source* from *start* to
-    *end*, if there is room.
+    *end*, if there is room.  *signed* are lexemes without positions, if there is room.
     Limits of PostgreSQL:
 
     - Very long words are cut, and a very long text after its first words; the message reports both.
@@ -212,8 +224,15 @@ def tsvector_literal(
         if is_new or added:
             known[:] = sorted([*known, *added])
             positions[BESIDE + word] = sorted([*positions.get(BESIDE + word, ()), *added])
+    without_positions: list[str] = []
+    for each in signed:
+        size += _size(each)
+        if size > MAX_TSVECTOR_BYTES:
+            break
+        without_positions.append(each)
     if stems is not None:
         _add_stems(positions, stems, size)
+    positions.update((each, []) for each in without_positions)
     labels = {place: label for start, end, label in parts for place in range(start + 1, end + 1)}
     text = " ".join(_entry(word, places, labels) for word, places in positions.items())
     return text, _trimmed(len(source), position, cut)

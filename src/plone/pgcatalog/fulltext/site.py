@@ -50,6 +50,8 @@ from zope.globalrequest import getRequest
 
 #: The score of the first pinned page; each following one has one less.
 PINNED = HIGHEST_SCORE * 1000
+#: The score of a word with signs: above those of words, and below that of a pinned page.
+SIGNED_SCORE = HIGHEST_SCORE / 1000
 #: The factor for the age of a page: 1 without a date (Plone then indexes 1969) or in the future.  It stops falling after 100
 #: half-lives, because PostgreSQL refuses numbers that are too small.
 FRESHNESS = (
@@ -170,9 +172,9 @@ class SiteTuning:
         uid = _translator(lookup, "UID")
         return None if uid is None else uid.match_key(target.replace("-", "").lower())
 
-    def ranked(self, score: Fragment, pins: Sequence[Condition], lookup: Lookup) -> Fragment:
-        """Return *score* multiplied by the boost and freshness of the row's type; rows of *pins* score above all others."""
-        return pinned_first(self._aged(self._boosted(score, lookup), lookup), pins)
+    def ranked(self, score: Fragment, lookup: Lookup) -> Fragment:
+        """Return *score* multiplied by the boost and freshness of the row's type."""
+        return self._aged(self._boosted(score, lookup), lookup)
 
     def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[tuple[Condition, ...]]:
         """Return conditions for rows that may score high whatever their text is: *pins*, and types with a boost above 1.
@@ -213,6 +215,14 @@ def midnight(zone: str) -> datetime:
     except (KeyError, ValueError):
         info = ZoneInfo("UTC")
     return datetime.now(info).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def signed_first(score: Fragment, signed: Sequence[Condition]) -> Fragment:
+    """Return *score*, an SQL number, changed so that rows score the higher, the more conditions of *signed* they fulfil."""
+    if not signed:
+        return score
+    cases = " + ".join(f"CASE WHEN {word.sql} THEN {SIGNED_SCORE:.0f}::float8 ELSE 0 END" for word in signed)
+    return Fragment(f"({score.sql}) + {cases}", (*score.params, *(param for word in signed for param in word.params)))
 
 
 def pinned_first(score: Fragment, pins: Sequence[Condition]) -> Fragment:

@@ -20,6 +20,7 @@ from plone.pgcatalog.fulltext import site
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import find_parts
 from plone.pgcatalog.fulltext.lexicon import quoted
+from plone.pgcatalog.fulltext.lexicon import signed_lexemes
 from plone.pgcatalog.fulltext.lexicon import STEM
 from plone.pgcatalog.fulltext.lexicon import Stems
 from plone.pgcatalog.fulltext.lexicon import storable_text
@@ -28,8 +29,11 @@ from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.lexicon import words_besides
+from plone.pgcatalog.fulltext.signs import MOST_SEARCHED
+from plone.pgcatalog.fulltext.signs import MOST_STORED
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tuning import Meaning
+from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
@@ -69,12 +73,14 @@ class TextSearch:
     """The compiled part of a query for a text index: the clause of the text, and its ranking.
 
     *pins* are the conditions of the pages pinned to the text, in order; *weights* None means the weights of the site.
+    *signed* are the lexemes of the words with signs.
     """
 
     clause: tsquery.Clause
     tuning: site.SiteTuning | None = None
     pins: tuple[Condition, ...] = ()
     weights: ranking.Weights | None = None
+    signed: tuple[str, ...] = ()
 
 
 class ZCTextIndexTranslator(IndexTranslator):
@@ -123,13 +129,18 @@ class ZCTextIndexTranslator(IndexTranslator):
         if self.id == SOURCE_INDEX:
             parts = find_parts(obj, words_of_texts, lambda texts: words(lexicon, texts))
             besides = words_besides(lexicon, texts) if settings.WHOLE_WORDS else ()
-            literal, trimmed = tsvector_literal(words_of_texts, parts, self._stems(obj), besides)
+            signed = signed_lexemes(lexicon, texts, MOST_STORED) if self._has_signed else ()
+            literal, trimmed = tsvector_literal(words_of_texts, parts, self._stems(obj), besides, signed)
         else:
             literal, trimmed = tsvector_literal(words_of_texts)
         if trimmed:
             report(f"index {self.id!r}: {trimmed}")
         source = (source_text(texts),) if self.id == SOURCE_INDEX else ()
         return (literal, len(words_of_texts), *source)
+
+    @property
+    def _has_signed(self) -> bool:
+        return settings.WORDS_WITH_SIGNS and self.id == SOURCE_INDEX
 
     @property
     def stemming(self) -> Stemming | None:
@@ -168,10 +179,11 @@ class ZCTextIndexTranslator(IndexTranslator):
         score = site.search_backend().score(self._ranked_text(), terms, self._weights(search))
         if score is None:
             return None
-        headings = self._in_headings(terms)
-        if tuning is None:
-            return Score.of(score, headings)
-        return Score.of(tuning.ranked(score, pins, self.other), [*headings, *tuning.preferred(pins, self.other)])
+        signed = [matches(self.column, quoted(word)) for word in search.signed]
+        preferred = [*self._in_headings(terms), *([(all_of(signed), any_of(signed))] if signed else [])]
+        if tuning is not None:
+            score, preferred = tuning.ranked(score, self.other), [*preferred, *tuning.preferred(pins, self.other)]
+        return Score.of(site.pinned_first(site.signed_first(score, signed), pins), preferred)
 
     def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
         """Return a group of conditions for pages with one of *terms* in the title, and in the description.
@@ -258,7 +270,8 @@ class ZCTextIndexTranslator(IndexTranslator):
         globs, has_whole_words = context.globs.get(self.id, {}), settings.WHOLE_WORDS and self.id == SOURCE_INDEX
         clause = tsquery.compile_text(lexicon, text, self.column, meaning, related, globs, has_whole_words)
         pins = tuning.pinned(lexicon, text, query, self.other) if tuning is not None and context.is_ranked else ()
-        return TextSearch(clause, tuning, tuple(pins), context.weights)
+        signed = signed_lexemes(lexicon, [text.replace("*", "")], MOST_SEARCHED) if self._has_signed else []
+        return TextSearch(clause, tuning, tuple(pins), context.weights, tuple(signed))
 
     def entry(self, values: Values) -> list[str]:
         """Return the words in order, as ``getEntryForObject`` does."""

@@ -1,11 +1,12 @@
 """Translation of texts that visitors type into a search page to search texts of the catalog.
 
 Visitors exclude a word, or a phrase in quotes, by a minus in front of it (``garden -fence``) or by NOT in capitals
-(``garden NOT fence``).
+(``garden NOT fence``).  Options of commands, such as ``-l`` and ``--help``, are words.
 """
 
 from itertools import pairwise
 from plone.base.utils import munge_search_term
+from plone.pgcatalog import settings
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from Products.CMFPlone.UnicodeSplitter.config import rx_all
 from typing import Any
@@ -21,6 +22,16 @@ _OPERATORS = ("AND", "OR", "NOT")
 _NO_WORD = re.compile(r'[()"*?]+')
 #: Punctuation inside a word, behind a letter of a script without spaces.
 _INNER_SIGN = re.compile(rf'(?<={rx_all.pattern})[^\w\s"()*?]+(?=\w)')
+#: An option of a command: a minus and one letter or digit, or two of them and a word.
+_OPTION = re.compile(r"-[A-Za-z0-9]\*?|--\w[^\s\"]*+")
+#: A backslash in front of an option: for ZCTextIndex a minus excludes the word.
+_NO_MINUS = "\\"
+#: Plus signs behind a word, which Plone's search page removes, and the characters that stand for them and for a minus meanwhile.
+_PLUS = re.compile(r"(?<=\w)\+{1,2}+(?![^\s\"])")
+_MARKS = {"+": "\ue000", "-": "\ue001"}
+_MARKED_PLUS = re.compile("(\ue000+)([*]?)")
+#: A paragraph sign and the number that it belongs to.
+_PARAGRAPH = re.compile(r"(§)\s++(?=\d)")
 #: A search text without words, which finds nothing.
 NO_WORDS = '""'
 
@@ -52,6 +63,9 @@ def _tokens(text: str) -> list[tuple[str, bool]]:
         if token == "NOT" and following not in ("", *_OPERATORS) and not is_excluded:
             is_excluded = True
             continue
+        if settings.WORDS_WITH_SIGNS and _OPTION.fullmatch(token) and not is_excluded:
+            found.append((_NO_MINUS + token, False))
+            continue
         has_minus = token[0] == "-" and token.strip("-") != ""
         found.append((f"-{token.lstrip('-')}" if is_excluded else token, is_excluded or has_minus))
         is_excluded = False
@@ -69,7 +83,21 @@ def search_text(text: str) -> str:
     excluded = [_NO_WORD.sub(" ", token).strip(" -") for token, is_excluded in tokens if is_excluded]
     if not wanted and any(excluded):
         return NO_WORDS
-    return "".join([munge_search_term(wanted), *(f' AND NOT "{word}"' for word in excluded if word)])
+    return "".join([_munged(wanted), *(f' AND NOT "{word}"' for word in excluded if word)])
+
+
+def _munged(text: str) -> str:
+    """Return *text* as Plone's search page changes it, with the signs of words with signs, which find nothing: ``C*++``."""
+    if not settings.WORDS_WITH_SIGNS or {"+", "§", _NO_MINUS}.isdisjoint(text):
+        munged: str = munge_search_term(text)
+        return munged
+    text = _PARAGRAPH.sub(r"\1", _PLUS.sub(lambda signs: _MARKS["+"] * len(signs[0]), text))
+    text = " ".join(
+        token.replace("-", _MARKS["-"]) if token.startswith(f"{_NO_MINUS}-") else token for token in text.split(" ")
+    )
+    # An asterisk stands beside the word.
+    munged = _MARKED_PLUS.sub(r"\2\1", munge_search_term(text))
+    return munged.replace(_MARKS["+"], "+").replace(_MARKS["-"], "-")
 
 
 def with_exclusions(text: Any, is_completed: bool = False) -> Any:
@@ -82,7 +110,7 @@ def with_exclusions(text: Any, is_completed: bool = False) -> Any:
         return text
     text = plain_signs(text)
     tokens = _tokens(text)
-    if not any(is_excluded for _, is_excluded in tokens):
+    if not any(is_excluded or token.startswith(_NO_MINUS) for token, is_excluded in tokens):
         return text
     if all(is_excluded for _, is_excluded in tokens):
         return NO_WORDS
@@ -98,4 +126,4 @@ def with_exclusions(text: Any, is_completed: bool = False) -> Any:
 
 def wanted_text(text: str) -> str:
     """Return *text* without the words that it excludes."""
-    return " ".join(token for token, is_excluded in _tokens(text) if not is_excluded)
+    return " ".join(token.removeprefix(_NO_MINUS) for token, is_excluded in _tokens(text) if not is_excluded)
