@@ -103,24 +103,23 @@ def search_context(
     """
     # The context must not be shared with other searches if it depends on the texts of this one.
     context: SearchContext = catalog.context
-    if is_ranked:
-        context = replace(context, is_ranked=True)
     indexes = context.indexes
+    # The context is copied once: a copy costs as much Python as a condition.
+    changes: dict[str, Any] = {"is_ranked": True} if is_ranked else {}
     is_hybrid_search = RANK in query and is_hybrid(query, indexes)
     is_as_site = query.get(AS_SITE) is True and AS_SITE not in indexes
     if is_as_site and (pages := left_out_of(catalog.tool, context.tuning, query, texts, indexes)) is not None:
-        context = replace(context, left_out=pages)
-    if not texts:
-        return context
-    context = replace(context, globs=find_globs(catalog, texts))
-    if SOURCE_INDEX in indexes:
+        changes["left_out"] = pages
+    if texts:
+        changes["globs"] = find_globs(catalog, texts)
+    if texts and SOURCE_INDEX in indexes:
         if is_as_site:
-            context = replace(context, tuning=visitors_tuning(context.tuning, catalog.tool))
+            changes["tuning"] = visitors_tuning(context.tuning, catalog.tool)
         if parts_of_words(catalog.tool):
-            context = replace(context, word_parts=find_word_parts(catalog, texts))
+            changes["word_parts"] = find_word_parts(catalog, texts)
         if is_hybrid_search:
-            context = replace(context, question=question_of(catalog, context, query, timing=timing))
-    return context
+            changes["question"] = question_of(catalog, replace(context, **changes), query, timing=timing)
+    return replace(context, **changes) if changes else context
 
 
 def left_out_of(
