@@ -12,6 +12,7 @@ from itertools import product
 from itertools import zip_longest
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.restapi.search import documents
 from plone.pgcatalog.restapi.sites import SitesAnswer
 from plone.pgcatalog.results.cache import result_cache
@@ -19,6 +20,7 @@ from plone.pgcatalog.searchpage import sites as searched
 from plone.pgcatalog.searchpage.page import SiteSearch
 from plone.restapi.interfaces import IPloneRestapiLayer
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import search
@@ -72,6 +74,8 @@ def database(two_sites_template: str, postgres: Any) -> Iterator[Site]:
             app.second.title = "Second site"
             configure(app.second, public_url=f"{OTHER}/")
             transaction.commit()
+            for site in (app.plone, app.second):
+                counted(db.storage._dsn, site.portal_catalog)
         with connect(db.storage._dsn, "test") as connection:
             connection.execute("ANALYZE")
         yield Site(db)
@@ -333,9 +337,8 @@ def test_folder_is_not_searched_with_other_sites(web: Web) -> None:
 
 
 def data(web: Web, login: str | None = None, path: str = "/plone", /, **query: Any) -> Any:
-    response = web.get(
-        f"{path}/@pgsearch", login, "application/json", search_page="1", SearchableText="needle", **query
-    )
+    query = {"search_page": "1", "SearchableText": "needle"} | query
+    response = web.get(f"{path}/@pgsearch", login, "application/json", **query)
     assert response.status == 200, response.text
     return response.json
 
@@ -398,6 +401,20 @@ def test_search_without_a_text_is_of_the_own_site(web: Web, query: dict[str, Any
     response = web.get("/plone/@pgsearch", None, "application/json", search_page="1", **query)
     assert "sites" not in {box["name"] for box in response.json["facets"]}
     assert all("/plone" in item["@id"] for item in response.json["items"])
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_search_is_counted_in_its_own_site_only(database: Site, web: Web, counts: bool) -> None:
+    with database.inside() as portal:
+        configure(portal, record_searches=counts)
+    text = f"counted {'here' if counts else 'nowhere'}"
+    data(web, SearchableText=text)
+    answer(web, q=text)
+    assert searches.flush(30)
+    with connect(database.dsn, "test") as connection:
+        rows = connection.execute("SELECT catalog FROM pgcatalog_searches WHERE words = %s", [text]).fetchall()
+    with database.inside() as portal:
+        assert rows == ([(oid(portal.portal_catalog),)] if counts else [])
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=5))
