@@ -140,7 +140,7 @@ def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str, tmp
     expect(page.locator("#search-results .result-title a").first).to_have_text("Our rescue station")
 
 
-def test_top_searches_lead_to_synonyms_and_pins(page: Page, address: str) -> None:
+def test_top_searches_lead_to_synonyms_and_pins(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@pgcatalog-search-controlpanel")
     missed = page.locator("#missed-searches li")
     expect(missed).to_have_count(2)
@@ -151,6 +151,7 @@ def test_top_searches_lead_to_synonyms_and_pins(page: Page, address: str) -> Non
     page.get_by_role("button", name="Add to the form and try").last.click()
     expect(page.locator("#try-hits tbody tr").first).to_be_visible()
     expect(page.get_by_label("Synonyms")).to_have_value("hedgehogs, urchins\nigel, hedgehogs")
+    page.screenshot(path=tmp_path / "tuning-synonym.png", full_page=True)
     missed.filter(has_text="opening hours").get_by_role("button", name="Pin a page").click()
     expect(page.locator("#pin-words")).to_have_value("opening hours")
 

@@ -170,12 +170,50 @@ def test_corrections_are_counted_with_the_typed_words(portal: Any, web: Web, dsn
     web.get("/plone/@search", None, JSON, SearchableText="gardne", **AS_SITE)
     web.get("/plone/@search", None, JSON, SearchableText="garden", corrected_from="gardne", **AS_SITE)
     web.get("/plone/@pgsearch", None, JSON, q="garden", corrected_from="gardne")
+    page = web.get("/plone/@pgsearch", None, JSON, search_page=1, SearchableText="garden", corrected_from="gardne").json
+    assert not any("corrected_from" in str(page[name]) for name in ("links", "hidden_fields", "pages"))
+    search(web, "garden", corrected_from="gardne")
     found = lists(portal)
     assert [(s.words, s.searches, s.corrected, s.correction) for s in found.corrected] == [
-        ("gardne", 1, 2, "garden"),
+        ("gardne", 1, 4, "garden"),
         ("hegdehogs", 1, 1, "hedgehogs"),
     ]
     assert (len(found.top), found.missed) == (2, [])
+
+
+def test_searches_of_volto_are_counted_as_those_of_classic_ui(portal: Any, web: Web, dsn: str) -> None:
+    with connect_directly(dsn, "words", 0) as connection:
+        count_words(connection, portal.portal_catalog._core.zoid)
+    found = []
+    texts = (
+        "hedgehogs",
+        "Hedgehogs!",
+        "xyzzy",
+        "garden -fence",
+        '"in the garden"',
+        "boss@example.org",
+        "",
+        "hegdehogs",
+    )
+    volto = {"use_site_search_settings": 1, "metadata_fields": "_all", "b_size": 25}
+    for front_end in ("classic", "search page", "search"):
+        for text in texts:
+            if front_end == "classic":
+                search(web, text)
+            elif front_end == "search page":
+                web.get("/plone/@pgsearch", None, JSON, search_page=1, SearchableText=text)
+            else:
+                web.get("/plone/@search", None, JSON, SearchableText=text and f"{text}*", **volto)
+        found.append(lists(portal))
+        with psycopg.connect(dsn) as connection:
+            connection.execute("DELETE FROM pgcatalog_searches")
+    classic, page, own = found
+    assert page == classic
+    assert [search.words for search in classic.corrected] == ["hegdehogs"]
+    # Volto's own page offers a correction, which counts when it is followed.
+    assert {(s.words, s.searches, s.without_results) for s in own.top if s.words != "hegdehogs"} == {
+        (s.words, s.searches, s.without_results) for s in classic.top if s.words != "hegdehogs"
+    }
 
 
 def test_lists_of_a_week_and_the_file_of_all(portal: Any, web: Web, dsn: str) -> None:
@@ -195,7 +233,9 @@ def test_lists_of_a_week_and_the_file_of_all(portal: Any, web: Web, dsn: str) ->
     page = web.get(PANEL, MEMBERS[3], "text/html").text
     assert "b xyzzy b" in page.partition('id="missed-searches"')[2].partition("</ul>")[0]
     file = web.get("/plone/@@pgcatalog-searches.csv", MEMBERS[3])
-    assert file.headers["Content-Type"] == "text/csv; charset=utf-8"
+    of_volto = web.get("/plone/@pgcatalog-searches.csv", MEMBERS[3], JSON)
+    assert of_volto.body == file.body
+    assert file.headers["Content-Type"] == of_volto.headers["Content-Type"] == "text/csv; charset=utf-8"
     rows = [[newest, "b xyzzy b", "1", "1", "0", ""], [former, "hedgehogs", "1", "0", "0", ""]]
     assert list(csv.reader(file.body.decode("utf-8-sig").splitlines()))[1:] == rows
 
@@ -219,9 +259,14 @@ def test_hits_that_nobody_opened_are_listed(portal: Any, web: Web) -> None:
     def page() -> str:
         return str(web.get("/plone/@@search", None, "text/html", SearchableText="hedgehogs").text)
 
-    assert "data-opened" not in page()
+    def of_volto() -> bool:
+        data = web.get("/plone/@pgsearch", None, JSON, search_page=1, SearchableText="hedgehogs").json
+        return bool(data["counts_opened"])
+
+    assert ("data-opened" in page(), of_volto()) == (False, False)
     tune(record_opened=True)
     transaction.commit()
+    assert of_volto()
     assert 'data-opened="http://nohost/plone/@pgcatalog-opened" data-text="hedgehogs"' in page()
     for text in ("hedgehogs", "hedgehogs", "garden", "garden", "garden"):
         search(web, text)
@@ -270,7 +315,7 @@ def test_searches_of_three_people_are_suggested(portal: Any, web: Web, dsn: str)
         assert (suggested(web, "hed"), suggested(web, "hed", MEMBERS[3])) == ([], ["hedgehogs garden", *plain])
 
 
-@pytest.mark.parametrize("path", ["@pgcatalog-searches", "@@pgcatalog-searches.csv"])
+@pytest.mark.parametrize("path", ["@pgcatalog-searches", "@pgcatalog-searches.csv", "@@pgcatalog-searches.csv"])
 def test_lists_need_the_permission_of_the_panel(web: Web, path: str) -> None:
     assert [web.get(f"/plone/{path}", login, JSON).status for login in (None, *MEMBERS)] == [401, 401, 401, 401, 200]
 

@@ -21,6 +21,7 @@ from tests.integration.web import Site
 from typing import Any
 
 import html
+import json
 import pytest
 import re
 import transaction
@@ -45,6 +46,7 @@ def site(shared_site: Site) -> Iterator[Any]:
     """(portal, Web): a site with pages, all public except one, and users; the tests leave no change."""
     with sites.inside(shared_site.db) as portal:
         add_users(portal)
+        portal.manage_permission("plone.restapi: Use REST API", ["Anonymous"], acquire=1)
         portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
         for name, (title, description, subject, text) in PAGES.items():
             page = create(portal, "Document", name, title=title, description=description, subject=subject)
@@ -135,6 +137,76 @@ def test_preview_takes_three_messages(portal: Any) -> None:
         assert hits(portal, "mara", pins="hedgehogs = /visits", weight_title=9.0)
     ours = traffic[0].matching("pgcatalog")
     assert len(ours) == 3, ours
+
+
+# -- the service of Volto
+
+
+#: Lines with an effect only in a section, or none, today.
+PINS = "hedgehogs = /texted below /en\nowls = /x until 2001-01-01\nmice = /visits from 2999-01-01"
+
+
+def posted(web: Any, login: str | None = "sita:secret", **data: Any) -> Any:
+    return web.send_json("POST", "/plone/@pgcatalog-preview", login, data)
+
+
+def places(answer: Any) -> list[tuple[str, int, int | None, bool]]:
+    assert answer.status == 200, answer.text
+    return [
+        (hit["@id"].rpartition("/")[2], hit["place"], hit["place_before"], hit["is_pinned"])
+        for hit in answer.json["hits"]
+    ]
+
+
+@pytest.mark.parametrize("section", ["", "/en", "/de", "/e"])
+@pytest.mark.parametrize("more", [{}, {"synonyms": "hedgehogs, urchins", "weight_keywords": 99.0}])
+def test_service_returns_the_hits_of_the_panel(site: Any, section: str, more: dict[str, Any]) -> None:
+    portal, web = site
+    settings = {"pins": PINS, **more}
+    page = web.post(PANEL, "sita:secret", **sent(**settings), **TRY, try_section=section)
+    answer = posted(web, text=" hedgehogs ", section=section, settings=settings)
+    found = places(answer)
+    assert [name for name, *_ in found] == listed(page)
+    assert [name for name, *_, is_pinned in found if is_pinned] == ["texted"] * (section == "/en")
+    assert ('selected="selected"' in page.text.partition('id="try-section"')[2].partition("</select>")[0]) is (
+        section == "/en"
+    )
+    assert answer.json["sections"] == ["/en"]
+    assert [pin["words"] for pin in answer.json["idle_pins"]] == ["owls", "mice"]
+    assert [pin["ended"] for pin in answer.json["idle_pins"]] == ["2001-01-01", None]
+    assert [(line["field"], line["line"]) for line in answer.json["findings"]] == [("pins", 2)]
+    transaction.begin()
+    assert not getattr(portal.portal_catalog, SETTINGS_ATTRIBUTE).get("pins")
+
+
+def test_service_compares_frequent_searches_if_requested(site: Any) -> None:
+    _, web = site
+    empty = {"searches": 0, "first": 0, "five": 0, "total": 0, "left": 0, "changed": []}
+    assert [posted(web, **data).json["replay"] for data in ({}, {"replay": 1}, {"replay": True})] == [None, None, empty]
+    assert posted(web).json["hits"] is None
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        ({"settings": {"pins": "nonsense", "weight_title": -1, "half_lives": 7}}, 400),
+        ({"settings": []}, 400),
+        ({"text": 7, "section": [], "settings": {"unknown": 1}}, 200),
+        ({"text": "x" * 10**5 + '\0\ud800 "', "section": "/en\0"}, 200),
+    ],
+)
+def test_service_bears_odd_data(site: Any, data: dict[str, Any], status: int) -> None:
+    answer = posted(site[1], **data)
+    assert answer.status == status, answer.text
+    if status == 400 and data["settings"]:
+        errors = json.loads(answer.json["message"])
+        assert [error["field"] for error in errors] == ["weight_title", "half_lives", "pins"]
+        assert errors[2]["message"].startswith("Line 1: 'nonsense' is not of the form")
+
+
+@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret"])
+def test_service_needs_the_permission_of_the_panel(site: Any, login: str | None) -> None:
+    assert posted(site[1], login, text="hedgehogs").status == 401
 
 
 # -- the panel

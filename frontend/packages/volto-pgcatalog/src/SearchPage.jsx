@@ -47,9 +47,11 @@ export const DidYouMean = () => {
   const { pathname, search } = useLocation();
   const heading = useElement(HEADING, meant, pathname);
   if (!meant || !heading) return null;
+  const parameters = qs.parse(search);
   const address = `${pathname}?${qs.stringify({
-    ...qs.parse(search),
+    ...parameters,
     SearchableText: meant,
+    corrected_from: parameters.SearchableText,
   })}`;
   return createPortal(
     <p className="did-you-mean">

@@ -55,6 +55,7 @@ it('leads to what was meant, in the same place', () => {
   expect(new URL(address, 'http://x').pathname).toBe('/de/search');
   expect(Object.fromEntries(new URL(address, 'http://x').searchParams)).toEqual({
     SearchableText: 'hedgehog',
+    corrected_from: 'hegdehog',
     path: '/de',
   });
 });

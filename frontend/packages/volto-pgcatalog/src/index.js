@@ -1,4 +1,5 @@
 // What plone.pgcatalog knows and Volto does not show.  Nothing of Volto is shadowed.
+import loadable from '@loadable/component';
 import { runtimeConfig } from '@plone/volto/runtime_config';
 import { COUNTED_WIDGETS, askForFacets, facetCounts } from './facets';
 import { askForSnippets, searchAlso, searchMeant } from './search';
@@ -9,6 +10,10 @@ import { AlsoAbout, DidYouMean, SearchHelp, Snippets } from './SearchPage';
 import Panel from './Panel';
 import Page from './page/Page';
 import { searchPageState } from './page/data';
+import { WIDGET, withTuning } from './tuning/schema';
+
+// Visitors never load it.
+const Tuning = loadable(() => import('./tuning/Tuning'));
 
 const SEARCH_PAGES = ['/search', '/*/search'];
 // Those of the page with facets: of the site, and of the folder of a language.
@@ -59,6 +64,10 @@ export default function applyConfig(config) {
     pgcatalogAlso: searchAlso,
     pgcatalogPage: searchPageState,
   };
+  config.widgets.widget[WIDGET] = Tuning;
+  settings.filterControlPanelsSchema = withTuning(
+    settings.filterControlPanelsSchema,
+  );
   countFacets(config);
   return config;
 }

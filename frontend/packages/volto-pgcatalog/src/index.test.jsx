@@ -19,7 +19,12 @@ const config = () => {
     stateToValue: ({ selectedValue }) => ({ value: selectedValue }),
   });
   return {
-    settings: { storeExtenders: [], appExtras: [] },
+    settings: {
+      storeExtenders: [],
+      appExtras: [],
+      filterControlPanelsSchema: ({ schema }) => schema,
+    },
+    widgets: { widget: {} },
     addonReducers: { other: () => null },
     blocks: {
       blocksConfig: {
@@ -87,6 +92,20 @@ describe('applyConfig', () => {
   });
   it('keeps what other add-ons have set', () => {
     expect(Object.keys(applyConfig(config()).addonReducers)).toContain('other');
+  });
+});
+
+describe('Search Tuning', () => {
+  const schema = { properties: { pins: {} }, fieldsets: [{ fields: ['pins'] }] };
+  const fields = (panel) => {
+    const { filterControlPanelsSchema: filter } = applyConfig(config()).settings;
+    return filter({ '@id': `/@controlpanels/${panel}`, schema }).fieldsets.flatMap(
+      (fieldset) => fieldset.fields,
+    );
+  };
+  it('has a second tab, other panels have none', () => {
+    expect(fields('pgcatalog-search')).toEqual(['pins', 'pgcatalog_tuning']);
+    expect(fields('pgcatalog-search-page')).toEqual(['pins']);
   });
 });
 

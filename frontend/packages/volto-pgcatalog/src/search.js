@@ -4,8 +4,12 @@ import { SEARCH_CONTENT } from '@plone/volto/constants/ActionTypes';
 // The search page, and nobody else who uses the action, asks by the search settings of the site.
 const SEARCH_PAGE = 'use_site_search_settings=1';
 
-/** Redux middleware: has the request of the search page bring snippets of the hits. */
-export const askForSnippets = () => (next) => (action) => {
+// The typed text, in the address of a search for its correction.
+const typedIn = ({ router }) =>
+  new URLSearchParams(router?.location?.search || '').get('corrected_from');
+
+/** Redux middleware: has the request of the search page bring snippets of the hits, and count a correction that was followed. */
+export const askForSnippets = (store) => (next) => (action) => {
   const { request, subrequest, type } = action;
   if (
     type !== SEARCH_CONTENT ||
@@ -14,7 +18,9 @@ export const askForSnippets = () => (next) => (action) => {
   ) {
     return next(action);
   }
-  const path = `${request.path}&snippets=1`;
+  const typed = typedIn(store.getState());
+  const corrected = typed ? `&corrected_from=${encodeURIComponent(typed)}` : '';
+  const path = `${request.path}&snippets=1${corrected}`;
   return next({ ...action, request: { ...request, path } });
 };
 

@@ -2,7 +2,10 @@ import { SEARCH_CONTENT } from '@plone/volto/constants/ActionTypes';
 import { searchContent } from '@plone/volto/actions/search/search';
 import { askForSnippets, searchAlso, searchMeant } from './search';
 
-const passed = (action) => askForSnippets()((given) => given)(action);
+const passed = (action, search = '') =>
+  askForSnippets({ getState: () => ({ router: { location: { search } } }) })(
+    (given) => given,
+  )(action);
 const page = { SearchableText: 'words', use_site_search_settings: 1 };
 
 describe('askForSnippets', () => {
@@ -12,6 +15,12 @@ describe('askForSnippets', () => {
       op: 'get',
       path: `${action.request.path}&snippets=1`,
     });
+  });
+  it('sends the typed text with a correction', () => {
+    const action = searchContent('', { ...page });
+    expect(passed(action, '?corrected_from=w%26').request.path).toBe(
+      `${action.request.path}&snippets=1&corrected_from=w%26`,
+    );
   });
   it.each([
     ['folder contents', searchContent('/news', { SearchableText: 'words' })],

@@ -277,8 +277,8 @@ class IPGCatalogSearchSettings(Interface):
         settings.record_searches,
         _("Count searches"),
         _(
-            "Count the words that anonymous visitors search for, for four weeks, and show them in Search Tuning in"
-            " Classic UI. The visitors are not recorded."
+            "Count the words that anonymous visitors search for, for four weeks, and show them in Search Tuning. The"
+            " visitors are not recorded."
         ),
     )
     record_member_searches = field(
@@ -293,7 +293,7 @@ class IPGCatalogSearchSettings(Interface):
         settings.record_opened,
         _("Count opened hits"),
         _(
-            "Count how often visitors open a hit on the search page of Classic UI, to list searches of whose hits none was"
+            "Count how often visitors open a hit on the search page with facets, to list searches of whose hits none was"
             " opened. Their browsers send the words of the search, without cookies."
         ),
     )

@@ -12,17 +12,15 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.controlpanel.trial import MOST_FINDINGS
+from plone.pgcatalog.controlpanel.trial import percents
+from plone.pgcatalog.controlpanel.trial import Trial
 from plone.pgcatalog.controlpanel.tuning_import import decoded
 from plone.pgcatalog.controlpanel.tuning_import import findings
 from plone.pgcatalog.controlpanel.tuning_import import MOST_BYTES
 from plone.pgcatalog.controlpanel.tuning_import import tuning_text
-from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.discovery.preview import PreviewHit
-from plone.pgcatalog.discovery.replay import frequent_searches
 from plone.pgcatalog.discovery.replay import Replay
-from plone.pgcatalog.discovery.replay import replay
-from plone.pgcatalog.discovery.replay import visitors_query
-from plone.pgcatalog.fulltext.site import midnight
 from plone.pgcatalog.fulltext.site import site_languages
 from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.fulltext.tuning import on_search_pages
@@ -40,14 +38,10 @@ from plone.pgcatalog.observe.search_lists import SearchLists
 from plone.pgcatalog.observe.search_lists import top_searches
 from plone.pgcatalog.observe.search_lists import week_of
 from plone.pgcatalog.observe.searches import days_of
-from plone.pgcatalog.query.nearest import HYBRID
-from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.queue import long
 from plone.pgcatalog.queue.long import JobError
 from plone.pgcatalog.results.view import RowsFetch
-from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import site_settings
-from plone.pgcatalog.settings import TIME_ZONE
 from plone.pgcatalog.zmi.overview import FiguresView
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
@@ -144,10 +138,6 @@ PARTS = {
     "keywords": (_("Tags"), "bg-warning"),
     "body": (_("Text"), "bg-secondary"),
 }
-#: Smallest share, in percent, that is shown.
-LEAST_PERCENT = 1
-#: Maximum number of findings about a file that are shown.
-MOST_FINDINGS = 50
 #: Buttons besides Save and Cancel; none of them saves anything.
 BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym", "compare", "read_file")
 
@@ -257,33 +247,41 @@ class SearchPanel(ControlPanelFormWrapper):
         return "autofocus" if self._field(name) else None
 
     @cached_property
+    def trial(self) -> Trial | None:
+        """The settings in the form; None if one of them is invalid, or nothing is to be tried."""
+        tool, values = self.context.portal_catalog, self.form_instance.values
+        is_possible = values is not None and IPGCatalogTool.providedBy(tool)
+        return Trial(self.context, self.request, values) if is_possible else None
+
+    @cached_property
     def hits(self) -> list[PreviewHit] | None:
         """The first hits of the query to try; None if there is no query, or the form is invalid."""
-        tool, values = self.context.portal_catalog, self.form_instance.values
-        if values is None or not self.text or not IPGCatalogTool.providedBy(tool):
+        if self.trial is None or not self.text:
             return None
-        query = visitors_query(self.context, self.request, self.text)
-        if values.get(search_by_meaning.name, search_by_meaning(tool)) and RANK not in tool._core.indexes:
-            # Pages near to the question follow the hits.
-            query[RANK] = HYBRID
-        with tool._core.session.batch():
+        with self.context.portal_catalog._core.session.batch():
             self._read_searches()
-            return preview(tool, query, values)
+            return self.trial.hits(self.text, self.section)
+
+    @property
+    def section(self) -> str:
+        """The section of the site in which the query is tried; "" for the whole site."""
+        return self._field("try_section")
+
+    @property
+    def sections(self) -> list[str]:
+        """The sections for which there are pins, in the form or saved."""
+        return (self.trial or Trial(self.context, self.request, {})).sections
 
     @cached_property
     def replay(self) -> Replay | None:
         """The replay of the most frequent searches with the settings in the form; None if it is not wanted or possible."""
-        tool, values = self.context.portal_catalog, self.form_instance.values
         is_wanted = "compare" in self.request.form and self.request.method == "POST"
-        if not is_wanted or values is None or not IPGCatalogTool.providedBy(tool):
-            return None
-        return replay(self.context, self.request, frequent_searches(tool), values)
+        return self.trial.replay() if is_wanted and self.trial is not None else None
 
     def shares(self, hit: PreviewHit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
-        shares = sorted(hit.shares.items(), key=lambda share: -share[1])
-        percents = [(*PARTS[name], round(100 * share)) for name, share in shares]
-        return [{"label": label, "color": color, "percent": n} for label, color, n in percents if n >= LEAST_PERCENT]
+        parts = [(*PARTS[name], percent) for name, percent in percents(hit)]
+        return [{"label": label, "color": color, "percent": percent} for label, color, percent in parts]
 
     def moved(self, hit: PreviewHit) -> int:
         """Return the number of places by which the hit has risen, negative if it has fallen; 0 if it is new or unmoved."""
@@ -340,10 +338,7 @@ class SearchPanel(ControlPanelFormWrapper):
     @property
     def idle_pins(self) -> list[tuple[Pin, bool]]:
         """(pin, whether it has ended) of the pins in the form, or saved, that do not apply today."""
-        settings = site_settings(self.context.portal_catalog)
-        tuning = tuning_in({**settings, **(self.form_instance.values or {})}) or Tuning()
-        day = midnight(settings.get(TIME_ZONE) or "UTC").date()
-        return [(pin, pin.has_ended(day)) for pin in tuning.pins if pin.has_ended(day) or not pin.has_begun(day)]
+        return (self.trial or Trial(self.context, self.request, {})).idle_pins()
 
     @property
     def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:

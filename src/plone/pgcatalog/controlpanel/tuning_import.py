@@ -1,6 +1,7 @@
 """The tuning of a site in and out as a text file, and its lines that cannot have an effect."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
@@ -60,11 +61,12 @@ def import_tuning(tool: Any, text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A line of a file that cannot be read (*is_error*), or that cannot have an effect; the *message* says why."""
+    """A line of the *setting* that cannot be read (*is_error*), or that cannot have an effect; the *message* says why."""
 
     line: int
     message: str
     is_error: bool
+    setting: str
 
 
 def findings(tool: Any, text: str) -> list[Finding]:
@@ -72,18 +74,23 @@ def findings(tool: Any, text: str) -> list[Finding]:
 
     Raises LineError for an unknown section, and for a line before the first section.
     """
+    return sorted(findings_in(tool, numbered_lines(text)), key=lambda finding: finding.line)
+
+
+def findings_in(tool: Any, lines: Iterable[tuple[int, str, str]]) -> list[Finding]:
+    """Return the findings about *lines*, each (number, setting, line): those about unreadable lines first."""
     found, readable = [], []
-    for number, name, line in numbered_lines(text):
+    for number, name, line in lines:
         try:
             if line:
                 readable.append((number, name, read_line(name, line)))
         except LineError as error:
-            found.append(Finding(number, _at(number, error.message), is_error=True))
+            found.append(Finding(number, _at(number, error.message), True, name))
     site = TunedSite(tool, [target_of(value) for _number, _name, value in readable])
     for number, name, value in readable:
         if reason := site.reason(name, value):
-            found.append(Finding(number, _at(number, reason), is_error=False))
-    return sorted(found, key=lambda finding: finding.line)
+            found.append(Finding(number, _at(number, reason), False, name))
+    return found
 
 
 def _at(number: int, reason: str) -> str:

@@ -13,6 +13,7 @@ from plone.pgcatalog.searchpage.request import ALONE
 from plone.pgcatalog.searchpage.request import Pair
 from plone.pgcatalog.searchpage.request import plain
 from plone.pgcatalog.searchpage.request import WITH_PAGE
+from plone.pgcatalog.settings import record_opened
 from plone.restapi.interfaces import ISerializeToJsonSummary
 from typing import Any
 from urllib.parse import parse_qsl
@@ -94,6 +95,7 @@ def _search(page: SiteSearch) -> dict[str, Any]:
     """Return the texts, the number of hits, and the choices of order and size of *page*."""
     return {
         "text": page.text,
+        "counts_opened": bool(page.text and record_opened(page.catalog)),
         "corrected": page.corrected,
         "suggestion": page.suggestion,
         "has_stop_words_only": not page.found.total and page.has_stop_words_only,

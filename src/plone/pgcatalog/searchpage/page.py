@@ -13,6 +13,7 @@ from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.observe import searches
+from plone.pgcatalog.observe.searches import CORRECTED_FROM
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.searchpage.facets import DateFacet
 from plone.pgcatalog.searchpage.facets import FacetValue
@@ -313,8 +314,9 @@ class SiteSearch(PageRequest):
 
     @property
     def suggestion_url(self) -> str:
-        """The URL of the search for the suggestion."""
-        return str(self.address.without("b_start", AS_TYPED, SOURCE_INDEX).having(SOURCE_INDEX, self.suggestion or ""))
+        """The URL of the search for the suggestion, which counts as a correction."""
+        address = self.address.without("b_start", AS_TYPED, SOURCE_INDEX).having(SOURCE_INDEX, self.suggestion or "")
+        return str(address.having(CORRECTED_FROM, self.text))
 
     def similar_url(self, hit: Hit) -> str:
         """Return the URL of the search for pages similar to *hit*."""

@@ -14,6 +14,7 @@ from plone.pgcatalog.discovery.facet_groups import may_sort_by
 from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.meaning.question import as_site_searches
+from plone.pgcatalog.observe.searches import CORRECTED_FROM
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.searchpage.facets import page_facets
@@ -52,7 +53,7 @@ SIMILAR, AS_TYPED = "similar", "as_typed"
 FACETS, WITH_PAGE, ALONE = "facets", "along", "alone"
 #: Parameters that are fields of the form, and parameters of Plone's page that this page ignores.
 FORM_FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS, SITES)
-DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
+DROPPED = ("advanced_search", "ajax_load", "pt_toggle", CORRECTED_FROM)
 
 
 def plain(name: str) -> str:

@@ -3,6 +3,7 @@ import { FormattedMessage, useIntl } from 'react-intl';
 import { Link } from 'react-router-dom';
 import Hit from './Hit';
 import messages from './messages';
+import { countOpened } from './opened';
 
 const Choice = ({ id, label, name, options, onChange }) => {
   const chosen = options.find(({ is_chosen: isChosen }) => isChosen);
@@ -184,7 +185,7 @@ const Tips = ({ data, pathname }) => {
 const Results = ({ data, pathname, onChange }) => {
   const { also_about: also, chips, items, items_total: total, links } = data;
   return (
-    <div className="pgcatalog-results">
+    <div className="pgcatalog-results" {...countOpened(data)}>
       <div className="pgcatalog-status">
         <p className="items_total" role="status">
           <FormattedMessage
