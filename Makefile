@@ -54,7 +54,7 @@ SET_suites := $(SET_test) --group suites
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
 .PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-zodb test-pooler differential
-.PHONY: bench bench-page bench-ranking bench-meaning bench-compounds topology soak soak-files matrix
+.PHONY: bench bench-page bench-ranking bench-meaning bench-compounds bench-known-items topology soak soak-files matrix
 .PHONY: lint format docs clean
 
 help:
@@ -106,6 +106,9 @@ bench-page: $(VENV)/.installed-bench  ## the figures of README and documentation
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
+
+bench-known-items: $(VENV)/.installed-bench  ## how often a search finds the page that it is about, and the tables in docs/explanation/ranking.md
+	$(BIN)/python -m benchmarks.known_items --output benchmarks/results/known_items.json --page docs/explanation/ranking.md
 
 bench-compounds: $(VENV)/.installed-bench  ## how many compounds are split right, and the table in docs/how-to/compounds.md; needs manpages-de
 	$(BIN)/python -m benchmarks.compounds --output benchmarks/results/compounds.json --page docs/how-to/compounds.md

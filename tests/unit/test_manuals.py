@@ -3,6 +3,11 @@
 from benchmarks import debian
 from benchmarks.debian import Found
 from benchmarks.debian import texts_of
+from benchmarks.known_items import ACROSS
+from benchmarks.known_items import figures
+from benchmarks.known_items import items
+from benchmarks.known_items import OWN
+from benchmarks.manual_parts import Manual
 from benchmarks.manual_parts import manual
 from benchmarks.manual_parts import manuals
 from pathlib import Path
@@ -78,6 +83,19 @@ def test_site_refers_to_earlier_pages_and_has_words_to_search_for() -> None:
         ("usualb &lt;stdio.h&gt;", ("<tag>",)),
     }
     assert "often" in texts.words.frequent
+
+
+def test_known_item_is_a_page_in_one_language_with_questions_of_others() -> None:
+    texts = ("x" * 100,)
+    summaries = {"en": "print a file and not more", "de": "eine Datei drucken", "fr": "eine Datei drucken"}
+    found = [Manual(language, "file", 1, ("file",), summary, texts, ()) for language, summary in summaries.items()]
+    alone = Manual("en", "alone", 1, ("alone",), "only in one language", texts, ())
+    [item] = items([*found, alone], 10)
+    across, own = item.questions
+    assert (across[0], own[:2]) == (ACROSS, (OWN, item.manual.language))
+    assert across[2] != item.manual.summary
+    assert own[2] in ("print a more", "eine Datei drucken")
+    assert figures([1, None, 4]) == {"questions": 3, "recall@10": 0.6667, "MRR": 0.4167}
 
 
 def test_missing_package_is_reported_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
