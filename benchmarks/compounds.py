@@ -1,7 +1,7 @@
 """Measures how well compounds are split without a dictionary: ``python -m benchmarks.compounds``.
 
 The vocabulary is that of texts: the German manual pages of Debian (``apt-get install manpages-de``), and the demo's German
-texts.  Words split by hand (``german_compounds.txt``) are compared with the splits that the vocabulary makes.  For the manual
+texts.  Words split by hand (``german_compounds*.txt``) are compared with the splits that the vocabulary makes.  For the manual
 pages, the lexemes, the bytes and the time of their tsvectors are measured with and without parts.
 """
 
@@ -39,7 +39,16 @@ import time
 
 SEED = 47
 FOLDER = Path(__file__).parent
-WORDS, UNSEEN = "german_compounds.txt", "german_compounds_unseen.txt"
+#: Title of a list -> its file.
+LISTS = {
+    "first list": "german_compounds.txt",
+    "second": "german_compounds_unseen.txt",
+    "third": "german_compounds_unseen_2.txt",
+    "fourth, tried once": "german_compounds_unseen_3.txt",
+}
+WORDS = LISTS["first list"]
+#: Fewest documents with a word that the vocabulary covers.
+COVERED = 3
 #: Number of the demo's texts.
 DEMO_TEXTS = 1_000
 #: Number of manual pages whose tsvectors are measured.
@@ -79,12 +88,13 @@ class Labelled:
 def labelled(name: str) -> list[Labelled]:
     """Return the words of the file *name*."""
     lines = [line for line in (FOLDER / name).read_text("utf-8").splitlines() if line and not line.startswith("#")]
-    found = []
-    for line in lines:
-        [word] = words(LEXICON, [re.sub(r"[|()]", "", line)])
-        parts = words(LEXICON, [re.sub(r"\(.*?\)", "", line).replace("|", " ")]) if "|" in line else ()
-        found.append(Labelled(word, tuple(parts)))
-    return found
+    return [Labelled(*in_parts(line)) for line in lines]
+
+
+def in_parts(line: str) -> tuple[str, tuple[str, ...]]:
+    """Return the word and the parts of a *line* like ``Urlaub(s)|antrag``; no parts for a simple word."""
+    [word] = words(LEXICON, [re.sub(r"[|()]", "", line)])
+    return word, tuple(words(LEXICON, [re.sub(r"\(.*?\)", "", line).replace("|", " ")])) if "|" in line else ()
 
 
 def demo_texts(number: int) -> Iterator[str]:
@@ -102,13 +112,14 @@ def counted(texts: Iterable[str]) -> Counter[str]:
 
 def parts_of(counts: Counter[str]) -> tuple[str, str]:
     stop = compounds.listed_stop_words()["de"]
-    return compounds.find_parts(counts, "de", {*words(LEXICON, [*stop, compounds.NO_PARTS["de"]])})
+    excluded = [{*words(LEXICON, [*stop, each["de"]])} for each in (compounds.NOT_FIRST, compounds.NOT_LAST)]
+    return compounds.find_parts(counts, "de", *excluded)
 
 
 def quality(counts: Counter[str], name: str) -> dict[str, Any]:
     """Return the figures of the splits that a vocabulary makes of the words of the file *name*, and those split wrongly."""
     split = compounds.splitter("de", *parts_of(counts))
-    known = {stem("de", word) for word, number in counts.items() if number >= compounds.FEWEST}
+    known = {stem("de", word) for word, number in counts.items() if number >= COVERED}
     both = labelled(name)
     composed, simple = [w for w in both if w.parts], [w for w in both if not w.parts]
     judged = {word: word.judge(split(word.word)) for word in composed}
@@ -167,8 +178,7 @@ def run(server: EmbeddedPostgres, manuals: Path) -> dict[str, Any]:
         "command": "python -m benchmarks.compounds",
         "pages": len(pages),
         "vocabularies": {
-            "manual pages": quality(counts, WORDS),
-            "manual pages, unseen words": quality(counts, UNSEEN),
+            **{title: quality(counts, name) for title, name in LISTS.items()},
             "the demo's texts": quality(counted(demo_texts(DEMO_TEXTS)), WORDS),
         },
         "parts": {kind: len(text.split()) for kind, text in zip(("first", "last"), parts_of(counts), strict=True)},

@@ -2,7 +2,7 @@
 
 A word is split where all parts are words that enough pages have, with linking elements between them; of several splits the
 one with the highest geometric mean of these numbers is used (Koehn and Knight 2003, Empirical Methods for Compound
-Splitting).  A text stores the stems of the parts beside the compound, as it stores the stem of a word.
+Splitting).  With a short part, the word stays whole if more pages have it than that mean.  A text stores the stems of the parts beside the compound, as it stores the stem of a word.
 
 The words that may be parts are stored with the catalog tool, and renewed when a rebuild begins.  So the parts of a text
 depend on the text and the tool alone, and a rebuild changes all texts together.
@@ -11,7 +11,7 @@ depend on the text and the tool alone, and a rebuild changes all texts together.
 from Acquisition import aq_base
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -40,26 +40,38 @@ LINKS = {
     **dict.fromkeys(("da", "nb", "nn", "no"), ("", "s", "e", "er")),
     "fi": ("", "n", "en"),
 }
-#: Words that are no parts of a compound, besides the stop words of the language: particles of verbs; endings of participles
-#: and adverbs.
-NO_PARTS = {
+#: Words that are no first or middle part of a compound, also not with a linking element, besides the stop words of the
+#: language: particles and adverbs before verbs.
+NOT_FIRST = {
     "de": """
-    aneinander aufeinander auseinander dar durcheinander empor entgegen fern fest fort frei gegenüber heim herab heran herauf
-    heraus herbei herein herum herunter hervor hinab hinauf hinaus hinein hinweg hinzu los nieder offen voran voraus vorbei weg
-    zurecht zurück zusammen
-    end ende endem enden ender endes falls maßen weise
+    aneinander aufeinander auseinander bekannt bereit bereits dahinter dar darunter davor dazwischen durcheinander eins empor
+    entgegen entlang fehl fern fest fort frei gegenüber gleich heim her herab heran herauf heraus herbei herein herum herunter
+    hervor hin hinab hinauf hinaus hinein hinweg hinzu irgend irre kund los miss nieder offen raus rein statt überein umher voran
+    voraus vorbei vorher vorüber weg weit weiter wider wieder wohl zugrunde zurecht zurück zusammen zustande
+    """
+}
+#: Words that are no last part: endings of participles, verbs, adjectives and adverbs.
+NOT_LAST = {
+    "de": """
+    alt alten artig artige artigen bar bare baren einander end ende endem enden endend endende ender endes endet fach fache fachen
+    falls haft heit keit lich los mals maßen mäßig net ständig voll volle vollen weise
     """
 }
 #: Fewest and most letters of a compound, and fewest of a part.
 SHORTEST, LONGEST, SHORTEST_PART = 8, 60, 3
 #: Most parts of a compound.
 MOST_PARTS = 5
-#: Fewest documents with a part, and with a part that is a stem and no word: Schul|amt.
-FEWEST, FEWEST_OF_STEM = 3, 8
+#: Most letters of a part that may stand in a simple word by chance.
+SHORT = 4
+#: Fewest documents with a part of six letters, of fewer and of more letters, and with one that is a stem and no word: Schul|amt.
+FEWEST_BY_LENGTH = {3: 3, 4: 3, 5: 3, 6: 2}
+FEWEST_LONG, FEWEST_OF_STEM = 1, 8
 #: Fewest letters of a part that is a stem and no word, and of one that is as frequent as all words with its stem.
 SHORTEST_STEM, OWN_STEM = 5, 6
 #: An affix begins or ends more different words, for each of its documents and of its letters but two, than this: ver-, -bar.
-MOST_WORDS = 1.0
+MOST_WORDS = 2.0
+#: A word of four or five letters is a first part, too, if it goes on with known parts in so many words, and in this share of them.
+FEWEST_WORDS, SHARE = 3, 0.5
 #: Most words of a catalog that are read, and most parts that are stored: the most frequent ones.
 MOST_READ, MOST_STORED = 500_000, 50_000
 #: Number of words whose parts are cached, for each of the vocabularies that a process shares among its connections.
@@ -77,7 +89,7 @@ class CompoundWords(Persistent):
     """The words that may be parts of compounds, in the languages of a site.
 
     *parts*: language -> two texts of ``word:documents`` entries, of the words that may be the first or a middle part, and of
-    those that may be the last one.  No part has other forms of it than these if its number is 0.
+    those that may be the last one.  A word with the number 0 is no part.
     """
 
     def __init__(self, parts: dict[str, tuple[str, str]]) -> None:
@@ -134,13 +146,20 @@ def best_split(word: str, language: str, first: Weights, last: Weights) -> tuple
         for end in range(start + SHORTEST_PART, size - SHORTEST_PART + 1):
             weight = first.get(word[start:end])
             if weight is not None:
-                nexts = [end + len(link) for link in LINKS[language] if word.startswith(link, end)]
+                nexts = [
+                    end + len(link)
+                    for link in LINKS[language]
+                    if word.startswith(link, end) and first.get(word[start : end + len(link)], weight) is not None
+                ]
                 _extend(best, before, word[start:end], weight, nexts)
         weight = last.get(word[start:], last.get(stem(language, word[start:]))) if start else None
         if weight is not None:
             _extend(best, before, word[start:], weight, [size])
+    # A short part may stand in a simple word by chance: then its own documents count, too.
     whole = [(weight / number, parts) for (end, number), (weight, parts) in best.items() if end == size]
-    return max(whole)[1] if whole else ()
+    weight, parts = max(whole, default=(0.0, ()))
+    own = max(last.get(word) or 0.0, last.get(stem(language, word)) or 0.0)
+    return () if own > weight and any(len(part) <= SHORT for part in parts) else parts
 
 
 def _extend(
@@ -178,39 +197,65 @@ def renew(tool: Any, connection: Connection[Any], languages: Sequence[str]) -> N
     codes = [
         language for language in dict.fromkeys(map(code, languages)) if language in LINKS and has_stemmer(language)
     ]
-    parts = {}
+    parts, stop_words = {}, listed_stop_words()
     for language in codes:
-        texts = (*listed_stop_words().get(language, ()), NO_PARTS.get(language, ""))
-        parts[language] = find_parts(counts, language, {word for text in texts for word in normal_words(lexicon, text)})
+        excluded = [
+            {
+                word
+                for text in (*stop_words.get(language, ()), more.get(language, ""))
+                for word in normal_words(lexicon, text)
+            }
+            for more in (NOT_FIRST, NOT_LAST)
+        ]
+        parts[language] = find_parts(counts, language, *excluded)
     setattr(aq_base(tool), ATTRIBUTE, CompoundWords(parts))
 
 
-def find_parts(counts: Mapping[str, int], language: str, excluded: Container[str]) -> tuple[str, str]:
+def find_parts(
+    counts: Mapping[str, int], language: str, not_first: Collection[str], not_last: Collection[str]
+) -> tuple[str, str]:
     """Return the texts of CompoundWords for *language*.
 
     - *counts*: word of a lexicon -> documents
-    - *excluded*: words that are no parts
+    - *not_first*, *not_last*: words that are no part before the last one, and no last part
     """
     plain = {word: number for word, number in counts.items() if is_plain(word)}
-    known = {word: number for word, number in plain.items() if number >= FEWEST and word not in excluded}
+    known = {word: number for word, number in plain.items() if number >= FEWEST_BY_LENGTH.get(len(word), FEWEST_LONG)}
     of_stem: Counter[str] = Counter()
     for word, number in known.items():
         of_stem[stem(language, word)] += number
     forwards, backwards = sorted(plain), sorted(word[::-1] for word in plain)
-    first, last = {}, {word: 0 for word in plain if word in excluded}
+    first, last = dict.fromkeys(not_first, 0), dict.fromkeys(not_last, 0)
     for word, number in known.items():
         of_all = of_stem[stem(language, word)]
         documents = of_all if len(word) >= OWN_STEM else number
-        if _is_few(word, documents, forwards):
+        if word not in first and _is_few(word, documents, forwards):
             first[word] = of_all
-        if _is_few(word[::-1], documents, backwards):
+        if word not in last and _is_few(word[::-1], documents, backwards):
             last[word] = of_all
-    bare_excluded = {stem(language, word) for word in last if last[word] == 0}
+    bare_excluded = {stem(language, word) for word in not_first}
     for bare, number in of_stem.items():
         is_stem = number >= FEWEST_OF_STEM and len(bare) >= SHORTEST_STEM and bare not in plain
         if is_stem and bare not in bare_excluded and _is_few(bare, number, forwards):
             first[bare] = number
+    for word, number in plain.items():
+        if SHORTEST_PART < len(word) < OWN_STEM and word not in first and _is_first(word, language, last, forwards):
+            first[word] = number
     return _text(first), _text(last)
+
+
+def _is_first(beginning: str, language: str, last: Mapping[str, int], words: list[str]) -> bool:
+    """Return whether enough of the sorted *words* that start with *beginning* go on with one of the parts *last*."""
+    begun = words[bisect_left(words, beginning) + 1 : bisect_left(words, beginning + LAST)]
+    rests = [word[len(beginning) :] for word in begun if len(word) > len(beginning) + SHORTEST_PART]
+    number = sum(
+        any(
+            rest.startswith(link) and (last.get(rest[len(link) :]) or last.get(stem(language, rest[len(link) :])))
+            for link in LINKS[language]
+        )
+        for rest in rests
+    )
+    return number >= FEWEST_WORDS and number >= SHARE * len(rests)
 
 
 def _is_few(beginning: str, documents: int, words: list[str]) -> bool:
