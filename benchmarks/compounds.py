@@ -6,6 +6,8 @@ pages, the lexemes, the bytes and the time of their tsvectors are measured with 
 """
 
 from benchmarks.machine import header
+from benchmarks.manuals import GERMAN
+from benchmarks.manuals import manual_pages
 from benchmarks.marks import put_between
 from collections import Counter
 from collections.abc import Iterable
@@ -29,7 +31,6 @@ from statistics import fmean
 from typing import Any
 
 import argparse
-import gzip
 import json
 import psycopg
 import re
@@ -39,16 +40,11 @@ import time
 SEED = 47
 FOLDER = Path(__file__).parent
 WORDS, UNSEEN = "german_compounds.txt", "german_compounds_unseen.txt"
-MANUALS = Path("/usr/share/man/de")
 #: Number of the demo's texts.
 DEMO_TEXTS = 1_000
 #: Number of manual pages whose tsvectors are measured.
 MEASURED = 300
 LEXICON = Lexicon(Splitter(), I18NNormalizer())
-#: Requests of roff whose arguments are text.
-_TEXT = frozenset("B I BR IR RB RI BI IB SH SS TP IP SM SB Nm Sh Ss Em Sy Nd".split())  # noqa: SIM905
-#: Escapes of roff: fonts, sizes, characters, strings, and marks of one character.
-_ESCAPE = re.compile(r"\\(?:f(?:\(..|\[[^\]]*\]|.)|s[+-]?\d|\(..|\[[^\]]*\]|\*(?:\(..|\[[^\]]*\]|.)|.)")
 
 
 @dataclass(frozen=True)
@@ -89,22 +85,6 @@ def labelled(name: str) -> list[Labelled]:
         parts = words(LEXICON, [re.sub(r"\(.*?\)", "", line).replace("|", " ")]) if "|" in line else ()
         found.append(Labelled(word, tuple(parts)))
     return found
-
-
-def manual_pages(folder: Path) -> Iterator[str]:
-    """Yield the text of each manual page in *folder*, without the requests and escapes of roff."""
-    for path in sorted(folder.glob("man*/*.gz")):
-        lines = gzip.decompress(path.read_bytes()).decode("utf-8", "replace").splitlines()
-        yield "\n".join(filter(None, map(text_of_line, lines)))
-
-
-def text_of_line(line: str) -> str:
-    """Return the text of a *line* of roff; "" for a request without text."""
-    if line[:1] in (".", "'"):
-        request, _, line = line[1:].partition(" ")
-        if request not in _TEXT:
-            return ""
-    return _ESCAPE.sub(lambda match: "-" if match[0] == r"\-" else "", line)
 
 
 def demo_texts(number: int) -> Iterator[str]:
@@ -174,7 +154,7 @@ def costs(connection: Any, texts: list[str], counts: Counter[str]) -> dict[str, 
 
 def run(server: EmbeddedPostgres, manuals: Path) -> dict[str, Any]:
     """Return the figures of one run."""
-    pages = list(manual_pages(manuals))
+    pages = list(manual_pages(manuals.glob("man*/*.gz")))
     if not pages:
         raise SystemExit(
             f"{manuals} has no manual pages; install the package manpages-de, or name the folder with --manuals."
@@ -230,7 +210,7 @@ def table(result: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--manuals", type=Path, default=MANUALS, help="the folder of the German manual pages")
+    parser.add_argument("--manuals", type=Path, default=GERMAN, help="the folder of the German manual pages")
     parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
     parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
     options = parser.parse_args()

@@ -1,6 +1,7 @@
 """Compounds are split where all parts are words of the site."""
 
 from benchmarks import compounds as benchmark
+from benchmarks.manuals import text_of_line
 from hypothesis import given
 from hypothesis import strategies as st
 from plone.pgcatalog.fulltext.compounds import CompoundWords
@@ -143,4 +144,4 @@ def test_split_is_compared_with_the_one_by_hand(found: tuple[str, ...], judgemen
     ],
 )
 def test_manual_page_is_read_without_requests(line: str, text: str) -> None:
-    assert benchmark.text_of_line(line) == text
+    assert text_of_line(line) == text
