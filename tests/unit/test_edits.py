@@ -3,10 +3,14 @@
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from plone.pgcatalog.fulltext.typing_errors import effort
+from plone.pgcatalog.fulltext.typing_errors import FIRST
+from plone.pgcatalog.fulltext.typing_errors import unlikelihood
 from plone.pgcatalog.fulltext.word_lookup import allowed_edits
 from plone.pgcatalog.fulltext.word_lookup import containing
 from plone.pgcatalog.fulltext.word_lookup import distance
 
+import pytest
 import re
 
 
@@ -52,7 +56,40 @@ def test_distances_are_those_of_known_examples() -> None:
     for one, other, edits in (("hosue", "house", 1), ("ca", "abc", 3), ("", "ab", 2), ("kitten", "sitting", 3)):
         assert distance(one, other, 5) == edits
     # Short words have no typo.
-    assert [allowed_edits("x" * length) for length in (1, 2, 3, 5, 6, 20)] == [0, 0, 1, 1, 2, 2]
+    assert [allowed_edits("x" * length) for length in (1, 2, 3, 5, 6, 9, 10, 20)] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@FIXED
+@given(word=WORDS, other=WORDS)
+def test_effort_is_zero_for_equal_words_only_and_is_bounded(word: str, other: str) -> None:
+    assert (effort(word, other) == 0) == (word == other)
+    # Each edit weighs at most one, and half of one more at the first letter.
+    assert effort(word, other) <= (distance(word, other, 20) or 0) + 2 * FIRST
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant", "other"),
+    [
+        # Doubled, swapped, missing, alike, a vowel, a neighbour on the keyboard; the first letter is right.
+        ("comming", "coming", "combing"),
+        ("beleive", "believe", "belies"),
+        ("belive", "believe", "belize"),
+        ("componens", "components", "component"),
+        ("sentense", "sentence", "sentende"),
+        ("hause", "house", "haute"),
+        ("telefon", "telefom", "telefox"),
+        ("hall", "hail", "call"),
+    ],
+)
+def test_likely_errors_weigh_less(typed: str, meant: str, other: str) -> None:
+    assert effort(typed, meant) < effort(typed, other)
+
+
+def test_word_in_many_texts_is_more_likely() -> None:
+    assert unlikelihood("seprate", "separate", 40) < unlikelihood("seprate", "separate", 1)
+    # The other word is nearer, but in one text only.
+    assert effort("sperate", "seperate") < effort("sperate", "separate")
+    assert unlikelihood("sperate", "separate", 135) < unlikelihood("sperate", "seperate", 1)
 
 
 @given(text=WORDS, head=WORDS, tail=WORDS)

@@ -19,6 +19,7 @@ from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.fulltext.typed import wanted_text
+from plone.pgcatalog.fulltext.typing_errors import unlikelihood
 from plone.pgcatalog.fulltext.word_lookup import allowed_edits
 from plone.pgcatalog.fulltext.word_lookup import beginning
 from plone.pgcatalog.fulltext.word_lookup import distance
@@ -66,8 +67,8 @@ FEW_SUGGESTIONS = 3
 #: Most words that are examined for suggestions, and most rows that are read for each of them: a word whose first rows are
 #: all hidden is left out.
 CANDIDATES, ROWS = 50, 1000
-#: Most neighbours in total that are compared with the words of a text.
-NEIGHBOURS = 200
+#: Most neighbours that are compared with a word, and with all words of a text.
+NEIGHBOURS_OF_WORD, NEIGHBOURS = 40, 200
 
 #: The SQL of a word as tsquery; see ``lexicon.quoted``.
 LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
@@ -99,7 +100,8 @@ NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few
 #: ``ascii(word) > 2`` excludes stems.  The SQL index finds words with near beginnings; those with near ends as well come
 #: first.
 NEAR = read_statement("discovery", "words_near")
-DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(requested.word)"
+DELETIONS = """pgcatalog_deletions(w.word) && requested.heads
+OR pgcatalog_deletions(reverse(w.word)) && requested.ends"""
 #: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
 THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
@@ -268,9 +270,9 @@ def _corrections(nearby: Mapping[str, int], words: Sequence[str]) -> dict[str, s
     best = {}
     for word in set(words).difference(nearby):
         near = [
-            (edits, word[0] != other[0], -documents, other)
+            (unlikelihood(word, other, documents), other)
             for other, documents in nearby.items()
-            if other.upper() not in KEYWORDS and (edits := distance(word, other, allowed_edits(word))) is not None
+            if other.upper() not in KEYWORDS and distance(word, other, allowed_edits(word)) is not None
         ]
         if near:
             best[word] = min(near)[-1]
@@ -328,7 +330,8 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, requested: str = "unnest(%s::text[])") -> str:
     """Return the SQL of ``(requested, word, documents)``: up to *neighbours* words near to each of *requested*, an SQL set.
 
-    - They include all words one edit away, unless there are too many, and many that are two edits away.
+    - They include all words one edit away, unless there are too many, and words with at most one edit among their first or
+      their last six letters.
     - With *trigrams*, the quoted schema of pg_trgm, they include more.
     - Placeholders: those of ``requested``, the zoid of the catalog, the column, and the most difference in length.
     """
@@ -405,7 +408,9 @@ class Vocabulary:
             return dict(self._words_or_near(words, edits).value())
 
     def _words_or_near(self, words: Sequence[str], edits: int) -> RowsFetch:
-        near = near_sql(self._view.session.generations.trigrams, max(1, NEIGHBOURS // len(words)), NOT_SEEN)
+        near = near_sql(
+            self._view.session.generations.trigrams, min(NEIGHBOURS_OF_WORD, max(1, NEIGHBOURS // len(words))), NOT_SEEN
+        )
         column = self._catalog.zoid, self._column.name
         return self._fetch(
             lambda seen: THESE_OR_NEAR.format(near=near, seen=seen()),

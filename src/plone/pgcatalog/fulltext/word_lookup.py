@@ -158,8 +158,8 @@ EXACT_PREFIX = 2
 
 
 def allowed_edits(word: str) -> int:
-    """Return the most edits between *word* and a correction of it: 0 below 3 letters, 1 below 6, else 2."""
-    return 0 if len(word) < 3 else 1 if len(word) < 6 else 2
+    """Return the most edits between *word* and a correction of it: 0 below 3 letters, 1 below 6, 2 below 10, else 3."""
+    return 0 if len(word) < 3 else 1 if len(word) < 6 else 2 if len(word) < 10 else 3
 
 
 def distance(one: str, other: str, most: int) -> int | None:
