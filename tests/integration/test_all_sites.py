@@ -27,6 +27,7 @@ from tests.integration.search_pages import search
 from tests.integration.traffic import traced
 from tests.integration.two_sites import enter
 from tests.integration.two_sites import oid
+from tests.integration.two_sites import rebuild
 from tests.integration.two_sites import relations
 from tests.integration.web import Site
 from tests.integration.web import Web
@@ -245,7 +246,13 @@ def pending(site: Any) -> None:
     ("change", "fails"),
     [
         *((without_text_index, True), (unknown_index, True), (without_catalog, False), (emptied, False)),
-        *((without_type_index, False), (parts_of_words, False), (other_lexicon, False), (pending, False)),
+        *(
+            (without_type_index, False),
+            (parts_of_words, False),
+            (other_lexicon, False),
+            (pending, False),
+            (rebuild, False),
+        ),
     ],
 )
 def test_settings_of_one_site_never_break_another(app: Any, change: Callable[[Any], None], fails: bool) -> None:
