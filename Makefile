@@ -21,6 +21,7 @@ POOLER_ARGS ?=
 MEANING_ARGS ?=
 MATRIX_ARGS ?=
 SOAK_ARGS ?=
+FAILS_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 # The add-ons that are judges would be loaded by all other tests, too.
@@ -54,7 +55,8 @@ SET_suites := $(SET_test) --group suites
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
 .PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-zodb test-pooler differential
-.PHONY: bench bench-page bench-ranking bench-meaning bench-compounds bench-known-items topology soak soak-files matrix
+.PHONY: bench bench-page bench-ranking bench-meaning bench-compounds bench-known-items
+.PHONY: topology soak soak-files fails histories matrix
 .PHONY: lint format docs clean
 
 help:
@@ -133,6 +135,12 @@ matrix: $(VENV)/.installed-bench  ## Python 3.12 to 3.14 with PostgreSQL 15 to 1
 
 soak-files: $(VENV)/.installed-bench  ## uploads while PostgreSQL, a worker and what reads files are killed (SOAK_ARGS=...)
 	$(BIN)/python -m checks.soak.files $(SOAK_ARGS)
+
+fails: $(VENV)/.installed-bench  ## saves, moves, packs, undos, jobs whose messages to PostgreSQL fail one by one (FAILS_ARGS=...)
+	$(BIN)/python -m checks.fails $(FAILS_ARGS)
+
+histories: $(VENV)/.installed-bench  ## processes that append to lists and read them, over a failover, and the anomalies (FAILS_ARGS=...)
+	$(BIN)/python -m checks.fails.histories $(FAILS_ARGS)
 
 lint: $(VENV)/.installed-lint  ## style, language, types, imports between the rooms
 	$(BIN)/ruff check
