@@ -15,6 +15,7 @@ from tests.acceptance.browser import CHROMIUM
 from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import counted
+from tests.integration.content import tune
 from tests.integration.fixtures import SiteWith
 from tests.integration.uploads import work
 from typing import Any
@@ -60,6 +61,7 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
         ours = stack.enter_context(sites.opened(dsn))
         with sites.inside(ours) as portal:
             counted(dsn, portal.portal_catalog)
+            tune(pins="pinned = /page-05")
         work(Worker(ours, dsn))
         stock = stack.enter_context(sites.opened(site_with(fill, stock=True)))
         our_site, stock_site = (stack.enter_context(served(db)) for db in (ours, stock))
@@ -68,6 +70,7 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
             front_end("search_page", our_site, RAZZLE_SEARCH_PAGE="on"),
             front_end("without", our_site, RAZZLE_PGCATALOG="off"),
             front_end("zcatalog", stock_site),
+            our_site,
         )
 
 

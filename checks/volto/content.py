@@ -5,6 +5,7 @@ from datetime import UTC
 from demo import documents
 from demo import volto
 from plone.dexterity.utils import createContentInContainer
+from plone.namedfile.file import NamedBlobImage
 from plone.registry.interfaces import IRegistry
 from tests.integration.people import publish
 from typing import Any
@@ -19,6 +20,16 @@ FACETS = (
     ("Subject", "Tags", "checkboxFacet", True),
     ("Creator", "Author", "checkboxFacet", True),
 )
+#: The facets of the page "trees", which are of the add-on.
+TREES = (
+    *FACETS[:2],
+    ("effective", "Date", "pgcatalogTree", True),
+    ("path", "Place", "pgcatalogTree", True),
+)
+#: More tags than a facet shows at first.
+TAGS = tuple(f"Badger {number:02}" for number in range(14))
+#: The folder of a third of the pages.
+FOLDER = "Meadows"
 NEWS = {"i": "portal_type", "o": "plone.app.querystring.operation.selection.any", "v": ["News Item"]}
 
 
@@ -33,13 +44,18 @@ def fill(portal: Any) -> None:
         portal.acl_users.userFolderAddUser(name, PASSWORD, [role], [])
     registry = getUtility(IRegistry)
     registry["plone.available_languages"] = ["en", "de"]
+    meadows = _add(portal, "meadows", FOLDER, "Folder", exclude_from_nav=True)
+    publish(meadows)
     for number in range(PAGES):
-        _page(portal, number)
+        _page(meadows if number >= 20 else portal, number)
+    picture = NamedBlobImage(documents.picture("A badger in its sett"), "image/png", "badger.png")
+    _add(portal, "badger.png", "A badger", "Image", image=picture, subject=TAGS, exclude_from_nav=True)
     report = documents.pdf_of([f"Item {n} of the agenda" for n in range(1, 12)] + [documents.TEXT])
     _add(portal, "minutes.pdf", "Minutes", "File", file=documents.blob(report), exclude_from_nav=True)
     _add(portal, "secret", "A rendezvous of hedgehogs", subject=("Hidden tag",))
     _search(portal, "find", volto.search_block(*FACETS))
     _search(portal, "two", volto.search_block(*FACETS[:2]), volto.search_block(FACETS[1], query=[NEWS, volto.ANYWHERE]))
+    _search(portal, "trees", volto.search_block(*TREES))
     listing = {
         "query": [NEWS, volto.ANYWHERE],
         "sort_on": "effective",

@@ -10,9 +10,10 @@ import re
 
 HITS = "#page-search .tileHeadline"
 LISTED = ".listing-item h3, .listing-item h4"
-ENTRIES = ".checkbox-facet .entry label"
-#: The button of a facet that hides some of its values.
-CLOSED = ".pgcatalog-more[aria-expanded=false]"
+#: The values of a search block: Volto's, or those of the add-on.
+ENTRIES = ".checkbox-facet .entry label, .block.search fieldset label"
+#: The link of a facet that shows its other values.
+CLOSED = ".pgcatalog-more-values:not([open]) > summary"
 
 
 def texts(page: Page, selector: str) -> list[str]:
@@ -47,12 +48,14 @@ def block(page: Page, number: int = 0) -> tuple[str, list[str]]:
 
 
 def facets(page: Page, number: int = 0) -> dict[str, list[str]]:
-    """Return facet -> offered values of a search block."""
-    found = page.locator(".block.search").nth(number).locator(".checkbox-facet")
+    """Return facet -> offered values of a search block, as ``Page (26)``."""
+    counted = """labels => labels.map(label => {
+        const [value, count] = label.querySelectorAll("span");
+        return count ? `${value.textContent} (${count.textContent})` : label.textContent;
+    })"""
+    found = page.locator(".block.search").nth(number).locator(".checkbox-facet, fieldset")
     return {
-        facet.locator(".header").inner_text(): [
-            text.strip() for text in facet.locator(".entry label").all_inner_texts()
-        ]
+        facet.locator(".header, legend").inner_text(): facet.locator("label").evaluate_all(counted)
         for facet in found.all()
     }
 

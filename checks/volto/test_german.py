@@ -42,10 +42,10 @@ def test_correction_is_shown(page: Page, german: str, size: str, tmp_path: Path)
 
 def test_facets_have_counts(page: Page, german: str, size: str, tmp_path: Path) -> None:
     looks.go(page, f"{german}/finden")
-    expect(page.locator(looks.ENTRIES, has_text="Nachricht")).to_have_text("Nachricht (4)")
-    expect(page.locator(looks.ENTRIES, has_text="Tiere")).to_have_text("Tiere (12)")
+    expect(page.locator(looks.ENTRIES, has_text="Nachricht")).to_have_text("Nachricht4")
+    expect(page.locator(looks.ENTRIES, has_text="Tiere")).to_have_text("Tiere12")
     looks.pick(page, "Nachricht")
-    expect(page.locator(looks.ENTRIES, has_text="Winter")).to_have_text("Winter (2)")
+    expect(page.locator(looks.ENTRIES, has_text="Winter")).to_have_text("Winter2")
     assert looks.block(page)[0] == "4"
     page.screenshot(path=tmp_path / f"volto-facets-german{size}.png")
     assert looks.fits(page, ".block.search")

@@ -24,6 +24,8 @@ class FrontEnds:
     search_page: str
     without_add_on: str
     zcatalog: str
+    #: Classic UI of the site of the first one
+    classic: str
 
 
 @contextmanager

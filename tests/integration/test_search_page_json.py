@@ -1,7 +1,9 @@
 """The search page of Classic UI and ``@pgsearch`` with ``search_page=1`` answer an address with the same hits, counts and names."""
 
 from html import unescape
+from plone.base.interfaces.syndication import ISiteSyndicationSettings
 from plone.pgcatalog.searchpage.page import QUICK_ROWS
+from plone.registry.interfaces import IRegistry
 from tests.acceptance.search_site import fill_for_mara
 from tests.integration.content import large_catalog
 from tests.integration.content import tune
@@ -14,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 from urllib.parse import urlencode
 from urllib.parse import urlsplit
+from zope.component import getUtility
 
 import lxml.html
 import pytest
@@ -164,6 +167,26 @@ def test_paths_of_volto_start_at_the_site(web: Web, query: str, paths: list[str]
     assert answered(answer) == answered(data(web, expected))
     assert [chip["value"] for chip in answer["chips"]] == ["News" for _ in paths]
     assert all(data(web, chip["query"][1:])["chips"] == [] for chip in answer["chips"])
+
+
+def test_both_pages_have_the_feed_of_the_search_if_the_site_has_feeds(site: Site, web: Web) -> None:
+    query = f"{WINTER}&b_start:int=10"
+    for allowed in (True, False):
+        with site.inside():
+            getUtility(IRegistry).forInterface(ISiteSyndicationSettings).search_rss_enabled = allowed
+        feed = data(web, query)["links"]["rss"]
+        page = Page(web.open(f"/plone/@@search?{query}")).tree
+        links = page.xpath('//link[contains(@href, "search_rss")]/@href | //*[@id="rss-subscription"]/a/@href')
+        assert links == ([feed, feed] if allowed else [])
+    assert feed is None
+    with site.inside():
+        getUtility(IRegistry).forInterface(ISiteSyndicationSettings).search_rss_enabled = True
+    feed = urlsplit(data(web, query)["links"]["rss"])
+    assert parse_qsl(feed.query) == [("SearchableText", "hedgehog"), ("Subject:list", "Winter")]
+    for path in (feed.path, feed.path.replace("/plone", "/plone/++api++")):
+        answer = web.open(f"{path}?{feed.query}")
+        assert answer.status == 200
+        assert "<rdf:RDF" in answer.text
 
 
 def test_facets_of_a_large_catalog_follow(site: Site, web: Web) -> None:

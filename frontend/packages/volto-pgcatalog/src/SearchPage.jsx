@@ -1,21 +1,13 @@
 // Additions to Volto's search page, which has no place for them: they are put into its heading and its hits.
 import { useEffect, useState } from 'react';
 import { createPortal } from 'react-dom';
-import { defineMessages, FormattedMessage } from 'react-intl';
+import { FormattedMessage } from 'react-intl';
 import { useSelector } from 'react-redux';
 import { Link, useLocation } from 'react-router-dom';
 import { flattenToAppURL } from '@plone/volto/helpers/Url/Url';
 import qs from 'query-string';
-
-const messages = defineMessages({
-  meant: { id: 'Did you mean {text}?', defaultMessage: 'Did you mean {text}?' },
-  also: { id: 'Related results', defaultMessage: 'Related results' },
-  help: {
-    id: 'Put a minus or NOT before a word to exclude it: garden -fence, garden NOT fence. Quotes find a phrase: "garden fence".',
-    defaultMessage:
-      'Put a minus or NOT before a word to exclude it: garden -fence, garden NOT fence. Quotes find a phrase: "garden fence".',
-  },
-});
+import { FilePage, Meant } from './page/Hit';
+import messages from './page/messages';
 
 /** Returns the element of the page that `css` selects, as soon as it is there; looked for when one of `causes` changes. */
 const useElement = (css, ...causes) => {
@@ -53,21 +45,7 @@ export const DidYouMean = () => {
     SearchableText: meant,
     corrected_from: parameters.SearchableText,
   })}`;
-  return createPortal(
-    <p className="did-you-mean">
-      <FormattedMessage
-        {...messages.meant}
-        values={{
-          text: (
-            <Link dir="auto" to={address}>
-              {meant}
-            </Link>
-          ),
-        }}
-      />
-    </p>,
-    heading,
-  );
+  return createPortal(<Meant text={meant} to={address} />, heading);
 };
 
 const placesIn = (articles, items) =>
@@ -80,20 +58,6 @@ const placesIn = (articles, items) =>
     footer.before(place);
     return [{ key: item['@id'], place, text, page: item.file_page }];
   });
-
-/** The page of a file that a snippet is from; the link opens a PDF there. */
-const FilePage = ({ page }) => {
-  if (!page) return null;
-  return (
-    <div className="file-page">
-      {page.url ? (
-        <a href={flattenToAppURL(page.url)}>{page.title}</a>
-      ) : (
-        page.title
-      )}
-    </div>
-  );
-};
 
 /** In each hit: where the words of the search stand, marked; a text of any language has its own direction. */
 export const Snippets = () => {

@@ -2,14 +2,18 @@ import { GET_QUERYSTRING_RESULTS } from '@plone/volto/constants/ActionTypes';
 import { getQueryStringResults } from '@plone/volto/actions/querystringsearch/querystringsearch';
 import config from '@plone/volto/registry';
 import {
+  SHOWN,
   askForFacets,
   countedChoices,
   countedIndexes,
   facetCounts,
+  facetOf,
   facetsOfBlock,
+  withSeparateNames,
 } from './facets';
 
 const facet = (value, type) => ({ field: { value }, type });
+const named = (values, trees = []) => ({ values, trees });
 
 // What a search block of Volto dispatches, by GET where the site wants that.
 const search = (block, op = 'post') => {
@@ -40,27 +44,49 @@ describe('countedIndexes', () => {
       facet('effective', 'daterangeFacet'),
       facet('is_folderish', 'toggleFacet'),
       { type: 'selectFacet' },
+      facet('facet.path', 'pgcatalogTree'),
     ];
-    expect(countedIndexes({ facets })).toEqual(['Subject', 'portal_type']);
+    expect(countedIndexes({ facets })).toEqual({
+      values: ['Subject', 'portal_type'],
+      trees: ['path'],
+    });
   });
   it.each([[undefined], [{}], [{ facets: null }]])('takes %j', (data) => {
-    expect(countedIndexes(data)).toEqual([]);
+    expect(countedIndexes(data)).toEqual({ values: [], trees: [] });
+    expect(withSeparateNames(data)).toBe(data);
   });
 });
 
 describe('askForFacets', () => {
   it.each(['get', 'post'])('adds the facets of the block to a %s', (op) => {
-    const [action] = passed(facetsOfBlock('a', ['Subject']), search('a', op));
+    const [action] = passed(facetsOfBlock('a', named(['Subject'])), search('a', op));
     expect(action.request.op).toBe(op);
     const { facets, ...others } = asked(action);
     expect(facets).toEqual(['Subject']);
     expect(others).toEqual(asked(search('a', op)));
     expect(action.subrequest).toBe('a');
   });
+  it.each(['get', 'post'])('takes chosen places and years from a %s', (op) => {
+    const { facets } = withSeparateNames({
+      facets: [facet('path', 'pgcatalogTree'), facet('Date', 'pgcatalogTree')],
+    });
+    const names = countedIndexes({ facets });
+    const plain = search('a', op);
+    const row = { i: facets[0].field.value, o: 'any', v: ['/plone/news'] };
+    config.settings.querystringSearchGet = op === 'get';
+    const query = { query: [...asked(plain).query, row], b_size: 10 };
+    const [action] = passed(
+      facetsOfBlock('a', names),
+      getQueryStringResults('/page', query, 'a'),
+    );
+    const { page_facets: chosen, ...others } = asked(action);
+    expect(chosen).toEqual({ path: ['/plone/news'], Date: [] });
+    expect(others).toEqual(asked(plain));
+  });
   it('knows each block of a page by itself', () => {
     const actions = passed(
-      facetsOfBlock('a', ['Subject']),
-      facetsOfBlock('b', ['portal_type']),
+      facetsOfBlock('a', named(['Subject'])),
+      facetsOfBlock('b', named(['portal_type'])),
       search('b'),
       search('a'),
       search('listing'),
@@ -73,11 +99,11 @@ describe('askForFacets', () => {
   });
   it('asks once more when the facets of a block change, and only then', () => {
     const actions = passed(
-      facetsOfBlock('a', ['Subject']),
+      facetsOfBlock('a', named(['Subject'])),
       search('a'),
-      facetsOfBlock('a', ['Subject']),
-      facetsOfBlock('a', ['Subject', 'Creator']),
-      facetsOfBlock('a', []),
+      facetsOfBlock('a', named(['Subject'])),
+      facetsOfBlock('a', named(['Subject', 'Creator'])),
+      facetsOfBlock('a', named([])),
     );
     expect(actions.map((action) => asked(action).facets)).toEqual([
       ['Subject'],
@@ -90,10 +116,10 @@ describe('askForFacets', () => {
       { type: 'SEARCH_CONTENT', subrequest: 'a', request: { op: 'get' } },
       { type: `${GET_QUERYSTRING_RESULTS}_SUCCESS`, subrequest: 'a' },
     ];
-    expect(passed(facetsOfBlock('b', ['Subject']), ...others)).toEqual(others);
+    expect(passed(facetsOfBlock('b', named(['Subject'])), ...others)).toEqual(others);
   });
   it('remembers nothing of other stores', () => {
-    passed(facetsOfBlock('a', ['Subject']));
+    passed(facetsOfBlock('a', named(['Subject'])));
     expect(passed(search('a'))).toEqual([search('a')]);
   });
 });
@@ -111,7 +137,10 @@ describe('facetCounts', () => {
       { type: `${GET_QUERYSTRING_RESULTS}_PENDING`, subrequest: 'a' },
       answer(undefined, { Subject: {} }),
     ].reduce(facetCounts, undefined);
-    expect(state).toEqual({ a: { Subject: { data: { red: 1 } } }, b: null });
+    expect(state).toEqual({
+      a: { counts: { Subject: { data: { red: 1 } } }, trees: [] },
+      b: { counts: null, trees: [] },
+    });
   });
 });
 
@@ -122,7 +151,9 @@ describe('countedChoices', () => {
   }));
   const data = { red: 7, blue: 2, black: 1 };
   const labels = (...args) =>
-    countedChoices(...args).map(({ label }) => label);
+    countedChoices(...args).map(({ title, count }) =>
+      count === null ? title : `${title} (${count})`,
+    );
 
   it('has the most frequent first, and nothing without a hit', () => {
     expect(labels(choices, { data })).toEqual(['RED (7)', 'BLUE (2)']);
@@ -160,4 +191,17 @@ describe('countedChoices', () => {
   it('is not confused by names that every object has', () => {
     expect(labels([{ value: 'constructor', label: 'x' }], { data })).toEqual([]);
   });
+});
+
+it('shows six values of a facet at first, and what is chosen', () => {
+  const values = [...'abcdefghij'].map((value) => ({ value }));
+  const first = (chosen) => {
+    const { shown, values: all } = facetOf(values, chosen);
+    expect(all).toHaveLength(values.length);
+    return all.slice(0, shown).map(({ value }) => value).join('');
+  };
+  expect(SHOWN).toBe(6);
+  expect(first([])).toBe('abcdef');
+  expect(first(['j'])).toBe('abcdej');
+  expect(first([...'defghij'])).toBe('defghij');
 });

@@ -1,11 +1,15 @@
 // What plone.pgcatalog knows and Volto does not show.  Nothing of Volto is shadowed.
 import loadable from '@loadable/component';
 import { runtimeConfig } from '@plone/volto/runtime_config';
-import { COUNTED_WIDGETS, askForFacets, facetCounts } from './facets';
+import { askForFacets, facetCounts } from './facets';
 import { askForSnippets, searchAlso, searchMeant } from './search';
-import counted, { namedStateToValue } from './CountedFacet';
-import withMoreValues from './MoreValues';
-import withFacetCounts from './SearchBlock';
+import {
+  countedCheckboxes,
+  countedSelect,
+  namedStateToValue,
+  treeType,
+} from './CountedFacet';
+import withFacetCounts, { withChips } from './SearchBlock';
 import { AlsoAbout, DidYouMean, SearchHelp, Snippets } from './SearchPage';
 import Panel from './Panel';
 import Page from './page/Page';
@@ -21,25 +25,34 @@ const ROUTES = ['/search', '/:language([a-z]{2}|[a-z]{2}-[a-z]{2,4})/search'];
 // What is inserted into Volto's own search page.
 const ADDITIONS = [SearchHelp, DidYouMean, Snippets, AlsoAbout];
 
+const COUNTED = {
+  selectFacet: countedSelect,
+  checkboxFacet: countedCheckboxes,
+};
+
 const countFacets = (config) => {
   const { search } = config.blocks.blocksConfig;
   search.view = withFacetCounts(search.view);
-  search.edit = withFacetCounts(search.edit);
+  search.edit = withFacetCounts(search.edit, true);
+  search.variations = search.variations.map((variation) => ({
+    ...variation,
+    view: withChips(variation.view),
+  }));
   const widgets = search.extensions.facetWidgets;
-  widgets.types = widgets.types.map((type) =>
-    COUNTED_WIDGETS.includes(type.id)
-      ? {
-          ...type,
-          // The other one is a menu, which takes no room.
-          view: counted(
-            type.id === 'checkboxFacet' ? withMoreValues(type.view) : type.view,
-          ),
-          stateToValue: namedStateToValue(type.stateToValue),
-          // The counts have values where Volto knows none: tags, for visitors.
-          showFacet: () => true,
-        }
-      : type,
-  );
+  widgets.types = [
+    ...widgets.types.map((type) =>
+      COUNTED[type.id]
+        ? {
+            ...type,
+            view: COUNTED[type.id](type.view),
+            stateToValue: namedStateToValue(type.stateToValue),
+            // The counts have values where Volto knows none: tags, for visitors.
+            showFacet: () => true,
+          }
+        : type,
+    ),
+    treeType,
+  ];
 };
 
 /** Applies the add-on, unless the environment has RAZZLE_PGCATALOG=off. */

@@ -31,6 +31,7 @@ const config = () => {
         search: {
           view: ({ facets }) => facets,
           edit: ({ facets }) => facets,
+          variations: [],
           extensions: {
             facetWidgets: {
               types: ['selectFacet', 'checkboxFacet', 'toggleFacet'].map(type),
@@ -50,7 +51,10 @@ const shown = ({ block = 'view', id = 'a', data = {}, choices = [] }) => {
   const { view: Facet, stateToValue } = search.extensions.facetWidgets.types[0];
   const Block = search[block];
   const store = configureStore()({
-    pgcatalogFacets: { a: { Subject: { data: { red: 2, blue: 5 } } }, b: {} },
+    pgcatalogFacets: {
+      a: { counts: { Subject: { data: { red: 2, blue: 5 } } }, trees: [] },
+      b: { counts: null, trees: [] },
+    },
   });
   const props = block === 'view' ? { id } : { block: id };
   let tree;
@@ -114,7 +118,9 @@ describe('a facet', () => {
     expect(shown({ block }).list).toEqual(['blue (5)', 'red (2)']);
   });
   it('tells the store what to ask for', () => {
-    expect(shown({}).actions).toEqual([facetsOfBlock('a', ['Subject'])]);
+    expect(shown({}).actions).toEqual([
+      facetsOfBlock('a', { values: ['Subject'], trees: [] }),
+    ]);
   });
   it('has the count in what is chosen', () => {
     expect(shown({}).value).toBe('red (2)');

@@ -36,6 +36,13 @@
     return url.href;
   }
 
+  // Fields that find a value of a long facet need a script.
+  function showFields() {
+    for (const field of form.querySelectorAll(".search-values")) {
+      field.hidden = false;
+    }
+  }
+
   // The field itself stays, for who is typing in it.
   function takeText(url) {
     document.getElementById("search-text").value = new URL(url).searchParams.get("SearchableText") || "";
@@ -66,6 +73,7 @@
         details.open = true;
       }
     }
+    showFields();
     const again = focused && document.getElementById(focused);
     if (again) {
       again.focus({ preventScroll: true });
@@ -131,6 +139,22 @@
     }
   }
 
+  form.addEventListener("input", ({ target }) => {
+    if (target.matches(".search-values")) {
+      const wanted = target.value.trim().toLocaleLowerCase();
+      for (const item of target.parentElement.querySelectorAll("li")) {
+        const isWanted = item.textContent.toLocaleLowerCase().includes(wanted);
+        item.hidden = !isWanted && !item.querySelector(":checked");
+      }
+    }
+  });
+
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches(".search-values")) {
+      event.preventDefault();
+    }
+  });
+
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     show(address(new FormData(form)), true);
@@ -186,5 +210,6 @@
     }
   });
 
+  showFields();
   completeFacets(document.getElementById(FACETS).dataset.source, running.signal);
 })();

@@ -2,6 +2,7 @@
 
 - *facets*, *facet_ranges*, *facet_limit*: counts, as of ``@pgsearch``
 - *snippets*: highlighted matches in the items, and a correction if no item has the words
+- *page_facets*: facets of the search page, whose chosen values filter the hits; for ``@querystring-search`` only
 - *passages*, *terms*: the number of passages, and of words that complete the last one of the text
 
 Without them the response is that of plone.restapi.
@@ -12,14 +13,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
 from plone.pgcatalog.discovery.facet_groups import visible_facets
 from plone.pgcatalog.discovery.facets import LIMIT as FACET_LIMIT
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.request import number_in
+from plone.pgcatalog.restapi.page_facets import MOST_FACETS
 from plone.pgcatalog.restapi.parameters import buckets
 from plone.pgcatalog.restapi.parameters import json_in
 from plone.pgcatalog.restapi.parameters import MAX_PASSAGES
 from plone.pgcatalog.restapi.parameters import TRUE_TEXTS
+from plone.pgcatalog.searchpage.facets import tokens_in
 from typing import Any
 from typing import Self
 from zExceptions import BadRequest
@@ -43,6 +47,8 @@ class Additions:
     has_snippets: bool = False
     passages: int = 0
     terms: int = 0
+    #: index -> chosen values
+    page_facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Self:
@@ -64,7 +70,10 @@ class Additions:
                 ("terms", 0, LIMIT),
             )
         }
-        return cls(names, ranges, numbers["facet_limit"], has_snippets, numbers["passages"], numbers["terms"])
+        return cls(
+            *(names, ranges, numbers["facet_limit"], has_snippets, numbers["passages"], numbers["terms"]),
+            _chosen_in(data.get("page_facets") or {}),
+        )
 
     @classmethod
     def taken_from(cls, form: dict[str, Any], indexes: Container[str]) -> Self:
@@ -85,10 +94,22 @@ class Additions:
 
     def seen_by(self, context: Any, request: Any) -> "Additions":
         """Return the additions without facets whose values the user of *request* may not see."""
-        visible = set(visible_facets([*self.facets, *self.ranges], context, request))
-        names = [name for name in self.facets if name in visible]
-        ranges = {name: of for name, of in self.ranges.items() if name in visible}
-        return Additions(names, ranges, self.limit, self.has_snippets, self.passages, self.terms)
+        visible = set(visible_facets([*self.facets, *self.ranges, *self.page_facets], context, request))
+        return replace(
+            self,
+            facets=[name for name in self.facets if name in visible],
+            ranges={name: of for name, of in self.ranges.items() if name in visible},
+            page_facets={name: values for name, values in self.page_facets.items() if name in visible},
+        )
+
+
+def _chosen_in(data: Any) -> dict[str, list[str]]:
+    """Return *data*, index -> chosen values of its facet.  Raises BadRequest for other data."""
+    if isinstance(data, dict) and len(data) <= MOST_FACETS:
+        chosen = {name: tokens_in(values) for name, values in data.items()}
+        if None not in chosen.values():
+            return {name: values or [] for name, values in chosen.items()}
+    raise BadRequest(f"page_facets must be {{index: [value]}}, with {MOST_FACETS} indexes at most")
 
 
 def _number(name: str, value: Any, most: int) -> int:

@@ -1,12 +1,10 @@
 """``@pgsearch`` with ``search_page=1``: the site's search page as JSON, for the addresses of the page in Classic UI."""
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from functools import cached_property
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.searchpage.facets import FacetValue
+from plone.pgcatalog.restapi.page_facets import box_as_json
 from plone.pgcatalog.searchpage.hits import Hit
-from plone.pgcatalog.searchpage.page import Box
 from plone.pgcatalog.searchpage.page import SiteSearch
 from plone.pgcatalog.searchpage.request import Address
 from plone.pgcatalog.searchpage.request import ALONE
@@ -69,7 +67,7 @@ def search_page(context: Any, request: Any) -> dict[str, Any]:
         page.update()
         facets = {
             "@id": request["ACTUAL_URL"],
-            "facets": [_box(box) for box in page.boxes],
+            "facets": [box_as_json(box) for box in page.boxes],
             "chips": [{"title": chip.title, "value": chip.value, "query": chip.url} for chip in page.chips],
         }
         if page.facets_are(ALONE):
@@ -83,6 +81,7 @@ def search_page(context: Any, request: Any) -> dict[str, Any]:
             "pages": _pages(page),
             "links": {
                 "along": page.facets_url(WITH_PAGE) if page.facets_follow else None,
+                "rss": page.rss_url,
                 "as_typed": page.as_typed_url if page.corrected else None,
                 "suggestion": page.suggestion_url if page.suggestion else None,
                 "unfiltered": page.unfiltered_url,
@@ -127,30 +126,6 @@ def _hit(page: SiteSearch, hit: Hit) -> dict[str, Any]:
         "similar": page.similar_url(hit) if hit.uid else None,
         "is_pinned": hit.is_pinned,
     }
-
-
-def _box(box: Box) -> dict[str, Any]:
-    """Return the facet of *box*; its first ``shown`` values are shown at first."""
-    return {
-        "name": box.facet.name,
-        "field": box.facet.field,
-        "title": box.title,
-        "shown": len(box.shown),
-        "values": _values((*box.shown, *box.more)),
-    }
-
-
-def _values(values: Iterable[FacetValue]) -> list[dict[str, Any]]:
-    return [
-        {
-            "value": value.token,
-            "title": value.title,
-            "count": value.count,
-            "is_chosen": value.is_chosen,
-            "parts": _values(value.parts),
-        }
-        for value in values
-    ]
 
 
 def _pages(page: SiteSearch) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from plone.pgcatalog.discovery.suggest import fetch_suggestions
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.additions import Additions
 from plone.pgcatalog.restapi.additions import ADDITIONS_KEY
+from plone.pgcatalog.restapi.page_facets import PageFacets
 from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.search import counted
 from plone.pgcatalog.restapi.search import counting_of
@@ -43,17 +44,26 @@ class ResultsSerializer(LazyCatalogResultSerializer):
     It has the Additions of the request, and on the first page of a search by the site's settings pages near to the question.
     """
 
+    lazy_resultset: Any
+
     def __call__(self, fullobjects: bool = False) -> Any:
         shown = HypermediaBatch(self.request, ())
         # Removed, because full objects may have results of their own.
         of_request = IAnnotations(self.request).pop(ADDITIONS_KEY, Additions)
         wanted = of_request().seen_by(getSite(), self.request)
+        chosen = None
+        if wanted.page_facets:
+            chosen = PageFacets(self.lazy_resultset, wanted.page_facets, getSite(), self.request)
+            self.lazy_resultset = chosen.results
         results = self.lazy_resultset
         marks = wanted.has_snippets and not fullobjects and results.highlighter()
         with results.view.session.batch():
             facets = None
             if wanted.facets or wanted.ranges:
                 facets = counting_of(results, wanted.facets, wanted.ranges, wanted.limit)
+            if chosen:
+                # Counted in the round trip of the page.
+                _ = chosen.counting
             has_no_words = by_meaning_alone(results) if marks else None
             terms = self._terms(wanted.terms)
             if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
@@ -63,6 +73,8 @@ class ResultsSerializer(LazyCatalogResultSerializer):
         answer = super().__call__(fullobjects)
         if facets is not None:
             answer |= _facets_part(counted(facets))
+        if chosen:
+            answer["page_facets"] = chosen.as_json(total)
         if wanted.terms:
             answer["terms"] = terms.value()
         if wanted.passages:

@@ -9,17 +9,19 @@ from functools import cached_property
 from plone.app.contentlisting.interfaces import IContentListing
 from plone.base.batch import Batch
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.passages import folders_above
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.searches import CORRECTED_FROM
 from plone.pgcatalog.results.loader import IDX_BATCH
-from plone.pgcatalog.searchpage.facets import DateFacet
-from plone.pgcatalog.searchpage.facets import FacetValue
+from plone.pgcatalog.searchpage.boxes import Box
+from plone.pgcatalog.searchpage.boxes import boxes_of
+from plone.pgcatalog.searchpage.boxes import folders_at
+from plone.pgcatalog.searchpage.boxes import place_paths
+from plone.pgcatalog.searchpage.boxes import valued
+from plone.pgcatalog.searchpage.boxes import ValuedFacet
 from plone.pgcatalog.searchpage.facets import PageFacet
 from plone.pgcatalog.searchpage.facets import PlaceFacet
-from plone.pgcatalog.searchpage.facets import SHOWN
 from plone.pgcatalog.searchpage.facets import SiteFacet
 from plone.pgcatalog.searchpage.hits import Hit
 from plone.pgcatalog.searchpage.hits import hits
@@ -65,16 +67,6 @@ def if_possible(better: Callable[[], str | None]) -> str | None:
     except Exception:  # whatever the error, the rest of the page must be delivered
         logger.warning("no suggestion for the search page", exc_info=True)
         return None
-
-
-@dataclass(frozen=True)
-class Box:
-    """A facet to show: the values shown at first, and the other ones."""
-
-    facet: PageFacet
-    title: str
-    shown: tuple[FacetValue, ...]
-    more: tuple[FacetValue, ...]
 
 
 @dataclass(frozen=True)
@@ -235,10 +227,7 @@ class SiteSearch(PageRequest):
         """Brains of the folders on the page, by path: of the hits, and of the place facet."""
         paths = {path for brain in self._brains for path in folders_above(brain.getPath(), self.root)}
         room = max(FEWEST_PLACES, IDX_BATCH - len(paths))
-        for facet in self.facets:
-            if isinstance(facet, PlaceFacet):
-                paths.update(facet.tokens_of(self.found.counts.get(facet.name) or Facet())[:room])
-        return self.found.paths(paths)
+        return folders_at(self.catalog, paths | place_paths(self.facets, self.found.counts, room))
 
     @cached_property
     def hits(self) -> list[Hit]:
@@ -265,37 +254,17 @@ class SiteSearch(PageRequest):
         return listed, hits(self, [page.brain for page in pages], passages, {}, whole)
 
     @cached_property
-    def _values(self) -> list[tuple[PageFacet, list[FacetValue]]]:
-        values: list[tuple[PageFacet, list[FacetValue]]] = []
-        if self.site_facet is not None and isinstance(self.found, SitesSearch):
-            titles = {site.name: site.title for site in self.sites}
-            values.append((self.site_facet, self.site_facet.values(self.found.site_counts, titles)))
-        for facet in self.facets:
-            counts = self.found.counts.get(facet.name) or Facet()
-            titles = self.titles.values(facet.name, facet.tokens_of(counts), isinstance(facet, DateFacet))
-            if isinstance(facet, PlaceFacet):
-                titles = {path: brain.Title or brain.getId for path, brain in self._folders.items()}
-            values.append((facet, facet.values(counts, titles)))
-        return values
+    def _values(self) -> list[ValuedFacet]:
+        values = valued(self.facets, self.found.counts, self.titles, self._folders)
+        if self.site_facet is None or not isinstance(self.found, SitesSearch):
+            return values
+        titles = {site.name: site.title for site in self.sites}
+        return [(self.site_facet, self.site_facet.values(self.found.site_counts, titles)), *values]
 
     @cached_property
     def boxes(self) -> list[Box]:
         """The facets that can narrow the search, or already do."""
-        boxes = []
-        for facet, values in self._values:
-            if not self._can_narrow(values):
-                continue
-            # Chosen values are always shown.
-            chosen = [value for value in values if value.is_in_sight]
-            first = chosen + [value for value in values if not value.is_in_sight]
-            shown = [v for v in values if v in first[: max(SHOWN, len(chosen))]]
-            more = [value for value in values if value not in shown]
-            boxes.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
-        return boxes
-
-    def _can_narrow(self, values: list[FacetValue]) -> bool:
-        """Return whether a choice among *values* changes the results; a single value that all hits have does not."""
-        return len(values) > 1 or any(value.is_in_sight or value.count != self.found.total for value in values)
+        return boxes_of(self._values, self.found.total, self.titles)
 
     @cached_property
     def chips(self) -> list[Chip]:

@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl
 from urllib.parse import urlencode
 from zExceptions import BadRequest
 from zoneinfo import ZoneInfo
+from zope.component import getMultiAdapter
 from zope.component import getUtility
 
 
@@ -118,6 +119,14 @@ class Address:
         return type(self)(self.url, tuple(filter(is_wanted, self.pairs)))
 
 
+def site_zone() -> tzinfo:
+    """Return the time zone of the site; UTC if the setting is missing or unknown."""
+    try:
+        return ZoneInfo(getUtility(IRegistry).get("plone.portal_timezone") or "UTC")
+    except (KeyError, ValueError):
+        return ZoneInfo("UTC")
+
+
 class PageRequest(Search):
     """The parameters of a request for the search page, and the query that they stand for."""
 
@@ -185,21 +194,14 @@ class PageRequest(Search):
         return may_see_authors(self.context, self.request)
 
     @cached_property
-    def _zone(self) -> tzinfo:
-        try:
-            return ZoneInfo(getUtility(IRegistry).get("plone.portal_timezone") or "UTC")
-        except (KeyError, ValueError):
-            return ZoneInfo("UTC")
-
-    @cached_property
     def facets(self) -> list[PageFacet]:
         """The facets of the site, in order."""
         indexes = {index.getId(): index for index in self.catalog.index_objects()}
         wanted = (name for name in search_facets(self.catalog) if name in indexes)
         names = visible_facets(wanted, self.context, self.request)
-        now = datetime.now(self._zone).year
+        zone = site_zone()
         form = self.request.form
-        return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)
+        return page_facets([indexes[n] for n in names], form, root=self.root, zone=zone, now=datetime.now(zone).year)
 
     def base(self, text: str) -> dict[str, Any]:
         """Return Plone's query dict for *text*, without the values chosen in facets."""
@@ -249,6 +251,14 @@ class PageRequest(Search):
     def as_typed_url(self) -> str:
         """The URL of the page that does not correct the typed text."""
         return str(self.address.without("b_start", AS_TYPED).having(AS_TYPED, self.text))
+
+    @cached_property
+    def rss_url(self) -> str | None:
+        """The URL of the feed of the search, from its first hit on; None if the site has no feeds of searches."""
+        if not getMultiAdapter((self.context, self.request), name="syndication-util").search_rss_enabled():
+            return None
+        feed = Address(f"{self.context.absolute_url()}/search_rss", self.address.pairs)
+        return str(feed.without("b_start", "b_size", FACETS))
 
     def tag_url(self, tag: str) -> str:
         """Return the URL of the search for all pages with *tag*."""

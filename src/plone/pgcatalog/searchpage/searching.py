@@ -197,11 +197,3 @@ class PageSearch:
             return Facets() if self._counting is None else self._counting.value()
         except SearchTimeout:
             return Facets()
-
-    def paths(self, paths: Iterable[str]) -> dict[str, Any]:
-        """Return path -> brain of the folders at *paths* that the visitor may see, by one statement."""
-        wanted = sorted(set(paths))
-        if not wanted:
-            return {}
-        query = {"path": {"query": wanted, "depth": 0}, "is_folderish": True}
-        return {brain.getPath(): brain for brain in self._part(query, 0, len(wanted))}

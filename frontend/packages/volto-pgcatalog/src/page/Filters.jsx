@@ -3,10 +3,8 @@ import { useEffect, useRef, useState } from 'react';
 import { FormattedMessage, useIntl } from 'react-intl';
 import { Link } from 'react-router-dom';
 import { allValues } from './data';
+import Facet from './Facet';
 import messages from './messages';
-
-// From so many values on, a facet has a field to find one.
-const MANY = 10;
 
 const keyOf = (field, value) => `${field} ${value}`;
 
@@ -17,87 +15,6 @@ const chosenIn = (facets) =>
       .filter(([, value]) => value.is_chosen)
       .map(([field, { value }]) => keyOf(field, value)),
   );
-
-const Values = ({ facet, values, isChosen, choose }) => (
-  <ul className="pgcatalog-values">
-    {values.map(({ value, title, count, parts }) => {
-      const id = `facet-${facet.name}-${value}`;
-      return (
-        <li key={value}>
-          <label htmlFor={id}>
-            <input
-              checked={isChosen(value)}
-              id={id}
-              name={facet.field}
-              onChange={({ target }) => choose(value, target.checked)}
-              type="checkbox"
-              value={value}
-            />
-            <span className="pgcatalog-value" dir="auto">
-              {title}
-            </span>
-            {count !== null && <span className="pgcatalog-count">{count}</span>}
-          </label>
-          {parts.length > 0 && (
-            <Values
-              facet={facet}
-              values={parts}
-              isChosen={isChosen}
-              choose={choose}
-            />
-          )}
-        </li>
-      );
-    })}
-  </ul>
-);
-
-const More = ({ facet, values, ...choice }) => {
-  const intl = useIntl();
-  const [part, setPart] = useState('');
-  const label = intl.formatMessage(messages.findValue, { title: facet.title });
-  const wanted = part.trim().toLocaleLowerCase();
-  const isWanted = ({ value, title }) =>
-    choice.isChosen(value) || title.toLocaleLowerCase().includes(wanted);
-  return (
-    <details className="pgcatalog-more-values">
-      <summary>
-        <FormattedMessage {...messages.more} />
-        <span className="visually-hidden">: {facet.title}</span>
-      </summary>
-      {values.length >= MANY && (
-        <div className="ui fluid mini input">
-          <input
-            aria-label={label}
-            onChange={({ target }) => setPart(target.value)}
-            onKeyDown={(event) =>
-              event.key === 'Enter' && event.preventDefault()
-            }
-            placeholder={label}
-            type="search"
-            value={part}
-          />
-        </div>
-      )}
-      <Values facet={facet} values={values.filter(isWanted)} {...choice} />
-    </details>
-  );
-};
-
-export const Facet = ({ facet, ...choice }) => {
-  const more = facet.values.slice(facet.shown);
-  return (
-    <fieldset data-facet={facet.name}>
-      <legend>{facet.title}</legend>
-      <Values
-        facet={facet}
-        values={facet.values.slice(0, facet.shown)}
-        {...choice}
-      />
-      {more.length > 0 && <More facet={facet} values={more} {...choice} />}
-    </fieldset>
-  );
-};
 
 const FOCUSABLE = 'button, input, summary, a[href]';
 

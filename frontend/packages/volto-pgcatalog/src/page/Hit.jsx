@@ -28,6 +28,22 @@ export const FilePage = ({ page }) =>
     </p>
   );
 
+/** A suggested text, and the address `to` of its search. */
+export const Meant = ({ text, to }) => (
+  <p className="did-you-mean">
+    <FormattedMessage
+      {...messages.meant}
+      values={{
+        text: (
+          <Link dir="auto" rel="nofollow" to={to}>
+            {text}
+          </Link>
+        ),
+      }}
+    />
+  </p>
+);
+
 const Tags = ({ tags, pathname }) =>
   tags.map(({ title, query }) => (
     <li key={title}>

@@ -10,7 +10,7 @@ import Toolbar from '@plone/volto/components/manage/Toolbar/Toolbar';
 import { asyncConnect } from '@plone/volto/helpers/AsyncConnect';
 import { queryOf, searchFacets, searchPage } from './data';
 import Filters from './Filters';
-import Results from './Results';
+import Results, { feedOf } from './Results';
 import messages from './messages';
 import './page.css';
 
@@ -91,6 +91,14 @@ export const SearchPage = ({ location }) => {
     <Container id="pgcatalog-search" className="view-wrapper">
       <Helmet title={intl.formatMessage(messages.search)}>
         {search && <meta name="robots" content="noindex, follow" />}
+        {data?.text && data.links.rss && (
+          <link
+            href={feedOf(data.links.rss)}
+            rel="alternate"
+            title="RSS 1.0"
+            type="application/rss+xml"
+          />
+        )}
       </Helmet>
       <article id="content">
         <Heading heading={heading} shown={shown} />

@@ -68,7 +68,7 @@ const DATA = {
   facets_follow: false,
   chips: [],
   pages: [],
-  links: { as_typed: '?as_typed', suggestion: '?suggested', unfiltered: '?all', along: null },
+  links: { as_typed: '?as_typed', suggestion: '?suggested', unfiltered: '?all', along: null, rss: 'http://site/search_rss?a=b' },
   hidden_fields: [['x', 'y']],
 };
 
@@ -226,6 +226,13 @@ describe('the page', () => {
     shown({ chips });
     expect(links('.pgcatalog-chips a')).toEqual(['/de/search?b', '/de/search?c', '/de/search?all']);
     expect(texts('.pgcatalog-chips a')[0]).toBe('Remove the filter: Tags: A ×');
+  });
+  it('has the feed, if the site has feeds', () => {
+    shown({});
+    expect(links('.pgcatalog-rss a')).toEqual(['/++api++/search_rss?a=b']);
+    act(() => root.unmount());
+    shown({ links: { ...DATA.links, rss: null } });
+    expect(one('.pgcatalog-rss')).toBe(null);
   });
   it('has links to other pages of hits', () => {
     const page = (label, more) => ({ label, query: `?${label}`, rel: null, is_present: false, ...more });

@@ -1,7 +1,11 @@
 // The hits with everything above and below them: number, order, chips, corrections, pages of results, tips.
 import { FormattedMessage, useIntl } from 'react-intl';
 import { Link } from 'react-router-dom';
-import Hit from './Hit';
+import Icon from '@plone/volto/components/theme/Icon/Icon';
+import { flattenToAppURL } from '@plone/volto/helpers/Url/Url';
+import rssSVG from '@plone/volto/icons/rss.svg';
+import Chips from './Chips';
+import Hit, { Meant } from './Hit';
 import messages from './messages';
 import { countOpened } from './opened';
 
@@ -57,67 +61,29 @@ const Order = ({ data, onChange }) => {
   );
 };
 
-export const Chips = ({ chips, pathname, unfiltered }) =>
-  chips.length > 0 && (
-    <section aria-labelledby="pgcatalog-chosen">
-      <h2 className="visually-hidden" id="pgcatalog-chosen">
-        <FormattedMessage {...messages.chosen} />
-      </h2>
-      <ul className="pgcatalog-chips">
-        {chips.map(({ title, value, query }) => (
-          <li key={`${title} ${value}`}>
-            <Link
-              className="ui basic label"
-              rel="nofollow"
-              to={`${pathname}${query}`}
-            >
-              <span className="visually-hidden">
-                <FormattedMessage {...messages.remove} />{' '}
-              </span>
-              {title}: <strong dir="auto">{value}</strong>{' '}
-              <span aria-hidden="true">×</span>
-            </Link>
-          </li>
-        ))}
-        {chips.length > 1 && (
-          <li>
-            <Link rel="nofollow" to={`${pathname}${unfiltered}`}>
-              <FormattedMessage {...messages.removeAll} />
-            </Link>
-          </li>
-        )}
-      </ul>
-    </section>
-  );
-
 const Correction = ({ data, pathname }) => {
   const { corrected, links, suggestion, text } = data;
-  const link = (query, words) => (
-    <Link dir="auto" rel="nofollow" to={`${pathname}${query}`}>
-      {words}
-    </Link>
-  );
-  if (corrected) {
-    return (
-      <p className="ui info message pgcatalog-corrected">
-        <FormattedMessage
-          {...messages.corrected}
-          values={{ text: <strong dir="auto">{corrected}</strong> }}
-        />
-        {' – '}
-        <FormattedMessage
-          {...messages.instead}
-          values={{ text: link(links.as_typed, text) }}
-        />
-      </p>
-    );
+  if (!corrected) {
+    return suggestion ? (
+      <Meant text={suggestion} to={`${pathname}${links.suggestion}`} />
+    ) : null;
   }
-  if (!suggestion) return null;
   return (
-    <p className="did-you-mean">
+    <p className="ui info message pgcatalog-corrected">
       <FormattedMessage
-        {...messages.meant}
-        values={{ text: link(links.suggestion, suggestion) }}
+        {...messages.corrected}
+        values={{ text: <strong dir="auto">{corrected}</strong> }}
+      />
+      {' – '}
+      <FormattedMessage
+        {...messages.instead}
+        values={{
+          text: (
+            <Link dir="auto" rel="nofollow" to={`${pathname}${links.as_typed}`}>
+              {text}
+            </Link>
+          ),
+        }}
       />
     </p>
   );
@@ -145,6 +111,16 @@ export const Pages = ({ pages, pathname }) => {
   );
 };
 
+/** A part of the page with the heading `title`. */
+const Part = ({ children, className, id, isSilent, title }) => (
+  <section aria-labelledby={id} className={className}>
+    <h2 className={isSilent ? 'visually-hidden' : undefined} id={id}>
+      <FormattedMessage {...title} />
+    </h2>
+    {children}
+  </section>
+);
+
 const Tips = ({ data, pathname }) => {
   const tips = [
     data.has_stop_words_only && messages.addWord,
@@ -152,13 +128,11 @@ const Tips = ({ data, pathname }) => {
     data.text && messages.otherWords,
   ].filter(Boolean);
   return (
-    <section
-      aria-labelledby="pgcatalog-tips"
+    <Part
       className="ui segment pgcatalog-tips"
+      id="pgcatalog-tips"
+      title={messages.tips}
     >
-      <h2 id="pgcatalog-tips">
-        <FormattedMessage {...messages.tips} />
-      </h2>
       <ul>
         {tips.map((tip) => (
           <li key={tip.id}>
@@ -178,9 +152,21 @@ const Tips = ({ data, pathname }) => {
           </Link>
         </li>
       </ul>
-    </section>
+    </Part>
   );
 };
+
+/** The address of the feed `url` of the site, through the API that every front-end has. */
+export const feedOf = (url) => `/++api++${flattenToAppURL(url)}`;
+
+const Feed = ({ url }) => (
+  <p className="pgcatalog-rss">
+    <a href={feedOf(url)} rel="nofollow">
+      <Icon name={rssSVG} size="18px" />
+      <FormattedMessage {...messages.rss} />
+    </a>
+  </p>
+);
 
 const Results = ({ data, pathname, onChange }) => {
   const { also_about: also, chips, items, items_total: total, links } = data;
@@ -195,26 +181,26 @@ const Results = ({ data, pathname, onChange }) => {
         </p>
         {total > 0 && <Order data={data} onChange={onChange} />}
       </div>
-      <Chips chips={chips} pathname={pathname} unfiltered={links.unfiltered} />
+      <Chips
+        all={{ to: `${pathname}${links.unfiltered}` }}
+        chips={chips.map(({ query, ...chip }) => ({
+          ...chip,
+          to: `${pathname}${query}`,
+        }))}
+      />
       <Correction data={data} pathname={pathname} />
       {items.length > 0 && (
-        <section aria-labelledby="pgcatalog-hits">
-          <h2 className="visually-hidden" id="pgcatalog-hits">
-            <FormattedMessage {...messages.results} />
-          </h2>
+        <Part id="pgcatalog-hits" isSilent title={messages.results}>
           <ol className="pgcatalog-hits" start={data.start + 1}>
             {items.map((item) => (
               <Hit item={item} key={item['@id']} pathname={pathname} />
             ))}
           </ol>
           <Pages pages={data.pages} pathname={pathname} />
-        </section>
+        </Part>
       )}
       {also.length > 0 && (
-        <section aria-labelledby="pgcatalog-also" className="also-about">
-          <h2 id="pgcatalog-also">
-            <FormattedMessage {...messages.also} />
-          </h2>
+        <Part className="also-about" id="pgcatalog-also" title={messages.also}>
           <ul className="pgcatalog-hits">
             {also.map((item) => (
               <Hit
@@ -225,9 +211,10 @@ const Results = ({ data, pathname, onChange }) => {
               />
             ))}
           </ul>
-        </section>
+        </Part>
       )}
       {!items.length && <Tips data={data} pathname={pathname} />}
+      {links.rss && <Feed url={links.rss} />}
     </div>
   );
 };

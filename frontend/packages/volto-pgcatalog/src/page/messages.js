@@ -79,6 +79,14 @@ export default defineMessages({
     id: 'See all pages of this site.',
     defaultMessage: 'See all pages of this site.',
   },
+  tree: {
+    id: 'pgcatalogTree',
+    defaultMessage: 'Years and months, or places',
+  },
+  rss: {
+    id: 'Subscribe to an always-updated RSS feed.',
+    defaultMessage: 'Subscribe to an always-updated RSS feed.',
+  },
   failed: {
     id: 'The search has failed.',
     defaultMessage: 'The search has failed.',
