@@ -36,7 +36,6 @@ def fill(portal: Any) -> None:
 def site(db: Any, portal: Any) -> Any:
     """A site with pages that was rebuilt with compounds."""
     fill(portal)
-    tune(split_compounds=True)
     transaction.commit()
     rebuild(db)
     transaction.begin()
@@ -114,7 +113,7 @@ def test_words_of_a_text_are_those_of_the_splitter(site: Any) -> None:
     assert data["SearchableText"] == ["titled", "urlaubsantrag"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"split_compounds": True, "stemming": False}])
+@pytest.mark.parametrize("settings", [{"split_compounds": False}, {"stemming": False}])
 def test_site_without_the_setting_splits_nothing(db: Any, portal: Any, settings: dict[str, Any]) -> None:
     fill(portal)
     tune(**settings)
@@ -122,19 +121,17 @@ def test_site_without_the_setting_splits_nothing(db: Any, portal: Any, settings:
     rebuild(db)
     transaction.begin()
     assert set(found(portal, "Antrag")) == WORDS
-    assert (getattr(portal.portal_catalog, "_compound_words", None) is None) == (not settings)
+    assert (getattr(portal.portal_catalog, "_compound_words", None) is None) == ("split_compounds" in settings)
 
 
 def test_setting_changes_nothing_before_a_rebuild(portal: Any) -> None:
     fill(portal)
-    tune(split_compounds=True)
     transaction.commit()
     assert set(found(portal, "Antrag")) == WORDS
 
 
 def test_interrupted_rebuild_resumes_with_its_words(db: Any, portal: Any) -> None:
     fill(portal)
-    tune(split_compounds=True)
     transaction.commit()
     with rebuilding(db) as steps:
         steps.step()

@@ -36,7 +36,7 @@ OTHER = {
     "text_of_files": False,
     "text_of_scans": True,
     "parts_of_words": True,
-    "split_compounds": True,
+    "split_compounds": False,
     "embedder_url": "http://127.0.0.1:8000/v1",
     "embedder_model": "e5-{kind}",
     "embedder_question_prefix": "query:",

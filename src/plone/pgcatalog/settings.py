@@ -71,7 +71,7 @@ slow_query_mask = Setting[tuple[str, ...]]("slow_query_mask", (), "records of sl
 result_cache_mb = Setting("result_cache_mb", 96.0, "each search", variable="PGCATALOG_RESULT_CACHE_MB")
 search_timeout = Setting("search_timeout", 20.0, "each search")
 stemming = Setting("stemming", True, "searches for words, cataloguing")
-split_compounds = Setting("split_compounds", False, "cataloguing, rebuilds")
+split_compounds = Setting("split_compounds", True, "cataloguing, rebuilds")
 parts_of_words = Setting("parts_of_words", False, "searches for words")
 
 search_page = Setting("search_page", True, "search page")

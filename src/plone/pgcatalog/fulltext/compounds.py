@@ -12,6 +12,7 @@ from Acquisition import aq_base
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -180,6 +181,11 @@ def _extend(
 # -- the words that may be parts
 
 
+def with_compounds(languages: Iterable[str]) -> list[str]:
+    """Return the codes of those of *languages* that write compounds as one word."""
+    return [language for language in dict.fromkeys(map(code, languages)) if language in LINKS and has_stemmer(language)]
+
+
 def renew(tool: Any, connection: Connection[Any], languages: Sequence[str]) -> None:
     """Store with the catalog *tool* the words of its last count that may be parts of compounds; *connection* reads them.
 
@@ -194,11 +200,8 @@ def renew(tool: Any, connection: Connection[Any], languages: Sequence[str]) -> N
     if not counts:
         return
     lexicon = translator.index.getLexicon()
-    codes = [
-        language for language in dict.fromkeys(map(code, languages)) if language in LINKS and has_stemmer(language)
-    ]
     parts, stop_words = {}, listed_stop_words()
-    for language in codes:
+    for language in with_compounds(languages):
         excluded = [
             {
                 word

@@ -202,17 +202,18 @@ class Rebuild:
             logger.warning("queueing jobs for texts and vectors failed: %s", error)
 
     def _renew_compounds(self) -> None:
-        """Commit the words that may be parts of compounds, unless the site splits none or a rebuild is being resumed."""
+        """Commit the words that may be parts of compounds, unless the site splits none, or a rebuild is being resumed."""
         self.manager.begin()
         with self.connection.cursor() as cursor:
             is_resumed = relation.read(cursor, self.zoid) is not None
-        if is_resumed or not split_compounds(self.catalog):
+        languages = site_languages(self.catalog)
+        if is_resumed or not split_compounds(self.catalog) or not compounds.with_compounds(languages):
             return
         count_words(self.connection, self.zoid)
         for attempt in self.manager.attempts(SWAPS):
             with attempt as txn:
                 txn.note("words of compounds renewed")
-                compounds.renew(self.catalog, self.connection, site_languages(self.catalog))
+                compounds.renew(self.catalog, self.connection, languages)
 
     def _begin(self) -> RebuildTarget:
         site = aq_parent(aq_inner(self.catalog))
