@@ -266,6 +266,10 @@ describe('the page', () => {
     expect(links('.pgcatalog-tips a')).toEqual(['/de/search?all', '/de/search']);
     expect(one('#pgcatalog-sort')).toBe(null);
   });
+  it('names the sites in which the search has failed', () => {
+    shown({ failed_sites: ['Intranet', 'Town'] });
+    expect(texts('[role="alert"]')[0]).toContain('Intranet, Town');
+  });
   it('says why a search was refused', () => {
     shown(null, { error: { message: 'too long' } });
     expect(one('[role="alert"]').textContent).toContain('too long');

@@ -170,6 +170,7 @@ const Feed = ({ url }) => (
 
 const Results = ({ data, pathname, onChange }) => {
   const { also_about: also, chips, items, items_total: total, links } = data;
+  const failed = (data.failed_sites || []).join(', ');
   return (
     <div className="pgcatalog-results" {...countOpened(data)}>
       <div className="pgcatalog-status">
@@ -189,6 +190,11 @@ const Results = ({ data, pathname, onChange }) => {
         }))}
       />
       <Correction data={data} pathname={pathname} />
+      {failed && (
+        <p className="ui warning message" role="alert">
+          <FormattedMessage {...messages.failedSites} values={{ failed }} />
+        </p>
+      )}
       {items.length > 0 && (
         <Part id="pgcatalog-hits" isSilent title={messages.results}>
           <ol className="pgcatalog-hits" start={data.start + 1}>

@@ -57,6 +57,10 @@ export default defineMessages({
   meant: { id: 'Did you mean {text}?', defaultMessage: 'Did you mean {text}?' },
   also: { id: 'Related results', defaultMessage: 'Related results' },
   byMeaning: { id: 'Found by meaning', defaultMessage: 'Found by meaning' },
+  failedSites: {
+    id: 'The search has failed in these sites: {failed}',
+    defaultMessage: 'The search has failed in these sites: {failed}',
+  },
   tips: { id: 'Search tips', defaultMessage: 'Search tips' },
   addWord: {
     id: 'Add another word: very common words are not searched for alone.',
