@@ -100,8 +100,7 @@ NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few
 #: ``ascii(word) > 2`` excludes stems.  The SQL index finds words with near beginnings; those with near ends as well come
 #: first.
 NEAR = read_statement("discovery", "words_near")
-DELETIONS = """pgcatalog_deletions(w.word) && requested.heads
-OR pgcatalog_deletions(reverse(w.word)) && requested.ends"""
+DELETIONS = "pgcatalog_deletions(w.word) && requested.heads"
 #: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
 THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
@@ -330,8 +329,8 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, requested: str = "unnest(%s::text[])") -> str:
     """Return the SQL of ``(requested, word, documents)``: up to *neighbours* words near to each of *requested*, an SQL set.
 
-    - They include all words one edit away, unless there are too many, and words with at most one edit among their first or
-      their last six letters.
+    - They include all words one edit away, unless there are too many, and words with at most one edit among their first six
+      letters.
     - With *trigrams*, the quoted schema of pg_trgm, they include more.
     - Placeholders: those of ``requested``, the zoid of the catalog, the column, and the most difference in length.
     """

@@ -1,7 +1,7 @@
 """How likely a person who typed one word meant another one.
 
 Each edit has a weight: errors that people make often, such as a doubled or swapped letter, weigh less than other ones.  The
-weights were fitted to misspellings by ``benchmarks.corrections``, with another seed than that of its figures.
+weights of edits were set by hand; those of frequencies were chosen with misspellings of the package ``codespell``.
 """
 
 from itertools import product
@@ -33,11 +33,6 @@ def _neighbours(rows: tuple[str, ...]) -> set[frozenset[str]]:
 
 
 _NEIGHBOURS = frozenset().union(*map(_neighbours, _KEYBOARDS))
-
-
-def near_letters(letter: str) -> list[str]:
-    """Return the letters that touch *letter* on a keyboard, sorted."""
-    return sorted(other for pair in _NEIGHBOURS if letter in pair for other in pair if other != letter)
 
 
 def unlikelihood(typed: str, word: str, documents: int) -> float:

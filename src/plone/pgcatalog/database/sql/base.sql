@@ -214,16 +214,14 @@ CREATE TABLE IF NOT EXISTS pgcatalog_words (
 );
 
 -- A word and its variants with one letter less, among its first six letters: two words with one edit between them have a
--- variant in common (the symmetric deletions of SymSpell, on prefixes).  The caller compares the rest of the words.  The index
--- has the same of reversed words, for words with more than one edit near their beginning.
+-- variant in common (the symmetric deletions of SymSpell, on prefixes).  The caller compares the rest of the words.
 CREATE OR REPLACE FUNCTION pgcatalog_deletions(word TEXT) RETURNS TEXT[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT array_agg(left(p, i - 1) || substr(p, i + 1)) || p
     FROM (SELECT left(word, 6)) AS prefix (p), generate_series(1, length(p)) AS i GROUP BY p
 );
-CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words
-USING gin (pgcatalog_deletions(word), pgcatalog_deletions(reverse(word)))
+CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
 WITH (fastupdate = off) WHERE ascii(word) > 2;
 -- For the most frequent words with a first letter, without reading all such words.
 CREATE INDEX IF NOT EXISTS pgcatalog_words_beginning
