@@ -27,7 +27,7 @@ TREES = (
     ("path", "Place", "pgcatalogTree", True),
 )
 #: More tags than a facet shows at first.
-TAGS = tuple(f"Badger {number:02}" for number in range(14))
+TAGS = tuple(f"Badger {number:02}" for number in range(20))
 #: The folder of a third of the pages.
 FOLDER = "Meadows"
 NEWS = {"i": "portal_type", "o": "plone.app.querystring.operation.selection.any", "v": ["News Item"]}

@@ -11,7 +11,7 @@ import re
 HITS = "#page-search .tileHeadline"
 LISTED = ".listing-item h3, .listing-item h4"
 #: The values of a search block: Volto's, or those of the add-on.
-ENTRIES = ".checkbox-facet .entry label, .block.search fieldset label"
+ENTRIES = ".checkbox-facet .entry label, fieldset[data-facet] label"
 #: The link of a facet that shows its other values.
 CLOSED = ".pgcatalog-more-values:not([open]) > summary"
 
