@@ -36,13 +36,14 @@ PICTURES = (
     *("file-page", "files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
-VOLTO_TESTS = tuple(f"checks/volto/test_{name}.py" for name in ("add_on", "panels", "german", "search_page"))
+VOLTO_TESTS = tuple(f"checks/volto/test_{name}.py" for name in ("add_on", "panels", "tuning", "german", "search_page"))
 VOLTO_PICTURES = (
     *("volto-facets", "volto-facet-picked", "volto-search", "volto-did-you-mean", "volto-pgcatalog-search-refused"),
     *("volto-facets-small", "volto-search-small", "volto-did-you-mean-small", "volto-pgcatalog-search-refused-small"),
     *("volto-search-german", "volto-facets-german-small"),
     *("volto-page", "volto-page-chosen", "volto-page-german", "volto-panel"),
     *("volto-page-small", "volto-page-drawer-small"),
+    *("volto-tuning", "volto-tuning-small", "volto-tuning-german"),
 )
 COLOURS = 128
 #: Picture -> height in pixels at which it is cut off.
@@ -57,6 +58,9 @@ HEIGHT = {
     "catalog": 530,
     "volto-did-you-mean": 330,
     "volto-pgcatalog-search-refused": 1250,
+    "volto-tuning": 1900,
+    "volto-tuning-small": 1900,
+    "volto-tuning-german": 1250,
     "tuning-preview": 1300,
     "tuning-synonym": 1500,
     "tuning-preview-german": 1300,

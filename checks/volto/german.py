@@ -1,5 +1,7 @@
 """Sites in German for Volto: pages about hedgehogs, and one with a search block; the second site is in English, too."""
 
+from checks.volto.content import MANAGER
+from checks.volto.content import PASSWORD
 from demo import volto
 from plone.app.multilingual.browser.setup import SetupMultilingualSite
 from plone.dexterity.utils import createContentInContainer
@@ -19,6 +21,7 @@ def fill(portal: Any) -> None:
     # Volto uses the language of the page it shows, and its search page shows the site.
     portal.language = "de"
     _make_pages(portal)
+    portal.acl_users.userFolderAddUser(MANAGER, PASSWORD, ["Manager"], [])
 
 
 def fill_with_languages(portal: Any) -> None:
