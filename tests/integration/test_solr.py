@@ -32,6 +32,7 @@ import json
 import os
 import plone.pgcatalog.restapi
 import plone.rest
+import Products.Five.browser
 import pytest
 import subprocess
 import sys
@@ -279,6 +280,7 @@ def registered() -> list[str]:
     registerCommonDirectives(machine)
     for package, file in (
         (zope.component, "meta.zcml"),
+        (Products.Five.browser, "meta.zcml"),
         (plone.rest, "meta.zcml"),
         (plone.pgcatalog.restapi, "configure.zcml"),
     ):

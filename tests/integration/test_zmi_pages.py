@@ -95,6 +95,8 @@ class Page:
         return self.path if self.name in NO_VIEWS else self.path.replace("manage_", "@@manage_")
 
 
+#: A page that Plone's own code calls, and whose class is replaced; its permission is Plone's.
+CALLED_BY_PLONE = "querybuilderresults"
 NO_VIEWS = {*FORMER_PAGES, *WEB_FORMS}
 FOLDER = {"total": "8", "rows": (EVIL, "/plone/f/d3 Document Page 3", "/plone/f/d6")}
 RECORD = {
@@ -213,7 +215,7 @@ def registered() -> dict[str, list[type]]:
         if each.provided is Interface and len(each.required) == 2 and isinstance(each.required[0], InterfaceClass):
             mro = getattr(each.factory, "__mro__", ())
             classes = [cls for cls in mro if cls.__module__.startswith("plone.pgcatalog.")]
-            if classes and "@" not in each.name:
+            if classes and "@" not in each.name and each.name != CALLED_BY_PLONE:
                 pages[each.name] = classes
     return pages
 

@@ -6,7 +6,6 @@ portions, and written in one short transaction that touches no table that a comm
 
 from collections.abc import Callable
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.fulltext.lexicon import SIGNED
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.files import read_statement
@@ -37,7 +36,8 @@ READ_STATE = "SELECT relation, generation FROM pgcatalog_state WHERE catalog = %
 OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
 NEXT_PORTION = "SELECT max(rid) FROM (SELECT rid FROM {} WHERE rid > %s ORDER BY rid LIMIT %s) AS portion"
 #: Without words with signs, whose frequency no ranking needs.
-COUNT = "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s) WHERE NOT starts_with(word, %s)"
+#: Words with signs, which begin like ``lexicon.SIGNED``, are not counted; importing it would load Plone into each command.
+COUNT = "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s) WHERE NOT starts_with(word, chr(2) || '+')"
 MEASURE = "SELECT count({column}), coalesce(sum({length}), 0) FROM {relation} WHERE rid > %s AND rid <= %s"
 FORGET = (
     "DELETE FROM pgcatalog_words WHERE catalog = %s AND text_column <> ALL(%s)",
@@ -122,7 +122,7 @@ def _count_portions(
         documents, words = documents + more_documents, words + float(more_words)
         # ts_stat takes a query as a string, without placeholders.
         portion = sql.SQL("SELECT {} FROM {} WHERE rid > {} AND rid <= {}").format(column, table, last, end)
-        connection.execute(COUNT, [portion.as_string(connection), SIGNED])
+        connection.execute(COUNT, [portion.as_string(connection)])
         last = end
         report(documents, documents, _("Counting the words of texts"))
 
