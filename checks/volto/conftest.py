@@ -18,6 +18,7 @@ from tests.integration.content import counted
 from tests.integration.content import tune
 from tests.integration.fixtures import SiteWith
 from tests.integration.uploads import work
+from tests.integration.web import Site
 from typing import Any
 
 import pytest
@@ -59,9 +60,9 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
 
         dsn = site_with(fill)
         ours = stack.enter_context(sites.opened(dsn))
-        with sites.inside(ours) as portal:
+        with Site(ours).inside() as portal:
             counted(dsn, portal.portal_catalog)
-            tune(pins="pinned = /page-05")
+            tune(pins="slugs = /page-05")
         work(Worker(ours, dsn))
         stock = stack.enter_context(sites.opened(site_with(fill, stock=True)))
         our_site, stock_site = (stack.enter_context(served(db)) for db in (ours, stock))
