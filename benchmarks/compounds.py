@@ -221,7 +221,7 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manuals", type=Path, default=GERMAN, help="the folder of the German manual pages")
-    parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
+    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
     parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
     options = parser.parse_args()
     with EmbeddedPostgres(settings=TEST_SETTINGS) as server:

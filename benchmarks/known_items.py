@@ -308,7 +308,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--by-words", action="store_true", help="without an embedder")
-    parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
+    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
     parser.add_argument("--page", type=Path, help="put the tables into this page of the documentation")
     options = parser.parse_args()
     with EmbeddedPostgres(settings=TEST_SETTINGS) as server:

@@ -32,7 +32,7 @@ PARTS: dict[str, Callable[[EmbeddedPostgres, Any], dict[str, Any]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS], help="what to measure; all that is missing by default")
-    parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
+    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
     parser.add_argument("--thresholds", type=float, nargs="*", help="quality: similarities to try, not the default")
     parser.add_argument("--pages", type=int, default=320, help="fill: so many of the labelled pages")
     parser.add_argument("--chunks", type=int, nargs="*", default=[20_000, 200_000], help="latency: sizes of sites")

@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=6000)
     parser.add_argument("--queries", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
+    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
     parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
     options = parser.parse_args()
     with EmbeddedPostgres(settings=TEST_SETTINGS) as server:

@@ -356,7 +356,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--speed", type=int, metavar="N", help="time two readers on N PDFs instead")
     parser.add_argument("--kreuzberg", default=sys.executable, help="the Python that has kreuzberg, for --speed")
-    parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
+    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
     parser.add_argument("--page", type=Path, help="put the tables into this page of the documentation")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

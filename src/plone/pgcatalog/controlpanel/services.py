@@ -28,7 +28,7 @@ from zope.schema import getFields
 class PreviewPost(Service):
     """Searches for ``text`` in ``section`` with the unsaved ``settings``, and compares searches if ``replay`` is true.
 
-    It writes nothing.  Settings that are missing are those of the site; BadRequest names those that are invalid.
+    It writes nothing.  Missing settings have the values of the site; BadRequest names invalid ones.
     """
 
     def reply(self) -> dict[str, Any]:

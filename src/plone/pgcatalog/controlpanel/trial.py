@@ -34,7 +34,7 @@ LEAST_PERCENT = 1
 
 @dataclass(frozen=True)
 class Trial:
-    """The *settings* to try on *site*, name -> value; missing ones are those of the site.  The catalog is this package's."""
+    """The *settings* to try on *site*, name -> value; missing ones have the values of the site.  The catalog is this package's."""
 
     site: Any
     request: Any
