@@ -208,12 +208,9 @@ class SiteHits:
         """Read the results."""
         if self.results is not None:
             with self.attempt():
-                brains, total, is_limited = (
-                    list(self.results),
-                    self.results.actual_result_count,
-                    self.results.is_limited,
-                )
-                self.brains, self.total, self.is_limited = brains, total, is_limited
+                # Only if all can be read: a site that fails has no hits.
+                brains, total = list(self.results), self.results.actual_result_count
+                self.is_limited, self.brains, self.total = self.results.is_limited, brains, total
 
 
 def search_together(session: Any, parts: Sequence[SiteHits], read_own: Callable[[], None], request: Any) -> None:
