@@ -17,6 +17,7 @@ from tests.integration.storage import backend
 from tests.integration.storage import terminate
 from tests.integration.traffic import traced_connection
 from tests.integration.uploads import upload
+from tests.integration.waiting import background_ended
 from tests.integration.web import application
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
@@ -132,6 +133,8 @@ ENDS = [(path, name) for path in PATHS for name in SUBSCRIBERS if path == "/plon
 def test_closed_connection_has_no_transaction(web: Web, shared_site: Site, path: str, subscribers: str) -> None:
     with handlers(**SUBSCRIBERS[subscribers]):
         web.open(path, MANAGER if "@@search" in path else None)
+    # Threads that the request has started may still read.
+    assert background_ended()
     assert open_transactions(shared_site.dsn) == []
 
 
