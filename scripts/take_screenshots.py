@@ -25,7 +25,9 @@ SESSION = ROOT / "docs" / "how-to" / "typo-session.txt"
 #: Picture -> the pictures that it shows side by side.
 STRIPS = {"typo-finds-the-page": ("typo-1", "typo-2", "typo-3"), "words-and-meaning": ("by-words", "by-meaning")}
 GAP = 24
-TESTS = tuple(f"tests/acceptance/test_browser{name}.py" for name in ("", "_search", "_sites", "_tuning", "_files", "_meaning"))
+TESTS = tuple(
+    f"tests/acceptance/test_browser{name}.py" for name in ("", "_search", "_sites", "_tuning", "_files", "_meaning")
+)
 PICTURES = (
     *("search-tuned", "search-tuning", "live-search-words", "live-search-corrected", "facets-rest", "did-you-mean"),
     *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german", "search-sites"),

@@ -78,7 +78,9 @@ def read_anomalies(history: Iterable[Transaction], writers: Mapping[tuple[str, s
             for value in values:
                 writer = writers.get((key, value))
                 if writer is None or writer.status is Status.ABORTED:
-                    found.append(f"G1a: {key} {value} of {writer.name if writer else 'no transaction'} read by {txn.name}")
+                    found.append(
+                        f"G1a: {key} {value} of {writer.name if writer else 'no transaction'} read by {txn.name}"
+                    )
             if values and (writer := writers.get((key, values[-1]))) is not None and writer is not txn:
                 last = [value for of, value in writer.appends if of == key][-1]
                 if values[-1] != last:
