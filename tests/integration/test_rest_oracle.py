@@ -176,7 +176,8 @@ CRITERIA: list[dict[str, Any]] = [
     *(asks("Subject", "list.contains", ["Rot"]), asks("path", "path.isWithin", "/my_folder")),
     *(asks("path", "path.isWithinRelative", ".."), asks("getRawRelatedItems", "reference.is", ["0" * 32])),
     *(asks("Title", "string.contains", "page"), asks("Description", "string.contains", "fox")),
-    *(asks("SearchableText", "string.contains", "fox"), asks("SearchableText", "string.contains", "fo* AND (quick")),
+    # Not AND: Plone searches for this word, and in the search of a visitor ours is a stop word.
+    *(asks("SearchableText", "string.contains", "fox"), asks("SearchableText", "string.contains", "fo* (quick")),
     *(asks("SearchableText", "string.contains", ""), asks("Creator", "string.currentUser")),
     *(asks("show_inactive", "string.showInactive", ["Manager"]), asks("getId", "string.is", "page")),
     *(asks("getId", "string.isNot", "page"), asks("review_state", "selection.is", "private")),
