@@ -108,7 +108,7 @@ def deletions(word: str) -> set[str]:
 
 
 @FIXED
-@given(word=WORDS.filter(bool), block=st.lists(WORDS.filter(bool), max_size=4))
+@given(word=WORDS.filter(bool), block=st.lists(WORDS.filter(bool), min_size=1, max_size=4))
 def test_near_pattern_finds_words_that_share_a_deletion(word: str, block: list[str]) -> None:
     pattern = near_pattern(word)
     near = [bool(deletions(word) & deletions(other)) for other in block]
