@@ -431,7 +431,7 @@ def sizes(connection: Any, rows: int) -> Measures:
     megabytes = {name: size / 2**20 for name, size in connection.execute(SIZES)}
     parts = {
         "its SQL indexes": f"{table}_",
-        "its words": "pgcatalog_words",
+        "its words": ("pgcatalog_words", "pgcatalog_spellings"),
         "its lists by number": "pgcatalog_sets",
         "its counts of values": "pgcatalog_count",
     }

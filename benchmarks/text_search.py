@@ -34,6 +34,11 @@ import transaction
 READER = "reader"
 #: One folder in this many gives the reader a local role.
 SHARED = 4
+#: The bytes of some tables in all, and those of their SQL indexes.
+SIZES = (
+    "SELECT sum(pg_total_relation_size(quote_ident(name)))::bigint, sum(pg_indexes_size(quote_ident(name)))::bigint"
+    " FROM unnest(%s::text[]) AS name"
+)
 FACETS = ("portal_type", "review_state", "Creator", "Subject")
 
 
@@ -179,11 +184,15 @@ def count_the_words(place: PloneSite) -> dict[str, Any]:
         before = cpu(postgres)
         count_words(connection, catalog)
         seconds = cpu(postgres) - before
-        connection.execute("VACUUM ANALYZE pgcatalog_words")
-        [(words,)] = connection.execute("SELECT count(*) FROM pgcatalog_words WHERE catalog = %s", [catalog])
+        connection.execute("VACUUM ANALYZE pgcatalog_words, pgcatalog_spellings")
+        [(words,)] = connection.execute(
+            "SELECT sum((SELECT count(*) FROM pgcatalog_spelled(catalog, text_column, '', chr(1114111))))"
+            " FROM pgcatalog_texts WHERE catalog = %s",
+            [catalog],
+        )
     return {
         "counting words: processor time of PostgreSQL": value(seconds, "s"),
-        "counted words and stems": value(words, ""),
+        "counted words": value(int(words), ""),
     }
 
 
@@ -193,13 +202,12 @@ def sizes(place: PloneSite, documents: int) -> dict[str, Any]:
     place.end_request()
     with psycopg.connect(place.dsn) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state WHERE catalog = %s", [catalog])
-        names = {"rows of the catalog": relation, "counts of words": "pgcatalog_words"}
-        found = {
-            name: connection.execute("SELECT pg_total_relation_size(quote_ident(%s))", [table]).fetchone()[0]
-            for name, table in names.items()
-        }
-    return {f"size: {name}": value(size / 2**20, "MB") for name, size in found.items()} | {
-        "size: counts of words, bytes a page": value(found["counts of words"] / documents, "")
+        names = {"rows of the catalog": [relation], "counts of words": ["pgcatalog_words", "pgcatalog_spellings"]}
+        found = {name: connection.execute(SIZES, [tables]).fetchone() for name, tables in names.items()}
+    return {
+        **{f"size: {name}": value(size / 2**20, "MB") for name, (size, _) in found.items()},
+        **{f"size: {name}, SQL indexes": value(size / 2**20, "MB") for name, (_, size) in found.items()},
+        "size: counts of words, bytes a page": value(found["counts of words"][0] / documents, ""),
     }
 
 

@@ -1,12 +1,14 @@
 """A small content tree of hostile ids and texts; word counts and search settings."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import contextmanager
 from DateTime import DateTime
 from datetime import datetime
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.sql.files import read_statement
 from plone.registry.interfaces import IRegistry
 from typing import Any
 from zope.component import getUtility
@@ -74,8 +76,20 @@ def counted(dsn: str, catalog: Any) -> None:
     """Count the words of *catalog* (all committed) in the database *dsn*, and begin a transaction that sees the counts."""
     with connect_directly(dsn, "test") as connection:
         assert count_words(connection, catalog._core.zoid)
-        connection.execute("ANALYZE pgcatalog_words")
     transaction.begin()
+
+
+def put_words(connection: Any, catalog: int, column: str, documents: Mapping[str, int]) -> None:
+    """Store *documents*, word -> number of documents, as the counted words of *column* of the zoid *catalog*."""
+    connection.execute('CREATE TEMP TABLE pgcatalog_counted (word text COLLATE "C", documents integer)')
+    with connection.cursor().copy("COPY pg_temp.pgcatalog_counted FROM STDIN") as copy:
+        for row in documents.items():
+            copy.write_row(row)
+    values = {"catalog": catalog, "column": column, "documents": 1000, "average": 100.0, "generation": 1}
+    texts = read_statement("fulltext", "words_texts"), {**values, "relation": "pgcatalog_none", "since": "3"}
+    [(number,)] = connection.execute(*texts).fetchall()
+    connection.execute(read_statement("fulltext", "words_save"), {"number": number})
+    connection.execute("DROP TABLE pg_temp.pgcatalog_counted")
 
 
 def pretend_rows(portal: Any, rows: int) -> None:

@@ -9,6 +9,7 @@ from plone.pgcatalog.results.view import RowsFetch
 from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.content import put_words
 from tests.integration.relation import fill_relation
 from tests.integration.traffic import traced
 from typing import Any
@@ -283,13 +284,11 @@ def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
     statement = suggest.THESE_OR_NEAR.format(near=suggest.near_sql(None, requested=suggest.NOT_SEEN), seen=seen_sql)
     counted = (1, "searchable_text")
     with psycopg.connect(dsn) as connection:
-        connection.cursor().executemany(
-            "INSERT INTO pgcatalog_words VALUES (%s, %s, %s, 9)",
-            [(*counted, word) for word in ("word17", "word18", "word21")],
-        )
+        put_words(connection, *counted, dict.fromkeys(("word17", "word18", "word21"), 9))
         for role, seen in (("Anonymous", {"word17", "word21"}), ("Manager", set())):
             restricted = (*counted, [role], [role])
-            params = (*restricted, ["word17", "wrod21"], *counted, *counted, 2, *restricted)
+            near = suggest.near_values(None, ["word17", "wrod21"], *counted, 2)
+            params = (*restricted, ["word17", "wrod21"], *counted, *near, *restricted)
             assert {word for word, _ in connection.execute(statement, params)} == seen
             plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
             assert f"Bitmap Index Scan on {relation}_searchable_text" in plan

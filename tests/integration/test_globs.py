@@ -163,7 +163,7 @@ def test_only_rows_written_since_the_count_are_read(portal: Any, dsn: str) -> No
         connection.execute("SET enable_seqscan = off")
         cursor = psycopg.ClientCursor(connection)
         plan = "\n".join(line for (line,) in cursor.execute(f"EXPLAIN (ANALYZE) {asked.sql}", asked.params))
-    assert "pgcatalog_words_pkey" in plan, plan
+    assert "pgcatalog_spellings_pkey" in plan, plan
     [taken] = [line for line in plan.splitlines() if "Function Scan on unnest lexeme" in line]
     assert "loops=3" in taken or "loops=2" in taken, plan
 

@@ -8,11 +8,12 @@ from plone.pgcatalog.database.generations import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.prepared import NO_SCAN
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.discovery.suggest import LIKE
 from plone.pgcatalog.discovery.suggest import near_sql
+from plone.pgcatalog.discovery.suggest import near_values
+from plone.pgcatalog.discovery.suggest import TYPED
+from plone.pgcatalog.discovery.suggest import typed_values
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import create_trigram_index
-from plone.pgcatalog.fulltext.word_lookup import containing
 from plone.pgcatalog.fulltext.word_lookup import distance
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.observe.health import of_fault
@@ -23,6 +24,7 @@ from tests.conftest import memory_folder
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
+from tests.integration.content import put_words
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import FUTURE
@@ -213,15 +215,15 @@ def test_word_after_another_one_is_looked_up_like_one_alone(words: Any, monkeypa
 def test_the_most_frequent_words_are_read_in_their_order(counted_site: Site) -> None:
     """Of many words with a prefix only the suggested ones are read."""
     with psycopg.connect(counted_site.dsn) as connection:
-        connection.execute(
-            "INSERT INTO pgcatalog_words SELECT 7, 'text', 's' || n, n FROM generate_series(1, 20000) AS n"
-        )
-        connection.execute("ANALYZE pgcatalog_words")
-        statement = LIKE.format(more="", candidates=50)
-        params = (7, "text", "s", "s1%")
+        put_words(connection, 7, "text", {f"s{n}": n for n in range(1, 20_001)})
+        connection.execute("ANALYZE pgcatalog_words, pgcatalog_spellings")
+        statement = TYPED.format(more="", candidates=50)
+        params = typed_values(7, "text", "s1")
         plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
         assert "pgcatalog_words_beginning" in plan
-        assert "Sort" not in plan
+        # The rarer words are not even read.
+        assert plan.count("Sort  (") == 1, plan
+        assert "One-Time Filter" in plan.partition("Sort  (")[2], plan
         first = connection.execute(statement, params).fetchone()
     assert first == ("s19999", 19999)
 
@@ -237,7 +239,7 @@ def test_words_are_suggested_from_their_count_until_their_text_is_removed(portal
     assert catalog.suggest("ephem") == ["ephemeral"]
     with psycopg.connect(dsn) as connection:
         for step in (1, -1):
-            connection.execute("UPDATE pgcatalog_words SET catalog = catalog + %s", [step])
+            connection.execute("UPDATE pgcatalog_texts SET catalog = catalog + %s", [step])
             connection.commit()
             transaction.begin()
             # Words of another site in the same database are not suggested.
@@ -327,15 +329,22 @@ def filled(dsn: str, trigrams: bool) -> Iterator[psycopg.Connection[Any]]:
         pass
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(load_sql("base"))
-        rows = [(CATALOG, COLUMN, word, 1 + len(word)) for word in {*WORDS, *generated()}]
-        rows += [(CATALOG, "title", "mouser", 9), (CATALOG + 1, COLUMN, "mousey", 9), (CATALOG, COLUMN, "\2mous", 9)]
-        connection.cursor().executemany("INSERT INTO pgcatalog_words VALUES (%s, %s, %s, %s)", rows)
+        put_words(
+            connection, CATALOG, COLUMN, {"\2mous": 9, **{word: documents_of(word) for word in {*generated(), *WORDS}}}
+        )
+        put_words(connection, CATALOG, "title", {"mouser": 9})
+        put_words(connection, CATALOG + 1, COLUMN, {"mousey": 9})
         if trigrams:
             connection.execute('CREATE SCHEMA "odd schema"; CREATE EXTENSION pg_trgm SCHEMA "odd schema"')
         # Without the extension, and the second time, nothing happens.
         assert [create_trigram_index(connection), create_trigram_index(connection)] == [trigrams, False]
-        connection.execute("ANALYZE pgcatalog_words")
+        connection.execute("ANALYZE pgcatalog_words, pgcatalog_spellings")
         yield connection
+
+
+def documents_of(word: str) -> int:
+    """Return the number of documents with *word*: some are rare, with no row in pgcatalog_words."""
+    return 1 + len(word) % 5
 
 
 def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
@@ -346,7 +355,8 @@ def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
 
 def near_words(connection: psycopg.Connection[Any], words: list[str]) -> list[tuple[str, str, int]]:
     execute = executing(connection)
-    return execute(near_sql(trigram_schema(execute)), (words, CATALOG, COLUMN, 2))
+    schema = trigram_schema(execute)
+    return execute(near_sql(schema), near_values(schema, words, CATALOG, COLUMN, 2))
 
 
 def executing(connection: psycopg.Connection[Any]) -> Callable[..., list[tuple[Any, ...]]]:
@@ -361,7 +371,7 @@ def test_all_words_one_edit_away_are_near(connection: psycopg.Connection[Any]) -
     found: dict[str, set[str]] = {word: set() for word in asked}
     for word, other, documents in near_words(connection, asked):
         found[word].add(other)
-        assert documents == 1 + len(other)
+        assert documents == documents_of(other)
     for word in asked:
         assert {other for other in known if distance(word, other, 1) is not None} <= found[word]
 
@@ -384,16 +394,22 @@ def test_typos(connection: psycopg.Connection[Any]) -> None:
 def test_near_words_and_parts_are_found_by_index(connection: psycopg.Connection[Any]) -> None:
     execute = executing(connection)
     schema = trigram_schema(execute)
-    plan = execute(f"EXPLAIN {near_sql(schema, 9)}", (["huose"], CATALOG, COLUMN, 2))
+    plan = execute(f"EXPLAIN {near_sql(schema, 9)}", near_values(schema, ["huose"], CATALOG, COLUMN, 2))
     near = "\n".join(line for (line,) in plan)
-    assert "pgcatalog_words_deletions" in near, near
-    assert "Seq Scan" not in near, near
+    assert "pgcatalog_spellings_near" in near, near
+    assert not scanned(near), near
     if schema:
         assert "pgcatalog_words_trigrams" in near, near
-        part = "EXPLAIN SELECT word FROM pgcatalog_words WHERE ascii(word) > 2 AND word LIKE %s"
-        assert "pgcatalog_words_trigrams" in str(execute(part, (containing("mhau"),)))
-    begin = "EXPLAIN SELECT word FROM pgcatalog_words WHERE catalog = %s AND text_column = %s AND word LIKE %s"
-    assert "pgcatalog_words_pkey" in str(execute(begin, (CATALOG, COLUMN, "hou%")))
+    for prefix in ("h", "hou", "houseb", "zzz"):
+        plan = execute(f"EXPLAIN {TYPED.format(more='', candidates=50)}", typed_values(CATALOG, COLUMN, prefix))
+        typed = "\n".join(line for (line,) in plan)
+        assert "pgcatalog_spellings_pkey" in typed, typed
+        assert not scanned(typed), typed
+
+
+def scanned(plan: str) -> bool:
+    """Return whether a table of words is read whole in *plan*."""
+    return any(f"Seq Scan on {table}" in plan for table in ("pgcatalog_words", "pgcatalog_spellings"))
 
 
 def test_lost_index_of_words_is_named_and_restored_by_a_count(connection: psycopg.Connection[Any]) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -23,15 +24,24 @@ import transaction
 
 
 STEM = "\2"
+#: The last transaction that has written a word, and the number of rows.
+WRITTEN = " UNION ALL ".join(
+    f"SELECT max(xmin::text::bigint), count(*) FROM {table}" for table in ("pgcatalog_words", "pgcatalog_spellings")
+)
+
+#: The rows of the words.
+STORED = (
+    "SELECT text_number, word, documents FROM pgcatalog_words ORDER BY text_number, word",
+    "SELECT text_number, first, words FROM pgcatalog_spellings ORDER BY text_number, first",
+)
 
 
 def words_of(dsn: str, catalog: Any, column: str = "searchable_text") -> dict[str, int]:
     with psycopg.connect(dsn) as connection:
         rows = connection.execute(
-            "SELECT word, documents FROM pgcatalog_words WHERE catalog = %s AND text_column = %s",
-            [catalog._core.zoid, column],
+            "SELECT word, documents FROM pgcatalog_spelled(%s, %s, '', chr(1114111))", [catalog._core.zoid, column]
         ).fetchall()
-    return {word: documents for word, documents in rows if not word.startswith(STEM)}
+    return dict(rows)
 
 
 def texts_of(dsn: str, catalog: Any, column: str = "searchable_text") -> tuple[int, float]:
@@ -119,10 +129,47 @@ def test_an_unchanged_catalog_writes_no_word_again(portal: Any, catalog: Any, ds
     fill(portal)
     count(dsn, catalog)
     with psycopg.connect(dsn) as connection:
-        before = connection.execute("SELECT max(xmin::text::bigint), count(*) FROM pgcatalog_words").fetchone()
+        before = connection.execute(WRITTEN).fetchall()
     count(dsn, catalog)
     with psycopg.connect(dsn) as connection:
-        assert connection.execute("SELECT max(xmin::text::bigint), count(*) FROM pgcatalog_words").fetchone() == before
+        assert connection.execute(WRITTEN).fetchall() == before
+
+
+def test_stored_words_depend_on_the_texts_alone(portal: Any, catalog: Any, dsn: str) -> None:
+    """A count that writes differences leaves the same rows as a count into empty tables."""
+    fill(portal)
+    count(dsn, catalog)
+    for number in range(20):
+        create(portal, "Document", f"more-{number}", title=" ".join(f"word{number}of{n}" for n in range(number)))
+    portal.manage_delObjects(["page-0", "page-2"])
+    transaction.commit()
+    count(dsn, catalog)
+    with psycopg.connect(dsn) as connection:
+        found = [connection.execute(rows).fetchall() for rows in STORED]
+        connection.execute("DELETE FROM pgcatalog_words")
+        connection.execute("DELETE FROM pgcatalog_spellings")
+        connection.commit()
+        count(dsn, catalog)
+        assert found == [connection.execute(rows).fetchall() for rows in STORED]
+    words, blocks = found
+    # A row for each word and stem in two or more documents; several words in a block.
+    assert {documents > 1 for *_, documents in words} == {True}
+    assert any(separator in block for *_, block in blocks for separator in STEM)
+
+
+def test_earlier_form_of_the_tables_is_replaced(portal: Any, catalog: Any, dsn: str) -> None:
+    fill(portal)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE pgcatalog_words, pgcatalog_spellings, pgcatalog_texts")
+        connection.execute(
+            "CREATE TABLE pgcatalog_words (catalog bigint, text_column text, word text, documents integer)"
+        )
+        connection.execute("CREATE TABLE pgcatalog_texts (catalog bigint, text_column text, documents bigint)")
+        connection.execute(load_sql("base"))
+    with connect(dsn, "test") as connection:
+        assert needed(connection, catalog._core.zoid) == [catalog._core.zoid]
+    assert count(dsn, catalog)
+    assert words_of(dsn, catalog)["river"] == 2
 
 
 def test_a_count_waits_for_no_commit_and_no_commit_for_it(portal: Any, catalog: Any, dsn: str) -> None:
@@ -154,7 +201,7 @@ def test_words_are_deleted_by_a_clear_and_with_the_catalog(portal: Any, catalog:
     portal._delObject("portal_catalog")
     transaction.commit()
     with psycopg.connect(dsn) as connection:
-        for table in ("pgcatalog_words", "pgcatalog_texts"):
+        for table in ("pgcatalog_words", "pgcatalog_spellings", "pgcatalog_texts"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 

@@ -9,6 +9,8 @@ from plone.pgcatalog.fulltext.typing_errors import unlikelihood
 from plone.pgcatalog.fulltext.word_lookup import allowed_edits
 from plone.pgcatalog.fulltext.word_lookup import containing
 from plone.pgcatalog.fulltext.word_lookup import distance
+from plone.pgcatalog.fulltext.word_lookup import near_pattern
+from plone.pgcatalog.fulltext.word_lookup import SEPARATOR
 
 import pytest
 import re
@@ -97,3 +99,18 @@ def test_word_in_many_texts_is_more_likely() -> None:
 def test_containing_is_literal(text: str, head: str, tail: str) -> None:
     assert matches(containing(text), head + text + tail)
     assert not matches(containing(text + "x"), head + text + tail)
+
+
+def deletions(word: str) -> set[str]:
+    """Return the value of ``pgcatalog_deletions``."""
+    head = word[:6]
+    return {head[:i] + head[i + 1 :] for i in range(len(head))} | ({head} if len(head) < 6 else set())
+
+
+@FIXED
+@given(word=WORDS.filter(bool), block=st.lists(WORDS.filter(bool), min_size=1, max_size=4))
+def test_near_pattern_finds_words_that_share_a_deletion(word: str, block: list[str]) -> None:
+    pattern = near_pattern(word)
+    near = [bool(deletions(word) & deletions(other)) for other in block]
+    assert [re.search(pattern, other) is not None for other in block] == near
+    assert (re.search(pattern, SEPARATOR.join(block)) is not None) == any(near)

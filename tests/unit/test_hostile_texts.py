@@ -38,6 +38,7 @@ VISITORS = {
         "fulltext.whole_words",
         "fulltext.text_index",
         "fulltext.tsquery",
+        "fulltext.word_lookup",
     ),
     *("fulltext.tuning", "fulltext.typed"),
     *("core.references", "files.charset", "files.empty", "files.kinds", "indexes.keys", "sql.values"),

@@ -129,7 +129,7 @@ def _similar_rows(tool: Any, item: Any, limit: int, query: Mapping[str, Any]) ->
             common_part=COMMON_PART,
         )
         counted = (catalog.zoid, column.name)
-        values = (*params, *one.params, *counted, *counted, *params, *where.params, limit)
+        values = (*params, *one.params, *counted, *params, *where.params, limit)
         return Statement(text, values, where.is_costly)
 
     fetch: RowsFetch = view.fetch(statement, itself, results.condition)

@@ -24,7 +24,9 @@ from plone.pgcatalog.fulltext.word_lookup import allowed_edits
 from plone.pgcatalog.fulltext.word_lookup import beginning
 from plone.pgcatalog.fulltext.word_lookup import distance
 from plone.pgcatalog.fulltext.word_lookup import EXACT_PREFIX
+from plone.pgcatalog.fulltext.word_lookup import LAST
 from plone.pgcatalog.fulltext.word_lookup import near_beginnings
+from plone.pgcatalog.fulltext.word_lookup import near_pattern
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.meaning.text import source_column
@@ -84,12 +86,8 @@ Seen = Callable[..., str]
 #: Searches of others that begin with a text; up to SEARCH_CANDIDATES of them are examined.
 SEARCHES = read_statement("discovery", "searches_beginning")
 SEARCH_CANDIDATES = 20
-#: There is an SQL index by first letter, in this order.
-LIKE = """
-SELECT word, documents FROM pgcatalog_words
-WHERE catalog = %s AND text_column = %s AND left(word, 1) = %s AND word LIKE %s {more}
-ORDER BY documents DESC, word LIMIT {candidates}
-"""
+#: The most frequent words with a prefix.
+TYPED = read_statement("discovery", "words_typed")
 #: Up to *limit* words with the prefix.
 BEGINNING = """
 WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents, 0 FROM candidate WHERE {seen} LIMIT {limit}
@@ -97,13 +95,12 @@ WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents, 0 FROM can
 #: The same, followed by words that nearly begin with the prefix, if there are fewer than *few* words.
 BEGINNING_OR_NEAR = read_statement("discovery", "words_beginning")
 NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few}"
-#: ``ascii(word) > 2`` excludes stems.  The SQL index finds words with near beginnings; those with near ends as well come
-#: first.
+#: The SQL index finds words with near beginnings; those with near ends as well come first.
 NEAR = read_statement("discovery", "words_near")
-DELETIONS = "pgcatalog_deletions(w.word) && requested.heads"
+SIMILAR_WORDS = read_statement("discovery", "words_similar")
 #: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
 THESE_OR_NEAR = read_statement("discovery", "words_or_near")
-NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
+NOT_SEEN = "word IN (SELECT word FROM these WHERE NOT is_seen)"
 
 
 def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
@@ -326,16 +323,29 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
     return view.fetch(statement, where)
 
 
-def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, requested: str = "unnest(%s::text[])") -> str:
-    """Return the SQL of ``(requested, word, documents)``: up to *neighbours* words near to each of *requested*, an SQL set.
+def typed_values(catalog: int, column: str, text: str, more: Any = None) -> tuple[Any, ...]:
+    """Return the values of TYPED for words that begin with *text*; *more* is the value of its further condition."""
+    further = () if more is None else (more,)
+    return (catalog, column, text[:1], beginning(text), *further, catalog, column, text, text + LAST, *further)
+
+
+def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, requested: str = "true") -> str:
+    """Return the SQL of ``(requested, word, documents)``: up to *neighbours* words near to each given word.
 
     - They include all words one edit away, unless there are too many, and words with at most one edit among their first six
       letters.
     - With *trigrams*, the quoted schema of pg_trgm, they include more.
-    - Placeholders: those of ``requested``, the zoid of the catalog, the column, and the most difference in length.
+    - *requested* is a condition for given words; others are left out.
+    - The values are those of ``near_values``.
     """
-    close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) requested.word"
-    return NEAR.format(requested=requested, close=close, neighbours=neighbours)
+    similar = "" if trigrams is None else SIMILAR_WORDS.format(schema=trigrams)
+    return NEAR.format(requested=requested, similar=similar, neighbours=neighbours)
+
+
+def near_values(trigrams: str | None, words: Sequence[str], catalog: int, column: str, edits: int) -> tuple[Any, ...]:
+    """Return the values of ``near_sql``: *words*, the zoid of a catalog, a column, and the most difference in length."""
+    index = catalog, column, edits
+    return (list(words), [near_pattern(word) for word in words], *index, *(() if trigrams is None else index))
 
 
 class Vocabulary:
@@ -354,19 +364,19 @@ class Vocabulary:
         If there are few, words that begin with *text* but for one edit follow.  Before all, the ends of searches that begin
         with *searched*, if it is not empty, from its last word on.  One statement.
         """
-        column, candidates = (self._catalog.zoid, self._column.name, text[:1]), max(CANDIDATES, limit)
+        column, candidates = (self._catalog.zoid, self._column.name), max(CANDIDATES, limit)
         near = near_beginnings(text) if len(text) > EXACT_PREFIX + 1 else ()
 
         def sql(seen: Seen) -> str:
-            begun = BEGINNING.format(candidates=LIKE.format(more="", candidates=candidates), seen=seen(), limit=limit)
+            begun = BEGINNING.format(candidates=TYPED.format(more="", candidates=candidates), seen=seen(), limit=limit)
             if not near:
                 return begun
-            nearly = LIKE.format(more=NEARLY.format(few=min(FEW_SUGGESTIONS, limit)), candidates=candidates)
+            nearly = TYPED.format(more=NEARLY.format(few=min(FEW_SUGGESTIONS, limit)), candidates=candidates)
             return BEGINNING_OR_NEAR.format(beginning=begun, candidates=nearly, seen=seen(), limit=limit)
 
         def params(seen: tuple[Any, ...]) -> tuple[Any, ...]:
-            begun = (*column, beginning(text), *seen)
-            return (*begun, *column, beginning(text[:EXACT_PREFIX]), list(near), *seen) if near else begun
+            begun = (*typed_values(*column, text), *seen)
+            return (*begun, *typed_values(*column, text[:EXACT_PREFIX], list(near)), *seen) if near else begun
 
         def with_searches(seen: Seen) -> str:
             terms = SEARCHES.format(
@@ -407,13 +417,12 @@ class Vocabulary:
             return dict(self._words_or_near(words, edits).value())
 
     def _words_or_near(self, words: Sequence[str], edits: int) -> RowsFetch:
-        near = near_sql(
-            self._view.session.generations.trigrams, min(NEIGHBOURS_OF_WORD, max(1, NEIGHBOURS // len(words))), NOT_SEEN
-        )
-        column = self._catalog.zoid, self._column.name
+        trigrams, column = self._view.session.generations.trigrams, (self._catalog.zoid, self._column.name)
+        near = near_sql(trigrams, min(NEIGHBOURS_OF_WORD, max(1, NEIGHBOURS // len(words))), NOT_SEEN)
+        values = near_values(trigrams, words, *column, edits)
         return self._fetch(
             lambda seen: THESE_OR_NEAR.format(near=near, seen=seen()),
-            lambda seen: (*seen, list(words), *column, *column, edits, *seen),
+            lambda seen: (*seen, list(words), *column, *values, *seen),
         )
 
     def _fetch(self, sql: Callable[[Seen], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:

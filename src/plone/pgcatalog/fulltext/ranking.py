@@ -144,6 +144,10 @@ ZETA_2 = 1.644934
 TAIL_255 = 0.003914
 
 ONES = "ARRAY[1, 1, 1, 1]::real[]"
+#: The counts of a text index ``all_of``; a word that is not among them is in one document.
+OF_TEXT = "FROM pgcatalog_words WHERE text_number = all_of.number"
+#: The number of words with a prefix.
+SPELLED = "(SELECT count(*) FROM pgcatalog_spelled(%s, %s, %s, %s))"
 #: A copy of the tsvector: so it is decompressed once, and not for each ts_rank.  The empty array changes no label.
 UNPACKED = "setweight({}, 'D', ARRAY[]::text[])"
 
@@ -256,19 +260,17 @@ def _rarity(text: RankedText, place: int, prefix: bool) -> Fragment:
         return [lexeme(terms[place].word), *_flat(terms[place].related)]
 
     # All words with the prefix: the upper bound is the prefix with the last code point.
-    words = (
-        Fragment("word >= %s AND word < %s", (first, last))
+    counted = (
+        Fragment(
+            f"SELECT {SPELLED} + coalesce(sum(documents - 1), 0) {OF_TEXT} AND word >= %s AND word < %s",
+            (text.catalog, text.column, first, last, first, last),
+        )
         if prefix
-        else Fragment("word = ANY(%s::text[])", (lexemes,))
-    )
-    counted = Fragment(
-        f"SELECT coalesce(sum(documents), 0) AS n FROM pgcatalog_words WHERE catalog = %s AND text_column = %s"
-        f" AND {words.sql}",
-        (text.catalog, text.column, *words.params),
+        else Fragment(f"SELECT coalesce(sum(documents), 0) {OF_TEXT} AND word = ANY(%s::text[])", (lexemes,))
     )
     return Fragment(
         "coalesce((SELECT ln(1 + all_of.documents / greatest(least(all_of.documents, had.n), 1)::float8)"
-        f" FROM pgcatalog_texts all_of, ({counted.sql}) AS had"
+        f" FROM pgcatalog_texts all_of CROSS JOIN LATERAL ({counted.sql}) AS had (n)"
         " WHERE all_of.catalog = %s AND all_of.text_column = %s), ln(2.0::float8))",
         (*counted.params, text.catalog, text.column),
     )

@@ -35,16 +35,18 @@ READ_STATE = "SELECT relation, generation FROM pgcatalog_state WHERE catalog = %
 #: The oldest transaction that is still open: rows of older ones are visible to all later statements.
 OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
 NEXT_PORTION = "SELECT max(rid) FROM (SELECT rid FROM {} WHERE rid > %s ORDER BY rid LIMIT %s) AS portion"
-#: Without words with signs, whose frequency no ranking needs.
-#: Words with signs, which begin like ``lexicon.SIGNED``, are not counted; importing it would load Plone into each command.
-COUNT = "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s) WHERE NOT starts_with(word, chr(2) || '+')"
-MEASURE = "SELECT count({column}), coalesce(sum({length}), 0) FROM {relation} WHERE rid > %s AND rid <= %s"
-FORGET = (
-    "DELETE FROM pgcatalog_words WHERE catalog = %s AND text_column <> ALL(%s)",
-    "DELETE FROM pgcatalog_texts WHERE catalog = %s AND text_column <> ALL(%s)",
+#: Lexemes that begin like ``lexicon.SIGNED`` and ``lexicon.BESIDE`` are not counted, since no ranking needs their frequency;
+#: importing the names would load Plone into each command.
+COUNT = (
+    "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s)"
+    " WHERE left(word, 2) <> ALL (ARRAY[chr(2) || '+', chr(2) || '='])"
 )
-#: Autovacuum analyzes the tables a minute later, or never; without statistics a suggestion reads many times as many words.
-ANALYZE = "ANALYZE (SKIP_LOCKED) pgcatalog_words, pgcatalog_texts"
+MEASURE = "SELECT count({column}), coalesce(sum({length}), 0) FROM {relation} WHERE rid > %s AND rid <= %s"
+#: Deletes the words of text indexes that a catalog no longer has.  Values: zoid of the catalog, columns of its text indexes.
+FORGET = read_statement("fulltext", "words_forget")
+#: Autovacuum cleans the tables a minute later, or never; without statistics a suggestion reads many times as many words, and
+#: rows of former counts would be left to each next count.
+VACUUM = "VACUUM (ANALYZE, SKIP_LOCKED) pgcatalog_words, pgcatalog_spellings, pgcatalog_texts"
 
 
 def count_words(connection: Connection[Any], catalog: int, report: Report = _report_nothing) -> bool:
@@ -65,10 +67,9 @@ def count_words(connection: Connection[Any], catalog: int, report: Report = _rep
         for name, has_length in columns:
             _count_column(connection, catalog, relation, generation, name, has_length, report)
         names = [name for name, _ in columns]
-        for statement in FORGET:
-            connection.execute(statement, [catalog, names])
+        connection.execute(FORGET, [catalog, names])
         create_trigram_index(connection)
-        connection.execute(ANALYZE)
+        connection.execute(VACUUM)
         return True
     finally:
         if not connection.closed:
@@ -100,8 +101,8 @@ def _count_column(
     with connection.transaction():
         # Only a commit that drops the catalog waits for this lock; without the row, the catalog has been dropped already.
         if _rows(connection, "SELECT FROM pgcatalog_state WHERE catalog = %s FOR KEY SHARE", [catalog]):
-            connection.execute(read_statement("fulltext", "words_save"), values)
-            connection.execute(read_statement("fulltext", "words_texts"), values)
+            [(number,)] = _rows(connection, read_statement("fulltext", "words_texts"), values)
+            connection.execute(read_statement("fulltext", "words_save"), {"number": number})
     connection.execute("DROP TABLE pg_temp.pgcatalog_counted")
 
 

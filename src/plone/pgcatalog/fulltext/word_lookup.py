@@ -22,6 +22,8 @@ from plone.pgcatalog.sql.files import read_statement
 from typing import Any
 from typing import TYPE_CHECKING
 
+import re
+
 
 if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
@@ -131,7 +133,8 @@ def find_word_parts(catalog: "Catalog", texts: Iterable[tuple[str, str]]) -> Par
     statement = " UNION ALL ".join(
         [read_statement("fulltext", "words_containing").format(limit=MAX_FOUND)] * len(parts)
     )
-    params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in parts]
+    column = catalog.zoid, translator.column.name
+    params = [(part, *column, containing(part), containing(part), part) for part in parts]
     values = tuple(chain.from_iterable(params))
     words_of: dict[str, list[str]] = {}
     for part, word in catalog.search_view().fetch(lambda _: Statement(statement, values)).value():
@@ -204,3 +207,26 @@ def near_beginnings(text: str) -> list[str]:
             patterns.append(head.translate(_LIKE) + "_" + beginning(rest))
             patterns += [beginning(head + rest), beginning(head + rest[0] + letter + rest[1:])]
     return list(dict.fromkeys(patterns))
+
+
+#: Letters at the beginning of a word whose deletions are indexed; see ``pgcatalog_deletions``.
+HEAD = 6
+#: Parts the words of a block; no word contains it.
+SEPARATOR = "\2"
+
+
+def near_pattern(word: str) -> str:
+    """Return the regular expression of PostgreSQL for words that share a deletion of their first HEAD letters with *word*.
+
+    It matches such a word, and a block of words (``pgcatalog_spellings``) with one.
+    """
+    head = word[:HEAD]
+    deletions = {head[:i] + head[i + 1 :] for i in range(len(head))} | ({head} if len(head) < HEAD else set())
+    end = f"(?:{SEPARATOR}|$)"
+    # A word of fewer letters than HEAD has to end behind them.
+    patterns = {re.escape(form) + end for form in deletions}
+    for form in deletions:
+        rest = end if len(form) + 1 < HEAD else ""
+        for i in range(len(form) + 1):
+            patterns.add(f"{re.escape(form[:i])}[^{SEPARATOR}]{re.escape(form[i:])}{rest}")
+    return f"(?:^|{SEPARATOR})(?:{'|'.join(sorted(patterns))})"

@@ -56,8 +56,9 @@ FORGET_IDX = (
     "UPDATE object_state o SET idx = NULL FROM {gone} WHERE o.zoid = gone.rid AND gone.idx IS NULL"
     " AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])"
 )
-#: Tables with the words of a catalog, deleted with its rows; and with its records, deleted with the catalog.
-OF_ROWS = ("pgcatalog_words", "pgcatalog_texts")
+#: Deletes the words of a catalog, with its rows.
+FORGET_WORDS = read_statement("fulltext", "words_forget")
+#: Tables with the records of a catalog, deleted with the catalog.
 OF_CATALOG = (
     "pgcatalog_slow_queries",
     "pgcatalog_history",
@@ -191,7 +192,7 @@ class Transitions:
         if new.former is not None:
             retire_relation(self.cursor, new.former)
             self.forget_idx(f"{quote(new.former)} AS gone")
-            self._forget(OF_ROWS)
+            self._forget_words()
         version, relation = schema.free_relation(self.cursor, self.pending.zoid, new.version)
         interned = self.layout.interned_at_first
         schema.create_relation(self.cursor, relation, self.layout.with_interned(interned))
@@ -229,7 +230,9 @@ class Transitions:
         """Drop the catalog; raises ConflictError if others have changed it since the snapshot."""
         forget_rebuild(self.cursor, self.pending.zoid)
         retire_chunks(self.cursor, self.pending.zoid)
-        self._forget((*OF_CATALOG, *OF_ROWS))
+        self._forget_words()
+        for table in OF_CATALOG:
+            self.cursor.execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
         statement = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
         for relation, generation in self.cursor.execute(statement, [self.pending.zoid]).fetchall():
             if self.seen_state is not None and self.seen_state.generation != generation:
@@ -237,9 +240,8 @@ class Transitions:
             self.forget_idx(f"{quote(relation)} AS gone")
             retire_relation(self.cursor, relation)
 
-    def _forget(self, tables: Sequence[str]) -> None:
-        for table in tables:
-            self.cursor.execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
+    def _forget_words(self) -> None:
+        self.cursor.execute(FORGET_WORDS, [self.pending.zoid, []])
 
     def evict(self, relation: str, rids: list[int]) -> None:
         """Delete the rows *rids* of *relation*, and their idx in object_state."""

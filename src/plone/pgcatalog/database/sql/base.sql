@@ -203,34 +203,18 @@ CREATE TABLE IF NOT EXISTS pgcatalog_search_salt (
 
 -- ---- Words
 
--- The number of documents that contain a word, for each text index; counted from time to time, outside of requests and
--- commits.
-CREATE TABLE IF NOT EXISTS pgcatalog_words (
-    catalog     BIGINT NOT NULL,            -- zoid of the catalog tool
-    text_column TEXT COLLATE "C" NOT NULL,  -- the tsvector of the text index
-    word        TEXT COLLATE "C" NOT NULL,  -- a stem begins with chr(2), which no word of a text contains
-    documents   INTEGER NOT NULL,
-    PRIMARY KEY (catalog, text_column, word)
-);
+-- Counts in the form of an earlier version, or in an incomplete set of tables after a partial restore: counted again.
+DO $$ BEGIN
+    IF to_regclass('pgcatalog_words') IS NULL OR to_regclass('pgcatalog_spellings') IS NULL
+        OR to_regclass('pgcatalog_texts') IS NULL
+    THEN DROP TABLE IF EXISTS pgcatalog_words, pgcatalog_spellings, pgcatalog_texts; END IF;
+END $$;
 
--- A word and its variants with one letter less, among its first six letters: two words with one edit between them have a
--- variant in common (the symmetric deletions of SymSpell, on prefixes).  The caller compares the rest of the words.
-CREATE OR REPLACE FUNCTION pgcatalog_deletions(word TEXT) RETURNS TEXT[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT array_agg(left(p, i - 1) || substr(p, i + 1)) || p
-    FROM (SELECT left(word, 6)) AS prefix (p), generate_series(1, length(p)) AS i GROUP BY p
-);
-CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
-WITH (fastupdate = off) WHERE ascii(word) > 2;
--- For the most frequent words with a first letter, without reading all such words.
-CREATE INDEX IF NOT EXISTS pgcatalog_words_beginning
-ON pgcatalog_words (catalog, text_column, left(word, 1), documents DESC, word);
-
--- The documents in which the words were counted.
+-- The documents in which the words of a text index were counted, from time to time, outside of requests and commits.
 CREATE TABLE IF NOT EXISTS pgcatalog_texts (
-    catalog       BIGINT NOT NULL,
-    text_column   TEXT COLLATE "C" NOT NULL,
+    catalog       BIGINT NOT NULL,            -- zoid of the catalog tool
+    text_column   TEXT COLLATE "C" NOT NULL,  -- the tsvector of the text index
+    number        INTEGER GENERATED ALWAYS AS IDENTITY UNIQUE,  -- of the text index, in the tables of words
     documents     BIGINT NOT NULL,
     average_words DOUBLE PRECISION NOT NULL,  -- of a document
     generation    BIGINT NOT NULL,            -- of the catalog when counting began
@@ -240,6 +224,69 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     counted_by    XID8 NOT NULL,              -- the transaction that wrote this row
     PRIMARY KEY (catalog, text_column)
 );
+
+-- The number of documents that contain a word or stem, if there are two or more.
+CREATE TABLE IF NOT EXISTS pgcatalog_words (
+    text_number INTEGER NOT NULL,           -- of a row of pgcatalog_texts
+    documents   INTEGER NOT NULL,
+    word        TEXT COLLATE "C" NOT NULL,  -- a stem begins with chr(2), which no word of a text contains
+    PRIMARY KEY (text_number, word)
+);
+-- For the most frequent words with a first letter, without reading all such words.
+CREATE INDEX IF NOT EXISTS pgcatalog_words_beginning
+ON pgcatalog_words (text_number, left(word, 1), documents DESC, word) WHERE documents >= 10;
+
+-- All words of a text index without its stems, in blocks of about sixteen: most words are rare, and a row for each would be
+-- several times as large as the word.  A block begins at a word with a certain hash, so other words do not move it.
+CREATE TABLE IF NOT EXISTS pgcatalog_spellings (
+    text_number INTEGER NOT NULL,           -- of a row of pgcatalog_texts
+    first       TEXT COLLATE "C" NOT NULL,  -- the first word
+    words       TEXT COLLATE "C" NOT NULL,  -- in their order, with chr(2) between them
+    PRIMARY KEY (text_number, first)
+);
+
+-- The variants of a word with one letter less, among its first six letters, and the word if it has fewer: two words with one
+-- edit between them have a variant in common (the symmetric deletions of SymSpell, on prefixes).  The caller compares the
+-- rest of the words.
+CREATE OR REPLACE FUNCTION pgcatalog_deletions(word TEXT) RETURNS TEXT[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT array_agg(left(p, i - 1) || substr(p, i + 1)) || CASE WHEN length(p) < 6 THEN ARRAY[p] END
+    FROM (SELECT left(word, 6)) AS prefix (p), generate_series(1, length(p)) AS i GROUP BY p
+);
+-- The hashes of all deletions of the words of a block, with 14 bits: the index has few keys, each with many blocks.  Pairs of
+-- Chinese, Japanese and Korean characters, into which texts are split, are left out: they are never corrected.
+CREATE OR REPLACE FUNCTION pgcatalog_near_keys(words TEXT) RETURNS INTEGER[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT coalesce(array_agg(DISTINCT hashtext(deletion) & 16383), '{}')
+    FROM (SELECT DISTINCT left(word, 6) COLLATE "C" FROM unnest(string_to_array(words, chr(2))) AS word) AS heads (head),
+        unnest(pgcatalog_deletions(head)) AS deletion
+    WHERE length(head) > 2 OR ascii(head) < 11904
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_spellings_near ON pgcatalog_spellings USING gin (pgcatalog_near_keys(words))
+WITH (fastupdate = off);
+-- Their statistics would cost as much as the count of words, and say no more than the default.
+ALTER INDEX pgcatalog_spellings_near ALTER COLUMN 1 SET STATISTICS 0;
+
+-- The words of a text index from one to below another, and their numbers of documents.  The planner inlines it, and reads no
+-- numbers if they are not used.  There are no joins: with their estimates the planner would read all words.
+CREATE OR REPLACE FUNCTION pgcatalog_spelled(of_catalog BIGINT, of_column TEXT, from_word TEXT, to_word TEXT)
+RETURNS TABLE (word TEXT, documents INTEGER) LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT spelled.word, coalesce((
+        SELECT w.documents FROM pgcatalog_words w WHERE w.text_number = s.text_number AND w.word = spelled.word
+    ), 1)
+    FROM pgcatalog_spellings s CROSS JOIN LATERAL unnest(string_to_array(s.words, chr(2))) AS spelled (word)
+    WHERE s.text_number = (SELECT number FROM pgcatalog_texts WHERE catalog = of_catalog AND text_column = of_column)
+        AND s.first < to_word
+        AND s.first >= coalesce((
+            SELECT max(b.first) FROM pgcatalog_spellings b
+            WHERE b.first <= from_word AND b.text_number = (
+                SELECT number FROM pgcatalog_texts WHERE catalog = of_catalog AND text_column = of_column
+            )
+        ), '')
+        AND spelled.word COLLATE "C" >= from_word AND spelled.word COLLATE "C" < to_word
+$$;
 
 
 -- ---- Work outside of requests

@@ -1,14 +1,25 @@
--- The most similar words of a text index for each word in {requested}.
--- Values after those of {requested}: catalog, text column, the largest difference of lengths.
+-- The most similar words of a text index for some of the given words ({requested}).
+-- Values: words, regular expressions for blocks with near words; catalog, text column, the largest difference of lengths;
+-- the same three again.
 SELECT requested.word AS requested, near.word, near.documents
 FROM (
-    SELECT word, pgcatalog_deletions(word) AS heads, pgcatalog_deletions(reverse(word)) AS ends
-    FROM {requested} AS word (word) OFFSET 0
+    SELECT word, pattern, pgcatalog_near_keys(word) AS keys,
+        pgcatalog_deletions(word) AS heads, pgcatalog_deletions(reverse(word)) AS ends
+    FROM unnest(%s::text[], %s::text[]) AS given (word, pattern) WHERE {requested} OFFSET 0
 ) AS requested CROSS JOIN LATERAL (
-    SELECT w.word, w.documents FROM pgcatalog_words w
-    WHERE w.catalog = %s AND w.text_column = %s AND ascii(w.word) > 2
-        AND ({close}) AND abs(length(w.word) - length(requested.word)) <= %s
-    ORDER BY (pgcatalog_deletions(w.word) && requested.heads)::integer
-        + (pgcatalog_deletions(reverse(w.word)) && requested.ends)::integer DESC,
-        w.documents DESC, w.word LIMIT {neighbours}
+    SELECT candidate.word, coalesce((
+        SELECT w.documents FROM pgcatalog_words w
+        WHERE w.text_number = candidate.text_number AND w.word = candidate.word
+    ), 1) AS documents
+    FROM (
+        SELECT s.text_number, spelled.word
+        FROM pgcatalog_spellings s CROSS JOIN unnest(string_to_array(s.words, chr(2))) AS spelled (word)
+        WHERE s.text_number = (SELECT number FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s)
+            AND pgcatalog_near_keys(s.words) && requested.keys AND s.words ~ requested.pattern
+            AND abs(length(spelled.word) - length(requested.word)) <= %s AND spelled.word ~ requested.pattern
+        {similar}
+    ) AS candidate
+    ORDER BY (pgcatalog_deletions(candidate.word) && requested.heads)::integer
+        + (pgcatalog_deletions(reverse(candidate.word)) && requested.ends)::integer DESC,
+        documents DESC, candidate.word COLLATE "C" LIMIT {neighbours}
 ) AS near
