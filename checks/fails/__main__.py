@@ -2,7 +2,6 @@
 
 from benchmarks.marks import put_between
 from checks.fails.operations import OPERATIONS
-from checks.fails.relay import Failure
 from checks.fails.relay import Relay
 from checks.fails.trial import make_template
 from checks.fails.trial import Result
@@ -24,10 +23,11 @@ HEAD = "| operation | messages | acknowledged | error, not done | error, but don
 
 def row(name: str, results: Sequence[Result]) -> str:
     """Return the row of the table for the operation *name*."""
-    failed = [result for result in results if result.outcome != "acknowledged"]
+    met = [result for result in results if result.has_failed]
+    failed = [result for result in met if result.outcome != "acknowledged"]
     figures = (
-        sum(result.failure is Failure.BEFORE for result in results),
-        len(results) - len(failed),
+        len({result.message for result in met}),
+        len(met) - len(failed),
         sum(result.state == "before" for result in failed),
         sum(result.state == "after" for result in failed),
         sum(bool(result.wrong) for result in results),
@@ -37,7 +37,7 @@ def row(name: str, results: Sequence[Result]) -> str:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--operation", "names", multiple=True, type=click.Choice(list(OPERATIONS)), help="By default all.")
-@click.option("--messages", default=0, help="How many messages of each; 0: all.")
+@click.option("--messages", default=0, help="How many messages around the COMMIT of each; 0: all.")
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the table of this page.")
 def main(names: Sequence[str], messages: int, page: Path | None) -> None:
     """Make each message of some operations fail, before it is sent and after it was done.

@@ -25,15 +25,19 @@ class Status(StrEnum):
 
 
 class Dependency(StrEnum):
-    """The reason why a transaction is before another one: a write before a write, a read of it, a read before a write."""
+    """The reason why a transaction is before another one.
 
-    WW, WR, RW = "ww", "wr", "rw"
+    A write before a write, a read of it, a read before a write; an earlier transaction of the same process.
+    """
+
+    WW, WR, RW, PROCESS = "ww", "wr", "rw", "process"
 
 
 @dataclass
 class Transaction:
     """Lists read, as (key, values) without the values of this transaction, and values appended, as (key, value), in order."""
 
+    #: ``<process>.<number>``, or just unique.
     name: str
     reads: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     appends: list[tuple[str, str]] = field(default_factory=list)
@@ -49,6 +53,7 @@ def anomalies(history: Sequence[Transaction]) -> list[str]:
 
     ``order`` is no anomaly of the theory: two reads of a key of which none is the beginning of the other one.  ``lost``
     is a committed value that a read lacks although it has a later one, or that the longest read of its key lacks.
+    ``session`` is a process that does not see its own earlier write, or an older state than before.
     """
     writers = {item: txn for txn in history for item in txn.appends}
     versions, found = orders(history)
@@ -109,19 +114,35 @@ def graph(
                 add(writers.get((key, values[-1])), txn, Dependency.WR)
             for later in versions[key][len(values) : len(values) + 1]:
                 add(txn, writers.get((key, later)), Dependency.RW)
+    former: dict[str, Transaction] = {}
+    for txn in history:
+        process, is_numbered, _ = txn.name.partition(".")
+        if is_numbered and txn.status is Status.COMMITTED:
+            add(former.get(process), txn, Dependency.PROCESS)
+            former[process] = txn
     return found
 
 
 def cycles(dependencies: Graph) -> list[str]:
-    """Return a line for each dependency that closes a cycle: of writes (G0), with reads (G1c), with one RW (G-single)."""
+    """Return a line for each dependency that closes a cycle.
+
+    The cycle is of writes (G0), with reads (G1c), with one RW (G-single), or with the order of a process (session).
+    """
     writes, reads = {Dependency.WW}, {Dependency.WW, Dependency.WR}
-    kinds = (("G0", Dependency.WW, writes), ("G1c", Dependency.WR, reads), ("G-single", Dependency.RW, reads))
+    session = reads | {Dependency.PROCESS}
+    kinds = (
+        ("G0", {Dependency.WW}, writes),
+        ("G1c", {Dependency.WR}, reads),
+        ("G-single", {Dependency.RW}, reads),
+        ("session", {Dependency.WW, Dependency.WR, Dependency.RW}, session),
+    )
     found = []
     for one, others in list(dependencies.items()):
         for other, by in list(others.items()):
-            for name, dependency, allowed in kinds:
-                if dependency in by and (way := path(dependencies, other, one, allowed)):
+            for name, closing, allowed in kinds:
+                if by & closing and (way := path(dependencies, other, one, allowed)):
                     found.append(f"{name}: {' -> '.join([one, *way])}")
+                    break
     return found
 
 

@@ -1,9 +1,10 @@
-"""Processes append tags to pages and read them by searches, over a standby and failovers; the history has no anomaly.
+"""Processes append tags to pages and read them by searches; the history has no anomaly: ``python -m checks.fails.histories``.
 
-``python -m checks.fails.histories``.  Two processes write; a third one reads from the standby, and goes on when that takes
-over.  The standby is synchronous, so a failover loses no commit.
+Two processes write.  A third one reads from the same server, or from its standby, and goes on when that takes over.  The
+standby is synchronous, so a failover loses no commit.
 """
 
+from benchmarks.marks import put_between
 from checks.fails.anomalies import anomalies
 from checks.fails.anomalies import Status
 from checks.fails.anomalies import Transaction
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from plone.dexterity.schema import SCHEMA_CACHE
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
@@ -43,6 +45,16 @@ SETTINGS = TEST_SETTINGS | {"fsync": "on", "synchronous_commit": "on", "full_pag
 OPTIONS = {"pool_timeout": 5}
 WRITERS = ("w1", "w2")
 READER = "reader"
+HEAD = (
+    "| place | seed | committed | aborted | without an answer | values | lists read | anomalies |\n"
+    "|---|--:|--:|--:|--:|--:|--:|--:|\n"
+)
+
+
+class Place(StrEnum):
+    """The servers: the reader reads from the writers' server, or from a standby, which takes over or not."""
+
+    ONE, STANDBY, FAILOVER = "one server", "standby", "failover"
 
 
 def make(dsn: str) -> None:
@@ -114,14 +126,16 @@ def work(name: str, dsn: str, folder: str, seed: int) -> list[Transaction]:
     return history
 
 
-def histories(transactions: int, failovers: int, seed: int) -> list[Transaction]:
-    """Return the history of about *transactions* commits of each process before, between and after *failovers*."""
+def histories(place: Place, transactions: int, failovers: int, seed: int) -> list[Transaction]:
+    """Return the history of about *transactions* commits of each process, and as many after each of *failovers*."""
+    failovers = failovers if place is Place.FAILOVER else 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-histories-")))
         pair = stack.enter_context(Pair(SETTINGS, synchronous=True))
         pair.createdb(DATABASE)
         make(pair.dsn(DATABASE))
-        dsns = {name: pair.dsn(DATABASE) for name in WRITERS} | {READER: pair.standby.dsn(DATABASE)}
+        source = pair.primary if place is Place.ONE else pair.standby
+        dsns = {name: pair.dsn(DATABASE) for name in WRITERS} | {READER: source.dsn(DATABASE)}
         workers = {name: stack.enter_context(ForkedWorker()) for name in dsns}
         futures = [worker.submit(work, name, dsns[name], str(folder), seed) for name, worker in workers.items()]
 
@@ -149,23 +163,41 @@ def histories(transactions: int, failovers: int, seed: int) -> list[Transaction]
     return history
 
 
+def row(place: Place, seed: int, history: Sequence[Transaction], found: Sequence[str]) -> str:
+    """Return the row of the table for a *history* with the anomalies *found*."""
+    statuses = Counter(txn.status for txn in history)
+    figures = (
+        seed,
+        *(statuses[status] for status in Status),
+        sum(len(txn.appends) for txn in history if txn.status is Status.COMMITTED),
+        sum(len(txn.reads) for txn in history),
+        len(found),
+    )
+    return f"| {place} | {' | '.join(map(str, figures))} |\n"
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--place", "places", multiple=True, type=click.Choice([*Place]), help="By default all.")
 @click.option("--transactions", default=60, help="Commits of each process in each part of the run.")
 @click.option("--failovers", default=1, help="How often the standby takes over.")
-@click.option("--seed", default=1, help="Of everything random.")
-def main(**options: int) -> None:
-    """Append and read in three processes; print the anomalies of the history.  The exit status is 1 if there are any."""
+@click.option("--seed", "seeds", multiple=True, default=(1, 2), help="Of everything random; a run for each.")
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the table of this page.")
+def main(places: Sequence[str], transactions: int, failovers: int, seeds: Sequence[int], page: Path | None) -> None:
+    """Append and read in three processes; print the anomalies of the histories.  The exit status is 1 if there are any."""
     # The recorder of slow queries sends messages at any time.
     os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
     sites.start_zope()
-    history = histories(**options)
-    found = anomalies(history)
-    for name in (*WRITERS, READER, "end"):
-        statuses = Counter(txn.status for txn in history if txn.name.partition(".")[0] == name)
-        click.echo(f"{name}: {', '.join(f'{count} {status}' for status, count in sorted(statuses.items()))}")
-    click.echo(f"{sum(len(t.appends) for t in history)} values, {sum(len(t.reads) for t in history)} lists read")
-    click.echo("\n".join(found) or "no anomaly")
-    sys.exit(bool(found))
+    table, are_any = HEAD, False
+    for place, seed in itertools.product([Place(name) for name in places] or Place, seeds):
+        history = histories(place, transactions, failovers, seed)
+        found = anomalies(history)
+        table += row(place, seed, history, found)
+        are_any = are_any or bool(found)
+        click.echo("\n".join([table.splitlines()[-1], *found]))
+    click.echo(table)
+    if page:
+        put_between(page, "histories", table)
+    sys.exit(are_any)
 
 
 if __name__ == "__main__":

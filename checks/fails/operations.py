@@ -186,7 +186,7 @@ class Move(Operation):
             self._source, self._target = names
 
     def do(self, place: Place, number: int) -> None:
-        place.request("POST", f"/plone/{self._target}/@move", {"source": f"/plone/{self._source}/tree"})
+        place.request("POST", f"/plone/{self._target}/@move", {"source": f"/{self._source}/tree"})
 
     def state(self, place: Place, portal: Any, number: int) -> str:
         moved, stayed = ((name, len(hits(portal, path=f"/plone/{name}/tree"))) for name in (self._target, self._source))

@@ -3,12 +3,15 @@
 A message is everything up to a Query or Sync of PostgreSQL's protocol, after which a client waits for the server.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.conninfo import make_conninfo
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 from typing import Self
 
 import enum
@@ -26,16 +29,25 @@ class Failure(enum.StrEnum):
 
 
 QUERY, SYNC, FLUSH, END, COPY_DATA, COPY_DONE, PASSWORD = b"Q", b"S", b"H", b"X", b"d", b"c", b"p"
+PARSE, BIND = b"P", b"B"
 #: Answers after which a client sends its next message: ReadyForQuery, and the begin of a COPY.
 ANSWERS = (b"Z", b"G", b"W")
 #: Code of a request to cancel a statement, which has no answer.
 CANCEL = 80877102
 #: Seconds until a missing answer is an error.
 PATIENCE = 60.0
-TEXT = re.compile(
-    rb"(?:BEGIN|COMMIT|ROLLBACK|SELECT|INSERT|UPDATE|DELETE|WITH|LOCK|CREATE|DROP|ALTER|COPY)\b[^\0]{0,60}"
-)
+#: Space and comments before a statement, and the numbers in names of relations.
+HEAD = re.compile(r"^(?:\s|--[^\n]*\n)*")
+OWN = re.compile(r"pgcatalog_[0-9a-f]{3,}(?:_\d+)?")
+#: Characters of a statement that name it.
+LENGTH = 70
 SOCKET = ".s.PGSQL.5432"
+
+
+def name_of(text: bytes) -> str:
+    """Return the beginning of the statement *text*."""
+    statement = HEAD.sub("", text.rstrip(b"\0").decode("utf-8", "replace"))
+    return OWN.sub("pgcatalog_…", " ".join(statement.split()))[:LENGTH]
 
 
 class Packets:
@@ -62,10 +74,17 @@ class Packets:
         return data
 
 
-class Relay:
-    """The relay before the server *dsn*: ``arm`` makes one of the next messages fail, ``disarm`` returns their number.
+class Message(NamedTuple):
+    """The *turn*-th message with the statements *text*, counted from 1."""
 
-    ``failed`` is the beginning of the first statement of the message that has failed; empty if none has.
+    text: str
+    turn: int
+
+
+class Relay:
+    """The relay before the server *dsn*: ``arm`` makes one of the next messages fail, ``disarm`` lets all pass.
+
+    ``messages`` are those since ``arm``; ``has_failed`` is True if one of them has failed.
     """
 
     def __init__(self, dsn: str) -> None:
@@ -77,10 +96,11 @@ class Relay:
         self._listener.bind(str(Path(self._folder.name) / SOCKET))
         self._listener.listen()
         self._lock = threading.Lock()
-        self._is_armed = False
-        self._count = self._fatal = 0
+        self._is_armed = self.has_failed = False
+        self._fatal: Message | None = None
         self._failure = Failure.BEFORE
-        self.failed = ""
+        self._turns: Counter[str] = Counter()
+        self.messages: list[Message] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -94,26 +114,28 @@ class Relay:
         """Return the connection string of a database through the relay."""
         return make_conninfo(self._dsn, host=self._folder.name, port=5432, dbname=dbname)
 
-    def arm(self, number: int, failure: Failure) -> None:
-        """Make the message *number* from now on fail, beginning at 1; with 0 none, messages are counted only."""
+    def arm(self, message: Message | None, failure: Failure = Failure.BEFORE) -> None:
+        """Record messages from now on, and make *message* fail; with None, none."""
         with self._lock:
-            self._is_armed, self._count, self._fatal, self._failure, self.failed = True, 0, number, failure, ""
+            self._is_armed, self._fatal, self._failure, self.has_failed = True, message, failure, False
+            self._turns, self.messages = Counter(), []
 
-    def disarm(self) -> int:
-        """Let all further messages pass; return the number of messages since ``arm``."""
+    def disarm(self) -> None:
+        """Let all further messages pass."""
         with self._lock:
             self._is_armed = False
-            return self._count
 
-    def fate(self, message: bytes) -> Failure | None:
-        """Count *message*; return how it fails, None if it passes."""
+    def fate(self, statements: Sequence[str]) -> Failure | None:
+        """Record the message of *statements*; return how it fails, None if it passes."""
         with self._lock:
-            self._count += self._is_armed
-            if not self._is_armed or self._count != self._fatal:
+            if not self._is_armed:
                 return None
-            self.failed = (
-                " ".join(found[0].decode("utf-8", "replace").split()) if (found := TEXT.search(message)) else "prepared"
-            )
+            text = "; ".join(dict.fromkeys(statements))
+            self._turns[text] += 1
+            self.messages.append(Message(text, self._turns[text]))
+            if self.messages[-1] != self._fatal or self.has_failed:
+                return None
+            self.has_failed = True
             return self._failure
 
     def _accept(self) -> None:
@@ -156,24 +178,33 @@ class Session:
             return
         self._sent = 1
         message, last = b"", QUERY
+        prepared: dict[bytes, str] = {}
+        statements: list[str] = []
         while True:
             kind, packet = packets.next()
             message += packet
+            if kind == QUERY:
+                statements.append(name_of(packet[5:]))
+            elif kind == PARSE:
+                name, text = packet[5:].split(b"\0", 2)[:2]
+                prepared[name] = name_of(text)
+            elif kind == BIND:
+                statements.append(prepared.get(packet[5:].split(b"\0", 2)[1], "unknown"))
             # After a COPY by Query its end is answered; after one by Execute the Sync behind it is.
             if kind in (QUERY, SYNC) or (kind == COPY_DONE and last == QUERY):
                 last = kind
-                failure = self._relay.fate(message)
+                failure = self._relay.fate(statements)
                 if failure is Failure.BEFORE:
                     return
                 if failure is Failure.AFTER:
                     self._withheld = self._sent + 1
                 self._sent += 1
                 self._server.sendall(message)
-                message = b""
                 if failure is Failure.AFTER:
                     if not self._is_done.wait(PATIENCE):
-                        raise TimeoutError(f"no answer to {self._relay.failed}")
+                        raise TimeoutError(f"no answer to {statements}")
                     return
+                message, statements = b"", []
             elif kind in (FLUSH, END, COPY_DATA, PASSWORD):
                 self._server.sendall(message)
                 message = b""

@@ -6,8 +6,10 @@ from checks.fails.operations import fill
 from checks.fails.operations import Operation
 from checks.fails.operations import Place
 from checks.fails.relay import Failure
+from checks.fails.relay import Message
 from checks.fails.relay import Relay
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +31,11 @@ import transaction
 
 
 TEMPLATE = "template"
+#: Undisturbed runs until caches are full and statements prepared, and attempts until an operation sends a message again.
+WARM_UPS, ATTEMPTS = 2, 3
+#: Beginnings of statements that write (a commit of the storage, a pack), and the characters of a message that are shown.
+WRITES = ("INSERT INTO transaction_log", "DELETE")
+SHOWN = 70
 #: Connections of the Zope, and seconds until it waits for one in vain: a lost slot is noticed.
 POOL = {"pool_max_size": 4, "pool_timeout": 5}
 _numbers = itertools.count(1)
@@ -37,20 +44,23 @@ _databases = itertools.count(1)
 
 @dataclass
 class Result:
-    """The outcome of an operation whose message *message* has failed; ``wrong`` are the violations."""
+    """The outcome of an operation whose message *message* fails; ``wrong`` are the violations.
+
+    ``has_failed`` is False if the operation has not sent that message.
+    """
 
     operation: str
-    message: int
-    failure: Failure
-    statement: str = ""
+    message: Message | None = None
+    failure: Failure = Failure.BEFORE
+    has_failed: bool = False
     outcome: str = ""
     state: str = ""
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        found = (
-            f"{self.operation}: message {self.message} {self.failure} ({self.statement}): {self.outcome}, {self.state}"
-        )
+        text, turn = self.message or ("", 0)
+        outcome = f"{self.outcome}, {self.state}" if self.has_failed or not self.message else "not sent again"
+        found = f"{self.operation}: {self.failure}, {turn}. {text[:SHOWN]}: {outcome}"
         return "; ".join([found, *(f"WRONG: {line}" for line in self.wrong)])
 
 
@@ -82,15 +92,34 @@ def place_of(server: EmbeddedPostgres, relay: Relay, keeps_history: bool) -> Ite
 
 
 def trials(server: EmbeddedPostgres, relay: Relay, operation: Operation, most: int = 0) -> Iterator[Result]:
-    """Yield the results of *operation*, message by message; of the first *most* messages, or of all if it is 0."""
+    """Yield the results of *operation*, of each of its messages; of *most* around its COMMIT, if *most* is not 0.
+
+    The messages are those of two undisturbed runs: an operation may have others after a lost connection, and each n-th time.
+    Raises RuntimeError for an undisturbed run with a violation.
+    """
     with place_of(server, relay, operation.keeps_history) as (place, other):
-        for _ in range(2):  # caches fill, statements are prepared
-            trial(place, other, relay, operation, Result(operation.name, 0, Failure.BEFORE))
-        for message in itertools.count(1):
-            results = [trial(place, other, relay, operation, Result(operation.name, message, way)) for way in Failure]
-            yield from (result for result in results if result.statement)
-            if message == most or not any(result.statement for result in results):
-                return
+        messages: dict[Message, None] = {}
+        for number in range(WARM_UPS + 2):
+            if (result := trial(place, other, relay, operation, Result(operation.name))).wrong:
+                raise RuntimeError(f"without a failure: {result}")
+            if number >= WARM_UPS:
+                messages |= dict.fromkeys(relay.messages)
+        for message in nearest(list(messages), most):
+            for failure in Failure:
+                for _ in range(ATTEMPTS):
+                    result = trial(place, other, relay, operation, Result(operation.name, message, failure))
+                    if result.has_failed or result.wrong:
+                        break
+                yield result
+
+
+def nearest(messages: Sequence[Message], most: int) -> Sequence[Message]:
+    """Return the *most* messages nearest to the COMMIT of the first write, in their order; all if *most* is 0."""
+    texts = [message.text for message in messages]
+    first = next((texts.index(text) for begin in WRITES for text in texts if text.startswith(begin)), 0)
+    commit = next((number for number in range(first, len(texts)) if texts[number] == "COMMIT"), first)
+    near = sorted(range(len(messages)), key=lambda number: abs(number - commit))[: most or None]
+    return [messages[number] for number in sorted(near)]
 
 
 def trial(place: Place, other: Any, relay: Relay, operation: Operation, result: Result) -> Result:
@@ -106,7 +135,7 @@ def trial(place: Place, other: Any, relay: Relay, operation: Operation, result: 
         result.outcome = f"{type(error).__name__} {error}".strip().splitlines()[0][:100]
     finally:
         relay.disarm()
-        result.statement = relay.failed
+        result.has_failed = relay.has_failed
         with suppress(psycopg.OperationalError):
             operation.close()
     if result.outcome.startswith("Refused 4"):

@@ -3,6 +3,7 @@
 from checks.fails.anomalies import anomalies
 from checks.fails.anomalies import Status
 from checks.fails.histories import histories
+from checks.fails.histories import Place
 from checks.fails.operations import OPERATIONS
 from checks.fails.relay import Relay
 from checks.fails.trial import make_template
@@ -25,18 +26,17 @@ def server(zope: None) -> Iterator[EmbeddedPostgres]:
         yield server
 
 
-@pytest.mark.parametrize(("name", "messages"), [("save", 0), ("job of the queue", 4)])
-def test_operation_whose_message_fails_is_done_whole_or_not_at_all(
-    server: EmbeddedPostgres, name: str, messages: int
-) -> None:
-    """All messages of a save (``make fails``: of all operations)."""
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation_whose_message_fails_is_done_whole_or_not_at_all(server: EmbeddedPostgres, name: str) -> None:
+    """The COMMIT of each operation (``make fails``: all messages)."""
     with Relay(server.dsn()) as relay:
-        results = list(trials(server, relay, OPERATIONS[name](), messages))
+        results = list(trials(server, relay, OPERATIONS[name](), 1))
     assert [str(result) for result in results if result.wrong] == []
+    assert [result.has_failed for result in results] == [True, True]
     assert {result.state for result in results} == {"before", "after"}
 
 
 def test_history_over_a_failover_has_no_anomaly(zope: None) -> None:
-    history = histories(transactions=5, failovers=1, seed=1)
+    history = histories(Place.FAILOVER, transactions=5, failovers=1, seed=1)
     assert anomalies(history) == []
     assert sum(txn.status is Status.COMMITTED for txn in history) >= 30

@@ -39,11 +39,19 @@ def test_sound_history_has_no_anomaly(history: list[Transaction]) -> None:
         ("G-single", [T("a", [("x", ())], [("x", "1")]), T("b", [("x", ())], [("x", "2")]), T("c", [("x", ("1", "2"))])]),
         ("order", [T("a", [], [("x", "1")]), T("b", [], [("x", "2")]), T("c", [("x", ("1", "2"))]),
                    T("d", [("x", ("2",))])]),
+        ("session", [T("p.0", [], [("x", "1")]), T("p.1", [("x", ())]), T("a", [("x", ("1",))])]),
+        ("session", [T("a", [], [("x", "1")]), T("p.0", [("x", ("1",))]), T("p.1", [("x", ())])]),
         ("lost", [T("a", [], [("x", "1")]), T("b", [("x", ())])]),
     ],
 )  # fmt: skip
 def test_anomaly_of_a_made_history_is_found(name: str, history: list[Transaction]) -> None:
     assert {line.partition(":")[0] for line in anomalies(history)} >= {name}
+
+
+def test_older_state_of_another_process_is_no_anomaly() -> None:
+    """A standby may be behind."""
+    history = [T("p.0", [], [("x", "1")]), T("q.0", [("x", ())]), T("q.1", [("x", ("1",))])]
+    assert anomalies(history) == []
 
 
 def test_value_of_an_unknown_commit_may_be_there_or_not() -> None:
