@@ -54,6 +54,7 @@ def test_short_peaks_and_the_first_half_count_for_nothing() -> None:
         ("bytes", "rows", 10, 30, True),
         ("bytes", "rows", 10, 10, False),
         ("bytes", "rows", 0.5, 30, False),
+        ("bytes", "transaction_log", 10, 30, False),
         ("dead", "rows", 1000, 90, False),
     ],
 )
