@@ -9,7 +9,6 @@ from benchmarks.tables import Record
 from benchmarks.tables import records_of
 from benchmarks.tables import size_of
 from benchmarks.timing import mean_ratio
-from checks.soak.levels import largest
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -104,14 +103,13 @@ def long_run(run: Record, path: Path) -> None:
     memory, tables, queue, objects = figure.subplots(2, 2, sharex=True).flat
     for name, line in levels["memory"].items():
         memory.plot(*_minutes(line["points"]), label=name)
-    for name in largest(levels):
-        tables.plot(*_minutes(levels["bytes"][name]["points"]), label=name.removeprefix("pgcatalog_"))
-    tables.plot(*_minutes(_sum(levels["bytes"], sorted(set(levels["bytes"]) - set(largest(levels))))), label="others")
+    for name, line in levels["bytes"].items():
+        tables.plot(*_minutes(line["points"]), label=name.removeprefix("pgcatalog_"))
     counts = levels["counts"]
     queue.plot(*_minutes(counts["waiting"]["points"]), label="waiting jobs")
     queue.plot(*_minutes(counts["connections"]["points"]), label="connections")
     objects.plot(*_minutes(counts["objects"]["points"]), label="objects in the database")
-    objects.plot(*_minutes(_sum(levels["dead"], list(levels["dead"]))), label="dead rows in all tables")
+    objects.plot(*_minutes(counts["dead rows"]["points"]), label="dead rows in all tables")
     titles = {memory: "memory, MiB", tables: "tables, MiB", queue: "queue and connections", objects: "objects"}
     for axes, title in titles.items():
         axes.set(title=title, xlim=(0, run["options"]["seconds"] / 60))
@@ -132,15 +130,6 @@ EVENTS = {"kill": "#b91c1c", "failover": "#7c3aed", "rebuild": "#0369a1"}
 
 def _minutes(points: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
     return [second / 60 for second, _ in points], [value for _, value in points]
-
-
-def _sum(levels: Mapping[str, Any], names: Sequence[str]) -> list[tuple[float, float]]:
-    """Return the sum of the lines *names*; a table that does not exist yet has no size."""
-    total: dict[float, float] = {}
-    for name in names:
-        for second, value in levels[name]["points"]:
-            total[second] = total.get(second, 0.0) + value
-    return sorted(total.items())
 
 
 def _write(figure: Figure, path: Path) -> None:

@@ -20,10 +20,9 @@ GROWING = ("transaction_log",)
 SMALL = 1 << 20
 MEBI = 1 << 20
 #: Number of points of a stored series.
-POINTS = 240
-
-#: Number of tables shown each for itself.
-LARGEST = 5
+POINTS = 200
+#: The name of all small tables.
+OTHERS = "others"
 #: The figures of a series.
 COLUMNS = ("start", "half", "end", "most", "per_hour")
 
@@ -48,19 +47,24 @@ def thinned(points: Sequence[Point], seconds: float, number: int = POINTS) -> li
     return [(round(median(s for s, _ in part)), median(v for _, v in part)) for _, part in sorted(parts.items())]
 
 
-def series(memory: dict[str, list[Point]], samples: Iterable[dict[str, Any]], started: float) -> dict[str, Any]:
-    """Return kind -> name -> points: ``memory`` and ``bytes`` in MiB, ``dead`` rows, and ``counts``."""
-    found: dict[str, dict[str, list[Point]]] = {"memory": {}, "bytes": {}, "dead": {}, "counts": {}}
+def series(memory: dict[str, list[Point]], samples: Sequence[dict[str, Any]], started: float) -> dict[str, Any]:
+    """Return kind -> name -> points: ``memory`` and ``bytes`` of tables in MiB, and ``counts``.
+
+    Tables that are small all the time are one, OTHERS.
+    """
+    found: dict[str, dict[str, list[Point]]] = {"memory": {}, "bytes": {}, "counts": {}}
     for name, points in memory.items():
         found["memory"][name] = [(time - started, round(value / MEBI, 1)) for time, value in points]
+    own = {name for sample in samples for name, size in sample["bytes"].items() if size >= SMALL or name in GROWING}
     for sample in samples:
-        second = sample["time"] - started
+        second, sizes = sample["time"] - started, dict.fromkeys([*sorted(own), OTHERS], 0)
         for name, size in sample["bytes"].items():
+            sizes[name if name in own else OTHERS] += size
+        for name, size in sizes.items():
             found["bytes"].setdefault(name, []).append((second, round(size / MEBI, 3)))
-        for name, number in sample["dead"].items():
-            found["dead"].setdefault(name, []).append((second, number))
-        for name in ("waiting", "failed", "objects", "connections"):
-            found["counts"].setdefault(name, []).append((second, sample[name]))
+        counts = {name: sample[name] for name in ("waiting", "failed", "objects", "connections")}
+        for name, number in (counts | {"dead rows": sum(sample["dead"].values())}).items():
+            found["counts"].setdefault(name, []).append((second, number))
     return found
 
 
@@ -78,12 +82,6 @@ def summary(found: dict[str, Any], seconds: float) -> dict[str, Any]:
                 "points": thinned(points, seconds),
             }
     return levels
-
-
-def largest(levels: dict[str, Any]) -> list[str]:
-    """Return the names of the largest tables, the largest first."""
-    sizes = levels["bytes"]
-    return sorted(sizes, key=lambda name: float(sizes[name]["end"]), reverse=True)[:LARGEST]
 
 
 def middle_of(points: Sequence[Point], begin: float, end: float) -> float:

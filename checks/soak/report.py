@@ -279,7 +279,7 @@ def tables_of_mixture(report: dict[str, Any]) -> list[str]:
         by_kind.setdefault(event["kind"], []).append(event["end"] - event["begin"])
     chosen = {
         "memory": ("memory of {}, MiB", sorted(report["levels"]["memory"])),
-        "bytes": ("table {}, MiB", levels.largest(report["levels"])),
+        "bytes": ("table {}, MiB", sorted(report["levels"]["bytes"])),
         "counts": ("{}", sorted(report["levels"]["counts"])),
     }
     rows = [

@@ -55,14 +55,14 @@ def test_short_peaks_and_the_first_half_count_for_nothing() -> None:
         ("bytes", "rows", 10, 10, False),
         ("bytes", "rows", 0.5, 30, False),
         ("bytes", "transaction_log", 10, 30, False),
-        ("dead", "rows", 1000, 90, False),
+        ("counts", "objects", 1000, 90, False),
     ],
 )
 def test_what_rises_at_the_end_of_a_long_run_is_broken(
     kind: str, name: str, value: float, rise: float, is_broken: bool
 ) -> None:
     for seconds, is_long in ((2 * HOUR, True), (HOUR / 4, False)):
-        series = {"memory": {}, "bytes": {}, "dead": {}, "counts": {}} | {kind: {name: line(seconds, value, rise)}}
+        series = {"memory": {}, "bytes": {}, "counts": {}} | {kind: {name: line(seconds, value, rise)}}
         found = levels.broken(levels.summary(series, seconds), seconds, ["work"])
         assert bool(found) == (is_broken and is_long)
         assert all(name in text for text in found)
@@ -77,10 +77,11 @@ def test_thinned_points_are_few_and_in_their_order(points: list[levels.Point], n
 
 
 def test_series_have_the_seconds_of_the_run_and_mebibytes() -> None:
-    sample = {"time": 12.0, "bytes": {"rows": 1 << 20}, "dead": {"rows": 3}}
-    sample |= {"waiting": 1, "failed": 0, "objects": 5, "connections": 2}
+    counts = {"waiting": 1, "failed": 0, "objects": 5, "connections": 2}
+    sizes = {"rows": 1 << 20, "words": 1 << 18, "counts": 1 << 18, "transaction_log": 1 << 18}
+    dead = {"rows": 3, "words": 4}
+    sample = {"time": 12.0, "bytes": sizes, "dead": dead, **counts}
     found = levels.series({"zope1": [(11.0, 3 << 20)]}, [sample], 10.0)
     assert found["memory"] == {"zope1": [(1.0, 3.0)]}
-    assert found["bytes"] == {"rows": [(2.0, 1.0)]}
-    assert found["dead"] == {"rows": [(2.0, 3)]}
-    assert found["counts"]["objects"] == [(2.0, 5)]
+    assert found["bytes"] == {"rows": [(2.0, 1.0)], "others": [(2.0, 0.5)], "transaction_log": [(2.0, 0.25)]}
+    assert found["counts"] == {name: [(2.0, n)] for name, n in (counts | {"dead rows": 7}).items()}
