@@ -46,6 +46,7 @@ max-conflict-retries {retries}
 <environment>
   CHAMELEON_CACHE {cache}
   zope_i18n_compile_mo_files false
+  PGCATALOG_RESULT_CACHE_MB 8
 </environment>
 <zodb_db main>
   pool-size {threads}
