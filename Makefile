@@ -56,7 +56,7 @@ SET_suites := $(SET_test) --group suites
 .PRECIOUS: $(VENV)/.installed-%
 .PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-zodb test-pooler differential
 .PHONY: bench bench-page bench-ranking bench-meaning bench-compounds bench-known-items
-.PHONY: topology soak soak-files fails histories matrix
+.PHONY: topology soak fails histories matrix
 .PHONY: lint format docs clean
 
 help:
@@ -127,14 +127,11 @@ test-pooler: $(VENV)/.installed-bench  ## the integration tests through PgBounce
 topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover, patroni)
 	$(BIN)/python -m checks.topology $(T) $(TOPOLOGY_ARGS)
 
-soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
+soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile; SOAK_ARGS='--mixed --seconds 7200' for much more
 	$(BIN)/python -m checks.soak $(SOAK_ARGS)
 
 matrix: $(VENV)/.installed-bench  ## Python 3.12 to 3.14 with PostgreSQL 15 to 18, in Debian roots of their own (MATRIX_ARGS=...)
 	$(BIN)/python -m checks.matrix $(MATRIX_ARGS)
-
-soak-files: $(VENV)/.installed-bench  ## uploads while PostgreSQL, a worker and what reads files are killed (SOAK_ARGS=...)
-	$(BIN)/python -m checks.soak.files $(SOAK_ARGS)
 
 fails: $(VENV)/.installed-bench  ## saves, moves, packs, undos, jobs whose messages to PostgreSQL fail one by one (FAILS_ARGS=...)
 	$(BIN)/python -m checks.fails $(FAILS_ARGS)

@@ -93,6 +93,46 @@ def _save(
     first.set(ylabel="ms")
     figure.tight_layout()
     figure.legend(*first.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.01), ncols=3)
+    _write(figure, path)
+
+
+def long_run(run: Record, path: Path) -> None:
+    """Plot memory, tables, queue and objects of a mixed *run* of the soak; lines at its outages and at its rebuilds."""
+    levels = run["levels"]
+    figure = Figure(figsize=(8, 6))
+    memory, tables, queue, objects = figure.subplots(2, 2, sharex=True).flat
+    for name, line in levels["memory"].items():
+        memory.plot(*_minutes(line["points"]), label=name)
+    for name, line in levels["bytes"].items():
+        tables.plot(*_minutes(line["points"]), label=name.removeprefix("pgcatalog_"))
+    counts = levels["counts"]
+    queue.plot(*_minutes(counts["waiting"]["points"]), label="waiting jobs")
+    queue.plot(*_minutes(counts["connections"]["points"]), label="connections")
+    objects.plot(*_minutes(counts["objects"]["points"]), label="objects in the database")
+    objects.plot(*_minutes(counts["dead rows"]["points"]), label="dead rows in all tables")
+    titles = {memory: "memory, MiB", tables: "tables, MiB", queue: "queue and connections", objects: "objects"}
+    for axes, title in titles.items():
+        axes.set(title=title, xlim=(0, run["options"]["seconds"] / 60))
+        axes.set_ylim(bottom=0)
+        for event in run["events"]:
+            if event["kind"] in EVENTS:
+                axes.axvline(event["begin"] / 60, color=EVENTS[event["kind"]], linewidth=0.6, linestyle=":", zorder=0)
+        axes.legend(loc="best", fontsize="x-small")
+    for axes in (queue, objects):
+        axes.set(xlabel="minutes")
+    figure.tight_layout()
+    _write(figure, path)
+
+
+#: Color of the line at a kind of event.
+EVENTS = {"kill": "#b91c1c", "failover": "#7c3aed", "rebuild": "#0369a1"}
+
+
+def _minutes(points: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    return [second / 60 for second, _ in points], [value for _, value in points]
+
+
+def _write(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
     # Without trailing blanks, which matplotlib writes into paths.

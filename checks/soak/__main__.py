@@ -5,6 +5,8 @@
 - The whole server is killed by ``kill -9`` at random times.
 - At the end catalog, content and acknowledged writes are compared.  Exit status 1 if a promise is broken.
 
+With ``--mixed`` all that happens to a site in operation happens at once: see ``mixed.py``.
+
 With ``--failovers`` the server has an asynchronous standby instead, which takes over without the last commits: those are
 lost, and counted, but no Zope may answer from them.  With ``--synchronous``, commits wait for the standby, and none may be
 lost.
@@ -21,6 +23,12 @@ from checks.soak.failover import Pair
 from checks.soak.failover import read_rows
 from checks.soak.failover import Servers
 from checks.soak.ledger import save
+from checks.soak.mixed import counts
+from checks.soak.mixed import FILES
+from checks.soak.mixed import Mixture
+from checks.soak.mixed import Pooled
+from checks.soak.mixed import prepare_environment
+from checks.soak.mixed import schedule
 from checks.soak.monitor import Monitor
 from checks.soak.processes import answer
 from checks.soak.processes import answer_of
@@ -36,11 +44,13 @@ from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from random import Random
 from rich.console import Console
+from tests.integration.extractions import COUNTING
 from typing import Any
 
 import click
 import json
 import platform
+import psycopg
 import sys
 import tempfile
 import threading
@@ -64,6 +74,11 @@ console = Console(stderr=True)
 @click.option("--kills", default=12, help="How often PostgreSQL is killed.")
 @click.option("--failovers", default=0, help="How often a standby takes over and loses commits, instead of kills.")
 @click.option("--synchronous", is_flag=True, help="Commits wait for the standby of --failovers, and none may be lost.")
+@click.option(
+    "--mixed",
+    is_flag=True,
+    help="Files, meaning, a pooler, a standby; kills of each process, packs, rebuilds, failovers.",
+)
 @click.option("--clients", default=8, help="Users at the same time.")
 @click.option("--processes", default=2, help="Zope processes.")
 @click.option("--threads", default=4, help="Threads of each Zope process.")
@@ -75,21 +90,37 @@ console = Console(stderr=True)
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the tables of this page.")
-def main(logs: Path | None, output: Path | None, page: Path | None, **options: Any) -> None:
+@click.option("--drawing", type=click.Path(dir_okay=False, path_type=Path), help="Draw a mixed run into this SVG.")
+def main(logs: Path | None, output: Path | None, page: Path | None, drawing: Path | None, **options: Any) -> None:
     """Drive a Plone site over HTTP and kill its PostgreSQL meanwhile; no acknowledged write may be lost."""
-    if options["failovers"]:
+    if drawing and not options["mixed"]:
+        raise click.UsageError("--drawing is for --mixed")
+    if options["mixed"]:
+        often = counts(options["seconds"])
+        options |= {"kills": often["kill"], "failovers": often["failover"], "synchronous": True}
+        for second, kind in schedule(options["seconds"], options["seed"]):
+            console.print(f"Seed {options['seed']}: {kind} at {second:.0f} s")
+    elif options["failovers"]:
         options["kills"] = 0
     elif options["synchronous"]:
         raise click.UsageError("--synchronous is for --failovers")
     with ExitStack() as stack:
         folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
-        servers = stack.enter_context(Pair(SETTINGS, options["synchronous"])) if options["failovers"] else None
+        servers: Pair | None = None
+        if options["mixed"]:
+            servers = stack.enter_context(Pooled(SETTINGS, DATABASE))
+        elif options["failovers"]:
+            servers = stack.enter_context(Pair(SETTINGS, options["synchronous"]))
         result = run(folder.resolve(), options, servers)
     summary = report.summary(result)
     if output:
         output.write_text(json.dumps(summary, indent=1) + "\n")
     if page:
         put_between(page, report.mark(options), report.text(summary))
+    if drawing:
+        from benchmarks import plots  # importing matplotlib takes a while
+
+        plots.long_run(summary, drawing)
     click.echo(report.text(summary))
     sys.exit(1 if summary["broken"] else 0)
 
@@ -100,19 +131,32 @@ def run(folder: Path, options: dict[str, Any], servers: Servers | None = None) -
     Running *servers* fail over meanwhile; without them one server is killed.
     """
     failovers: list[Failover] = []
+    mixture: Mixture | None = None
     with ExitStack() as stack:
         server = servers or stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
         server.createdb(DATABASE)
         dsn = server.dsn(DATABASE)
+        pooled = servers if isinstance(servers, Pooled) else None
+        if pooled:
+            prepare_environment(folder, dsn)
         console.print("Making the site")
-        site = answer(worker(folder, "make", dsn, objects=options["objects"]))
+        embedder_url = pooled.embedder_url if pooled else ""
+        site = answer(worker(folder, "make", dsn, objects=options["objects"], embedder_url=embedder_url))
         names = [f"zope{n}" for n in range(1, options["processes"] + 1)]
-        processes = [worker(folder, "serve", dsn, name=name, threads=options["threads"]) for name in names]
+        dsns = dict.fromkeys(names, dsn)
+        if pooled:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(COUNTING)
+            dsns[names[-1]] = pooled.pooler.dsn(DATABASE)
+        processes = [worker(folder, "serve", dsns[name], name=name, threads=options["threads"]) for name in names]
         for process in processes:
             stack.callback(end, process)
         urls = [f"http://127.0.0.1:{answer_of(process)['port']}/Plone" for process in processes]
         gate = Gate()
-        clients = [Client(n, urls, site["pages"], options["seed"], gate) for n in range(options["clients"])]
+        clients = [
+            Client(n, urls, site["pages"], options["seed"], gate, FILES if pooled else 0.0, pooled is not None)
+            for n in range(options["clients"])
+        ]
         pids = {name: process.pid for name, process in zip(names, processes, strict=True)}
         monitor = Monitor(dsn, pids)
 
@@ -125,13 +169,22 @@ def run(folder: Path, options: dict[str, Any], servers: Servers | None = None) -
             failovers.extend(fail_over_at_random(servers, dsn, clients, urls, started, options))
             return [failover.outage for failover in failovers]
 
-        outages, started = load(takeovers if servers else kills, clients, monitor, options)
+        disturb = takeovers if servers else kills
+        if pooled:
+            mixture = Mixture(pooled, folder, dsn, urls, pids, clients, options)
+            stack.callback(mixture.close)
+            disturb = mixture.run
+        outages, started = load(disturb, clients, monitor, options)
+        if mixture:
+            failovers = mixture.failovers
+            mixture.finish()
         if servers:
             failovers.append(Failover())
             rows, random = read_rows(dsn), Random(options["seed"])
             compare(failovers[-1], rows, [], urls, options["threads"], random, sample=len(rows))
         for process in processes:
             end(process)
+        left = mixture.left() if mixture else []
         ledger = folder / "ledger.json"
         save(ledger, (page for client in clients for page in client.pages))
         console.print("Comparing")
@@ -152,9 +205,12 @@ def run(folder: Path, options: dict[str, Any], servers: Servers | None = None) -
         "stale": [line for seen in (*clients, *failovers) for line in seen.stale],
         "problems": [client.problem for client in clients if client.problem]
         + [line for failover in failovers for line in failover.wrong]
+        + (mixture.problems if mixture else [])
         + failed(processes),
         "memory": monitor.memory,
         "connections": dict(monitor.connections),
+        "samples": monitor.samples,
+        "mixed": {**mixture.observed(), "left": left} if mixture else {},
         "checked": checked,
     }
 

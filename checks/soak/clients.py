@@ -1,8 +1,10 @@
 """The soak's clients: each writes, searches and navigates over HTTP, and records acknowledged writes."""
 
+from base64 import b64encode
 from checks.soak.ledger import ABSENT
 from checks.soak.ledger import Page
 from checks.soak.ledger import Version
+from checks.soak.ledger import word
 from checks.soak.server import AREA
 from checks.soak.server import FOLDERS
 from checks.soak.server import origin
@@ -10,9 +12,10 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from dataclasses import dataclass
 from dataclasses import replace
+from demo.documents import PDF
+from demo.documents import pdf_of
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -31,6 +34,12 @@ TIMEOUT = 120
 SILENT = f"no answer in {TIMEOUT} s"
 #: A client deletes rather than creates when it has so many pages: the site does not grow for ever.
 ENOUGH = 30
+#: Seconds after a write without an acknowledgement from which its effect is certain: no process does it any more.
+CERTAIN_AFTER = 30.0
+#: Pages of a file: its text takes a moment to read.
+FILE_PAGES = 30
+#: Part of the searches that are also by meaning, if the site has an embedder.
+BY_MEANING = 0.3
 WORDS = ["water", "climate", "energy", "library", "museum", "school", "traffic", "garden"]
 FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -52,7 +61,7 @@ REPEATS = 3
 #: Such a write has certainly changed nothing.
 CONFLICT = "500 ConflictError"
 #: Kinds of requests that change something.
-WRITES = {"create", "delete", "edit", "move", "move folder", "rename", "workflow"}
+WRITES = {"create", "upload", "delete", "edit", "move", "move folder", "rename", "workflow"}
 
 Become = Callable[[Version], Version]
 
@@ -121,11 +130,25 @@ class Gate:
 
 
 class Client:
-    """One user in one thread; ``answers`` and ``pages`` record its history."""
+    """One user in one thread; ``answers`` and ``pages`` record its history.
 
-    def __init__(self, number: int, urls: Sequence[str], seeded: Sequence[str], seed: int, gate: Gate) -> None:
+    *files* is the part of new objects that are files.  With *meaning* some searches are also by meaning.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        urls: Sequence[str],
+        seeded: Sequence[str],
+        seed: int,
+        gate: Gate,
+        files: float = 0.0,
+        meaning: bool = False,
+    ) -> None:
         self.number = number
         self.gate = gate
+        self.files = files
+        self.meaning = meaning
         self.urls = urls
         self.seeded = [path.split("/", 2)[2] for path in seeded]
         self.rng = Random(f"{seed} {number}")
@@ -136,7 +159,11 @@ class Client:
         #: every page created by this client, and those it still uses
         self.pages: list[Page] = []
         self.live: list[Page] = []
+        #: pages whose last write had no acknowledgement, in the order of these writes
+        self.unknown: list[Page] = []
         self.home: Page | None = None
+        #: this page, and those that an outage has made uncertain
+        self.folders: list[Page] = []
         #: search answers that contradict an acknowledged write
         self.stale: list[str] = []
         self.problem = ""
@@ -208,17 +235,44 @@ class Client:
             page.possible = changed if response is not None else [*page.possible, *changed]
             if response is None:
                 self.retire(page)
+                self.unknown.append(page)
         return response
 
     def retire(self, page: Page) -> None:
         if page in self.live:
             self.live.remove(page)
 
+    def resolve(self) -> None:
+        """Look up the page that had no acknowledgement longest ago; use it again if it exists.
+
+        Otherwise each outage would add pages to the site that no client deletes.
+        """
+        if not self.unknown or self.unknown[0].written > time.monotonic() - CERTAIN_AFTER:
+            return
+        page = self.unknown[0]
+        paths = [f"/{version.path}" for version in page.possible if version.path]
+        where = {"UID": page.uid} if page.uid else {"path.query": paths, "path.depth": 0}
+        found = self.found("resolve", where)
+        if found is None:
+            return
+        del self.unknown[0]
+        if page in self.unknown:
+            return  # a later write of this page had no acknowledgement, either
+        uid, actual = found[0] if found else (page.uid, ABSENT)
+        if actual not in page.possible or len(found) > 1:
+            self.stale.append(f"{page} found as {found}")
+            return
+        page.uid, page.possible = uid, [actual]
+        if actual is not ABSENT:
+            self.live.append(page)
+
     # -- reading
 
     def search(self) -> None:
         query = {"SearchableText": self.rng.choice(WORDS), "b_size": 25, "metadata_fields": "modified"}
-        if self.rng.random() < 0.5:
+        if self.meaning and self.rng.random() < BY_MEANING:
+            query |= {"SearchableText": " ".join(self.rng.sample(WORDS, 3)), "mode": "hybrid"}
+        elif self.rng.random() < 0.5:
             query |= {"sort_on": "modified", "sort_order": "descending", "portal_type": "Document"}
         self.api("search", "GET", "@search", visitor=self.rng.random() < 0.5, params=query)
 
@@ -231,14 +285,21 @@ class Client:
         if not known:
             return
         page = self.rng.choice(known)
-        path, title, state = astuple(page.version)
-        query = {"UID": page.uid, "metadata_fields": ["review_state", "getPath"]}
-        response = self.api("look up", "GET", "@search", params=query)
-        if response is None:
-            return
-        found = [(i["getPath"].split("/", 2)[2], i["title"], i["review_state"]) for i in response.json()["items"]]
-        if found != ([] if path is None else [(path, title, state)]):
+        found = self.found("look up", {"UID": page.uid})
+        expected = [] if page.version.path is None else [(page.uid, page.version)]
+        if found is not None and found != expected:
             self.stale.append(f"{page} found as {found}")
+
+    def found(self, kind: str, query: dict[str, Any]) -> list[tuple[str, Version]] | None:
+        """Return UID and version of each hit of *query*; None without an answer."""
+        query |= {"metadata_fields": ["UID", "review_state", "getPath"]}
+        response = self.api(kind, "GET", "@search", params=query)
+        if response is None:
+            return None
+        return [
+            (i["UID"], Version(i["getPath"].split("/", 2)[2], i["title"], i["review_state"] or ""))
+            for i in response.json()["items"]
+        ]
 
     def navigate(self) -> None:
         if self.rng.random() < 0.3:
@@ -255,14 +316,26 @@ class Client:
         return f"{self.rng.choice(WORDS)} w{self.number}x{self._count}"
 
     def create_or_delete(self) -> None:
-        if self.home is None or self.home not in self.live:
+        self.resolve()
+        folders = [folder for folder in self.folders if folder in self.live]
+        if len(folders) > 1:
+            self.delete(folders[0])
+        elif not folders:
             self.home = self.create("Folder", self.folder())
-        elif len(self.live) < ENOUGH or self.rng.random() < 0.5:
-            self.create("Document", self.rng.choice([self.folder(), str(self.home.version.path)]))
+            self.folders.append(self.home)
+        elif self.home not in folders:
+            self.home = folders[0]
+        elif self.home and (len(self.live) < ENOUGH or self.rng.random() < 0.5):
+            portal_type = "File" if self.files and self.rng.random() < self.files else "Document"
+            self.create(portal_type, self.rng.choice([self.folder(), str(self.home.version.path)]))
         else:
-            page = self.rng.choice(self.leaves())
-            self.write([page], lambda version: ABSENT, "delete", "DELETE", str(page.version.path))
-            self.retire(page)
+            self.delete(self.rng.choice(self.leaves()))
+
+    def delete(self, page: Page) -> None:
+        pages, path = self.below(str(page.version.path)), str(page.version.path)
+        self.write(pages, lambda version: ABSENT if is_below(path, version) else version, "delete", "DELETE", path)
+        for each in pages:
+            self.retire(each)
 
     def create(self, portal_type: str, container: str) -> Page:
         title = self.title()
@@ -271,9 +344,17 @@ class Client:
         self.pages.append(page)
         self.live.append(page)
         version = Version(f"{container}/{name}", title)
-        text = " ".join(self.rng.choices(WORDS, k=80))
-        data = {"@type": portal_type, "id": name, "title": title, "text": f"<p>{text}</p>"}
-        response = self.write([page], lambda absent: version, "create", "POST", container, json=data)
+        data: dict[str, Any] = {"@type": portal_type, "id": name, "title": title}
+        if portal_type == "File":
+            version = replace(version, state="")
+            page.word = f"zq{word(title)}qz"
+            file = pdf_of([*(f"page {number} of {name}" for number in range(FILE_PAGES)), page.word])
+            data["file"] = {"data": b64encode(file).decode(), "encoding": "base64"}
+            data["file"] |= {"filename": f"{name}.pdf", "content-type": PDF}
+        else:
+            data["text"] = f"<p>{' '.join(self.rng.choices(WORDS, k=80))}</p>"
+        kind = "upload" if page.word else "create"
+        response = self.write([page], lambda absent: version, kind, "POST", container, json=data)
         if response is not None:
             page.uid = response.json()["UID"]
         return page
@@ -286,7 +367,8 @@ class Client:
             self.write([page], become, "edit", "PATCH", str(page.version.path), json=data)
 
     def workflow(self) -> None:
-        if page := self.own():
+        page = self.own()
+        if page and not page.word:  # files have no workflow
             transition, state = {"private": ("publish", "published")}.get(page.version.state, ("retract", "private"))
             path = f"{page.version.path}/@workflow/{transition}"
             self.write([page], partial(replace, state=state), "workflow", "POST", path)
@@ -327,6 +409,7 @@ class Client:
             self.answers[-1].error = f"rename: {response.json()['msg']}"
             page.possible = [*before, *page.possible]
             self.retire(page)
+            self.unknown.append(page)
 
     def token(self) -> str:
         response = self.send("navigate", "GET", "@@authenticator/authenticator")
@@ -343,7 +426,7 @@ class Client:
         return self.rng.choice(self.live) if self.live else None
 
     def leaves(self) -> list[Page]:
-        return [page for page in self.live if page is not self.home]
+        return [page for page in self.live if page not in self.folders]
 
     def below(self, path: str) -> list[Page]:
         """Return the pages that are, or may be, at *path* or below it."""

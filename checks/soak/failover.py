@@ -205,13 +205,15 @@ def wait_for_writes(clients: Sequence[Client], seconds: float) -> None:
 def read_rows(dsn: str) -> Rows:
     """Return the rows of the area by SQL; raise ValueError if catalog and objects do not agree."""
     with psycopg.connect(dsn) as connection:
+        # One snapshot: a rebuild may replace the relation meanwhile.
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         query = sql.SQL(ROWS).format(sql.Identifier(relation))
         found = connection.execute(query, [f"/Plone/{AREA}/%/%"]).fetchall()
     for path, _, title, _, of_object in found:
         if title != of_object:
             raise ValueError(f"{path}: {title!r} in the catalog, {of_object!r} in the object")
-    return {path.split("/", 2)[2]: (uid, title, state) for path, uid, title, state, _ in found}
+    return {path.split("/", 2)[2]: (uid, title, state or "") for path, uid, title, state, _ in found}
 
 
 def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failover) -> list[Version]:
@@ -292,7 +294,7 @@ class Asker:
         """Compare the whole area, hits and metadata."""
         query = {"metadata_fields": ["UID", "review_state", "getPath"], "b_size": 100_000, "path.depth": -1}
         found = {
-            path: (item["UID"], item["title"], item["review_state"])
+            path: (item["UID"], item["title"], item["review_state"] or "")
             for item in self._get(f"{AREA}/@search", query).json()["items"]
             if (path := item["getPath"].split("/", 2)[2]).count("/") > 1
         }
@@ -304,7 +306,7 @@ class Asker:
         response = self._get(path, {})
         if response.status_code == 200:
             data = response.json()
-            found = data["UID"], data["title"], data["review_state"]
+            found = data["UID"], data["title"], data["review_state"] or ""
         else:  # missing, or elsewhere
             found = None
         return "" if found == self._rows.get(path) else f"{path} is served as {found}, is {self._rows.get(path)}"

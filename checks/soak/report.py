@@ -1,5 +1,7 @@
 """The soak's observations as figures, the broken promises, and both as text."""
 
+from checks.soak import levels
+from checks.soak import mixed
 from checks.soak import monitor
 from checks.soak.clients import Answer
 from checks.soak.clients import SILENT
@@ -18,6 +20,10 @@ from typing import Any
 #: Shorter runs show nothing about memory: caches are still filling.
 MEMORY_SECONDS = 300
 MEBI = 1 << 20
+#: Options that a mixed run derives from its length.
+DERIVED = ("kills", "failovers", "synchronous")
+#: Processes that a mixed run kills.
+RESTARTED = ("work",)
 
 
 def summary(result: dict[str, Any]) -> dict[str, Any]:
@@ -51,22 +57,47 @@ def summary(result: dict[str, Any]) -> dict[str, Any]:
         "connections_bound": bound(options["threads"]),
         "problems": result["problems"],
     }
+    if options.get("mixed"):
+        report |= of_mixture(result, shadows)
     return report | {"broken": broken(report)}
 
 
+def of_mixture(result: dict[str, Any], shadows: list[tuple[float, float]]) -> dict[str, Any]:
+    """Return the further figures of a mixed run."""
+    observed, started = result["mixed"], result["started"]
+    failures = [
+        {
+            "kind": failure["kind"],
+            "at": round(failure["start"] - started, 1),
+            "error": failure["error"],
+            "in_outage": overlaps(failure["start"], failure["end"], shadows),
+        }
+        for failure in observed["failures"]
+    ]
+    found = levels.series(result["memory"], result["samples"], started)
+    return observed | {"failures": failures, "levels": levels.summary(found, result["options"]["seconds"])}
+
+
 def in_outage(answer: Answer, shadows: list[tuple[float, float]]) -> bool:
-    return any(answer.start <= end and answer.end >= begin for begin, end in shadows)
+    return overlaps(answer.start, answer.end, shadows)
+
+
+def overlaps(start: float, end: float, shadows: list[tuple[float, float]]) -> bool:
+    return any(start <= last and end >= first for first, last in shadows)
 
 
 def command(options: dict[str, Any]) -> str:
     """Return the command line of this run."""
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if not isinstance(value, bool)]
-    flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is True]
+    given = {name: value for name, value in options.items() if not (options.get("mixed") and name in DERIVED)}
+    words = [f"--{name.replace('_', '-')} {value}" for name, value in given.items() if not isinstance(value, bool)]
+    flags = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is True]
     return " ".join(["python -m checks.soak", *words, *flags])
 
 
 def mark(options: dict[str, Any]) -> str:
     """Return the name of the tables' place in the page."""
+    if options.get("mixed"):
+        return "mixed"
     if not options["failovers"]:
         return "soak"
     return "synchronous failovers" if options["synchronous"] else "failovers"
@@ -118,18 +149,53 @@ def broken(report: dict[str, Any]) -> list[str]:
         lines.append(f"in an outage: {inside} × {SILENT}")
     for name in ("lost", "phantom", "stale", "differences", "problems"):
         lines += [f"{name}: {line}" for line in report[name]]
-    if len(report["outages"]) != (options["failovers"] or options["kills"]):
-        lines.append(f"{len(report['outages'])} outages instead of {options['failovers'] or options['kills']}")
+    if len(report["outages"]) != (expected := outages_of(options)):
+        lines.append(f"{len(report['outages'])} outages instead of {expected}")
     for name, count in report["connections"].items():
-        allowed = report["connections_bound"] if name in report["memory_mb"] else options["processes"]
-        if count > allowed:
+        if count > (allowed := connections_allowed(report, name)):
             lines.append(f"{name}: {count} connections, more than {allowed}")
+    if options.get("mixed"):
+        return lines + broken_by_mixture(report)
     if options["seconds"] >= MEMORY_SECONDS:
         for name, sizes in report["memory_mb"].items():
             growth = (sizes["end"] / sizes["middle"] - 1) * 100
             if growth > options["max_growth"]:
                 lines.append(f"{name}: memory grew by {growth:.0f} % from the middle to the end")
     return lines
+
+
+def outages_of(options: dict[str, Any]) -> int:
+    """Return the number of outages that a run with *options* has."""
+    if options.get("mixed"):
+        often = mixed.counts(options["seconds"])
+        return sum(often[kind] for kind in mixed.OUTAGES)
+    return int(options["failovers"] or options["kills"])
+
+
+def connections_allowed(report: dict[str, Any], name: str) -> int:
+    """Return the maximal number of connections with the application name *name*."""
+    options = report["options"]
+    if options.get("mixed") and name in (f"zope{options['processes']}", *RESTARTED):
+        return mixed.POOL_SIZE
+    if name in report["memory_mb"]:
+        return int(report["connections_bound"])
+    # One of each purpose in each process: the Zopes, and in a mixed run the worker and two commands.
+    return int(options["processes"]) + (3 if options.get("mixed") else 0)
+
+
+def broken_by_mixture(report: dict[str, Any]) -> list[str]:
+    """Return a line for each promise that a mixed run breaks besides the others."""
+    lines = [
+        f"{failure['kind']} failed outside of an outage: {failure['error']}"
+        for failure in report["failures"]
+        if not failure["in_outage"] and not failure["error"].startswith(mixed.PACK_CONFLICT)
+    ]
+    lines += [f"left: {line}" for line in report["left"]]
+    done = Counter(event["kind"] for event in report["events"])
+    # Without an upload there is no process that reads files.
+    expected = [kind for kind in mixed.PERIODS if kind != "reader" or "upload" in report["kinds"]]
+    lines += [f"no {kind} in this run" for kind in expected if not done[kind]]
+    return lines + levels.broken(report["levels"], report["options"]["seconds"], RESTARTED)
 
 
 # -- as text
@@ -146,7 +212,13 @@ def tables(report: dict[str, Any]) -> list[str]:
     versions = report["versions"]
     down = [outage["down"] for outage in report["outages"]]
     outages: list[tuple[str, Any]] = [("kills of PostgreSQL", len(down))]
-    if report["options"]["failovers"]:
+    if report["options"].get("mixed"):
+        outages = [
+            ("outages", len(down)),
+            ("answers compared with SQL after failovers", report["compared_answers"]),
+            *((f"without an answer to {kind}s at a failover", spread(report, kind)) for kind in KINDS),
+        ]
+    elif report["options"]["failovers"]:
         synchronous = report["options"]["synchronous"]
         standby = "a synchronous standby" if synchronous else "a standby that lacked commits"
         allowed = "" if synchronous else ", which is allowed"
@@ -191,12 +263,39 @@ def tables(report: dict[str, Any]) -> list[str]:
         *table(
             ("process", "MiB when warm", "middle", "end", "connections at most", "allowed"),
             [
-                (name, *(sizes.values()), report["connections"].get(name, 0), report["connections_bound"])
+                (name, *(sizes.values()), report["connections"].get(name, 0), connections_allowed(report, name))
                 for name, sizes in report["memory_mb"].items()
             ],
         ),
     ]
-    return lines
+    return lines + (tables_of_mixture(report) if report["options"].get("mixed") else [])
+
+
+def tables_of_mixture(report: dict[str, Any]) -> list[str]:
+    """Return the further Markdown tables of a mixed run."""
+    failures = Counter(failure["kind"] for failure in report["failures"])
+    by_kind: dict[str, list[float]] = {}
+    for event in report["events"]:
+        by_kind.setdefault(event["kind"], []).append(event["end"] - event["begin"])
+    chosen = {
+        "memory": ("memory of {}, MiB", sorted(report["levels"]["memory"])),
+        "bytes": ("table {}, MiB", sorted(report["levels"]["bytes"])),
+        "counts": ("{}", sorted(report["levels"]["counts"])),
+    }
+    rows = [
+        (title.format(name), *(report["levels"][kind][name][column] for column in levels.COLUMNS))
+        for kind, (title, names) in chosen.items()
+        for name in names
+    ]
+    return [
+        "",
+        *table(
+            ("event", "number", "longest, s", "attempts that failed"),
+            [(kind, len(times), round(max(times), 1), failures[kind]) for kind, times in sorted(by_kind.items())],
+        ),
+        "",
+        *table(("", "start", "half", "end", "most", "% of an hour"), rows),
+    ]
 
 
 def spread(report: dict[str, Any], kind: str) -> str:

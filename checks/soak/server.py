@@ -46,6 +46,7 @@ max-conflict-retries {retries}
 <environment>
   CHAMELEON_CACHE {cache}
   zope_i18n_compile_mo_files false
+  PGCATALOG_RESULT_CACHE_MB 8
 </environment>
 <zodb_db main>
   pool-size {threads}
@@ -103,12 +104,17 @@ def start(folder: Path, dsn: str, name: str, threads: int = 1) -> Any:
 # -- make
 
 
-def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
-    """Create the demo's site with *objects* in it, and the area in which the clients write."""
+def make(folder: Path, dsn: str, objects: int, embedder_url: str = "") -> dict[str, Any]:
+    """Create the demo's site with *objects* in it, and the area in which the clients write.
+
+    With the URL of an embedder, its pages have vectors, and no versions: no pack would remove those of deleted pages.
+    """
     root = start(folder, dsn, "make")
     from demo.run import Session
     from plone.dexterity.utils import createContentInContainer
+    from plone.registry.interfaces import IRegistry
     from rich.console import Console
+    from zope.component import getUtility
 
     import transaction
 
@@ -125,6 +131,11 @@ def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
     area = createContentInContainer(session.site, "Folder", checkConstraints=False, id=AREA, title="Soak")
     for name in (*FOLDERS, *PROBED):
         createContentInContainer(area, "Folder", checkConstraints=False, id=name, title=name)
+    if embedder_url:
+        session.site.portal_repository.manage_setTypePolicies({})
+        registry = getUtility(IRegistry)
+        registry["plone.pgcatalog.embedder_url"] = embedder_url
+        registry["plone.pgcatalog.embedder_model"] = "letters"
     transaction.commit()
     paths = [b.getPath() for b in session.site.portal_catalog.unrestrictedSearchResults(portal_type="Document")]
     session.close()

@@ -3,11 +3,13 @@
 from checks.plone_suites.compare import compare
 from checks.plone_suites.compare import load_bound
 from checks.plone_suites.results import stored_controls
+from checks.soak import mixed
 from checks.topology import cluster
 from checks.zodb_suites import results as zodb_suites
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.conftest import memory_folder
+from tests.integration.bouncer import find_pgbouncer
 from typing import Any
 
 import json
@@ -54,6 +56,20 @@ def test_soak_fulfils_every_promise(mark: str, options: str, tmp_path: Path) -> 
     # An asynchronous standby lacks commits, from which no Zope may answer.
     assert bool(report["lost_by_failovers"]) == (mark == "failovers")
     assert f"| requests | {report['requests']} |" in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_pgbouncer() is None, reason="PgBouncer is not installed")
+def test_mixed_soak_fulfils_every_promise_and_draws_its_course(tmp_path: Path) -> None:
+    """Files, vectors, a pooler and a standby; each kind of event happens once at least."""
+    drawing = tmp_path / "mixed.svg"
+    report, page = run(tmp_path, "mixed", "checks.soak", f"--seconds 60 --mixed --drawing {drawing}")
+    assert report["broken"] == []
+    assert report["compared"] > 0
+    assert {event["kind"] for event in report["events"]} >= mixed.PERIODS.keys() - {"reader"}
+    assert {line["points"][0][0] >= 0 for by_name in report["levels"].values() for line in by_name.values()} == {True}
+    assert "| rebuild | 1 |" in page
+    assert drawing.read_text("utf-8").startswith("<?xml")
 
 
 @pytest.mark.slow

@@ -45,11 +45,18 @@ def version_of(program: str) -> tuple[int, int]:
 class PgBouncer:
     """A running PgBouncer for all databases of *server*; *settings* override the documented ones.
 
-    ``version`` is that of *program*, such as (1, 18).
+    Another server can replace the first one for the *database* of this name.  ``version`` is that of *program*, such as (1, 18).
     """
 
-    def __init__(self, server: EmbeddedPostgres, program: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        server: EmbeddedPostgres,
+        program: str,
+        settings: Mapping[str, str] | None = None,
+        database: str = "",
+    ) -> None:
         self.server = server
+        self.database = database
         self.program = program
         self.settings = dict(settings or {})
         self.version = version_of(program)
@@ -65,20 +72,38 @@ class PgBouncer:
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="pgcatalog-pooler-", dir=public_tmp(self._user)))
         self._user.own(self.folder)
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the program, and wait until it answers."""
+        command = [self.program, str(self._write())]
+        self._process = self._user.run(command, signal.SIGTERM, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._wait()
+
+    def kill(self) -> None:
+        """End the program with SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def lead_to(self, server: EmbeddedPostgres) -> None:
+        """Lead to the database of *server* from now on."""
+        self.server = server
+        self._write()
+        self.command("RELOAD")
+
+    def _write(self) -> Path:
+        """Write the configuration; return its path."""
         ini = self.folder / "pgbouncer.ini"
         with ini.open("w") as file:
             self._configuration().write(file)
         self._user.own(ini)
-        command = [self.program, str(ini)]
-        self._process = self._user.run(command, signal.SIGTERM, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._wait()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        return ini
 
     def dsn(self, dbname: str = "postgres") -> str:
         """Return the connection string of a database of the server, through the pooler."""
@@ -98,7 +123,10 @@ class PgBouncer:
         configuration = ConfigParser(interpolation=None)
         configuration.read(INI)
         server = conninfo_to_dict(self.server.dsn())
-        configuration["databases"] = {"*": f"host={server['host']} port={server['port']} user=postgres"}
+        place = f"host={server['host']} port={server['port']} user=postgres"
+        # Its connections to a database that it finds by * stay where they are.
+        named = {self.database: f"{place} dbname={self.database}"} if self.database else {}
+        configuration["databases"] = {**named, "*": place}
         settings = configuration["pgbouncer"]
         if self.version < FOLLOWS:
             del settings["max_prepared_statements"]

@@ -84,8 +84,13 @@ def vectors(request: dict[str, Any], dimension: int = 4, model: str = "test") ->
 
 
 @contextmanager
-def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]] = vectors) -> Iterator[Answers]:
-    """Run an HTTP server that answers each POST by *answer*; yield its Answers, which record the requests."""
+def serving(
+    answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]] = vectors, port: int = 0
+) -> Iterator[Answers]:
+    """Run an HTTP server that answers each POST by *answer*; yield its Answers, which record the requests.
+
+    *port* 0 is any free one.
+    """
     answers = Answers(answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -105,7 +110,7 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]
         def log_message(self, *args: Any) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,))
     thread.start()
