@@ -1,7 +1,7 @@
 """How likely a person who typed one word meant another one.
 
 Each edit has a weight: errors that people make often, such as a doubled or swapped letter, weigh less than other ones.  The
-weights of edits were set by hand; those of frequencies were chosen with misspellings of the package ``codespell``.
+weights were chosen with misspellings of the package ``codespell``.
 """
 
 from itertools import product
@@ -10,8 +10,8 @@ from math import log
 
 #: Weights of edits: a letter is doubled or not, swapped with the next one, replaced by one that is pronounced alike, by
 #: another vowel, by a neighbour on the keyboard, or by any other letter; a letter is too much, or missing.
-DOUBLED, SWAPPED, ALIKE, VOWEL, NEIGHBOUR, REPLACED = 0.45, 0.55, 0.6, 0.55, 0.8, 1.0
-ADDED, MISSING, MISSING_VOWEL = 0.85, 0.8, 0.7
+DOUBLED, SWAPPED, ALIKE, VOWEL, NEIGHBOUR, REPLACED = 0.45, 0.55, 0.7, 0.55, 0.9, 1.0
+ADDED, MISSING = 0.85, 0.5
 #: Further weight of an edit of the first letter, which is seldom wrong.
 FIRST = 0.5
 #: How much a frequent word is preferred, and how much a word in few texts, which may itself be mistyped, is avoided.
@@ -76,10 +76,7 @@ def _around(word: str, number: int) -> str:
 
 def _missing(word: str, number: int) -> float:
     """Return the weight of not typing the letter of *word* with the *number*."""
-    letter = word[number - 1]
-    if letter in _around(word, number):
-        return DOUBLED
-    return MISSING_VOWEL if letter in _VOWELS or letter == "h" else MISSING
+    return DOUBLED if word[number - 1] in _around(word, number) else MISSING
 
 
 def _replaced(typed: str, meant: str) -> float:
