@@ -18,6 +18,7 @@ import os
 import sys
 
 
+MARK = "messages that fail"
 HEAD = "| operation | messages | acknowledged | error, not done | error, but done | violations |\n|---|--:|--:|--:|--:|--:|\n"
 
 
@@ -35,10 +36,19 @@ def row(name: str, results: Sequence[Result]) -> str:
     return f"| {name} | {' | '.join(map(str, figures))} |\n"
 
 
+def rows_of(page: Path) -> dict[str, str]:
+    """Return the rows of the table in *page*, by operation."""
+    table = page.read_text("utf-8").partition(f"<!-- {MARK} -->")[2].partition(f"<!-- end of {MARK} -->")[0]
+    rows = [line for line in table.splitlines(keepends=True) if line.startswith("| ")]
+    return {row.split("|")[1].strip(): row for row in rows}
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--operation", "names", multiple=True, type=click.Choice(list(OPERATIONS)), help="By default all.")
 @click.option("--messages", default=0, help="How many messages around the COMMIT of each; 0: all.")
-@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the table of this page.")
+@click.option(
+    "--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the rows of these operations in this page."
+)
 def main(names: Sequence[str], messages: int, page: Path | None) -> None:
     """Make each message of some operations fail, before it is sent and after it was done.
 
@@ -48,7 +58,7 @@ def main(names: Sequence[str], messages: int, page: Path | None) -> None:
     os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
     sites.start_zope()
     logging.disable(logging.ERROR)
-    table, is_wrong = HEAD, False
+    rows, is_wrong = rows_of(page) if page else {}, False
     with EmbeddedPostgres(settings=TEST_SETTINGS) as server, Relay(server.dsn()) as relay:
         make_template(server)
         for name in names or OPERATIONS:
@@ -57,10 +67,11 @@ def main(names: Sequence[str], messages: int, page: Path | None) -> None:
                 click.echo(str(result))
                 results.append(result)
                 is_wrong = is_wrong or bool(result.wrong)
-            table += row(name, results)
+            rows[name] = row(name, results)
+    table = HEAD + "".join(rows[name] for name in OPERATIONS if name in rows)
     click.echo(table)
     if page:
-        put_between(page, "messages that fail", table)
+        put_between(page, MARK, table.rstrip())
     sys.exit(is_wrong)
 
 

@@ -30,6 +30,7 @@ from zope.traversing.interfaces import BeforeTraverseEvent
 
 import click
 import itertools
+import logging
 import os
 import psycopg
 import sys
@@ -177,7 +178,9 @@ def row(place: Place, seed: int, history: Sequence[Transaction], found: Sequence
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--place", "places", multiple=True, type=click.Choice([*Place]), help="By default all.")
+@click.option(
+    "--place", "places", multiple=True, type=click.Choice([place.value for place in Place]), help="By default all."
+)
 @click.option("--transactions", default=60, help="Commits of each process in each part of the run.")
 @click.option("--failovers", default=1, help="How often the standby takes over.")
 @click.option("--seed", "seeds", multiple=True, default=(1, 2), help="Of everything random; a run for each.")
@@ -187,16 +190,18 @@ def main(places: Sequence[str], transactions: int, failovers: int, seeds: Sequen
     # The recorder of slow queries sends messages at any time.
     os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
     sites.start_zope()
+    logging.disable(logging.ERROR)
     table, are_any = HEAD, False
     for place, seed in itertools.product([Place(name) for name in places] or Place, seeds):
         history = histories(place, transactions, failovers, seed)
         found = anomalies(history)
-        table += row(place, seed, history, found)
+        line = row(place, seed, history, found)
+        table += line
         are_any = are_any or bool(found)
-        click.echo("\n".join([table.splitlines()[-1], *found]))
+        click.echo("\n".join([line.strip(), *found]))
     click.echo(table)
     if page:
-        put_between(page, "histories", table)
+        put_between(page, "histories", table.rstrip())
     sys.exit(are_any)
 
 

@@ -33,7 +33,9 @@ def test_operation_whose_message_fails_is_done_whole_or_not_at_all(server: Embed
         results = list(trials(server, relay, OPERATIONS[name](), 1))
     assert [str(result) for result in results if result.wrong] == []
     assert [result.has_failed for result in results] == [True, True]
-    assert {result.state for result in results} == {"before", "after"}
+    # A job that is done, and still queued, is done again.
+    states = {"before", "after"} if OPERATIONS[name].acknowledges else {"before"}
+    assert {result.state for result in results} == states
 
 
 def test_history_over_a_failover_has_no_anomaly(zope: None) -> None:
