@@ -182,9 +182,10 @@ def close_db(db: Any) -> None:
 
 
 def vacuum(dsn: str) -> None:
-    """Collect the planner's statistics, as autovacuum would after a while."""
+    """Collect the planner's statistics, as autovacuum would after a while, and write all changes to the disk."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
 
 
 def database_mb(dsn: str) -> float:

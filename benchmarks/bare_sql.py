@@ -5,6 +5,7 @@ from benchmarks.documents import Document
 from benchmarks.documents import documents
 from benchmarks.documents import folders
 from benchmarks.documents import STATES
+from benchmarks.kept import announce
 from benchmarks.rows import ROOT
 from benchmarks.rows import Row
 from benchmarks.scenarios import chosen
@@ -59,6 +60,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         psycopg.types.json.set_json_loads(orjson.loads, connection)
         connection.prepare_threshold = 0
         make_table(connection, count, progress)
+        announce(options, progress)
         connection.execute("SET plan_cache_mode = force_custom_plan")
         place = Place(ROOT, place.folders, [f"{number:032x}" for number in range(min(count, 200))])
         trip = repeated(lambda n: connection.execute("SELECT 1").fetchone(), iterations * 4, warmup)

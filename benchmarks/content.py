@@ -3,6 +3,7 @@
 from benchmarks.documents import Document
 from benchmarks.documents import documents
 from benchmarks.documents import TAGS
+from benchmarks.kept import filled
 from benchmarks.scenarios import Place
 from benchmarks.texts import folder_titles
 from benchmarks.texts import GENERATED
@@ -35,13 +36,27 @@ WORKFLOW = "simple_publication_workflow"
 FILL_CACHE = 30_000
 
 
-def filled_site[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
-    """Return a new site with all of its documents filled in, according to the *options* of a worker."""
-    place, count = opened(options, progress, kind), options["docs"]
-    texts = site_texts(options, lambda count: Texts([*documents(count)], folder_titles(count), GENERATED))
-    make_site(place)
-    make_folders(place, texts.folders, texts.languages)
-    fill(place, texts.documents, count, progress)
+def without_texts(count: int) -> Texts:
+    """Return *count* documents without texts."""
+    return Texts([*documents(count)], folder_titles(count), GENERATED)
+
+
+def filled_site[Site: PloneSite](
+    options: dict[str, Any],
+    progress: Progress,
+    kind: type[Site],
+    generated: Callable[[int], Texts] = without_texts,
+) -> Site:
+    """Return a site with all of its documents filled in, according to the *options* of a worker; or the stored one."""
+    place, texts = opened(options, progress, kind), site_texts(options, generated)
+
+    def make() -> dict[str, Any]:
+        make_site(place)
+        make_folders(place, texts.folders, texts.languages)
+        fill(place, texts.documents, options["docs"], progress)
+        return {}
+
+    filled(place, options, progress, make)
     place.place = Place(f"/{SITE}", len(texts.folders), ())
     return place
 

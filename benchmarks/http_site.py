@@ -1,8 +1,7 @@
 """The site of the benchmark ``pages``: created and filled in this process, served by others."""
 
-from benchmarks.content import fill
 from benchmarks.content import FILL_CACHE
-from benchmarks.content import make_folders
+from benchmarks.content import filled_site
 from benchmarks.content import site_texts
 from benchmarks.page_kinds import EDITOR
 from benchmarks.page_kinds import READER
@@ -10,8 +9,6 @@ from benchmarks.page_kinds import Visited
 from benchmarks.texts import generated_texts
 from benchmarks.volto_site import furnish_for_volto
 from benchmarks.worker import Progress
-from benchmarks.zope_site import make_site
-from benchmarks.zope_site import opened
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
 from typing import Any
@@ -30,14 +27,11 @@ VISITED = 200
 
 def make(options: dict[str, Any], progress: Progress) -> Visited:
     """Create the site according to the *options* of a worker; return the addresses to visit."""
-    place, count = opened({"cache_size": FILL_CACHE, **options}, progress, PloneSite), options["docs"]
-    make_site(place)
+    place = filled_site({"cache_size": FILL_CACHE, **options}, progress, PloneSite, generated_texts)
     texts = site_texts(options, generated_texts)
-    make_folders(place, texts.folders, texts.languages)
-    fill(place, texts.documents, count, progress)
     site = place.enter()
     published = [each for each in texts.documents if each.state == "published"]
-    furnish(site, count, len(texts.folders))
+    furnish(site, options["docs"], len(texts.folders))
     furnish_for_volto(site, [f"{each.folder}/{each.id}" for each in published])
     transaction.commit()
     place.close()

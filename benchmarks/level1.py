@@ -5,6 +5,7 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import database_mb
 from benchmarks.backends import vacuum
 from benchmarks.documents import documents
+from benchmarks.kept import filled
 from benchmarks.machine import resident_mb
 from benchmarks.rows import Rows
 from benchmarks.scenarios import chosen
@@ -24,8 +25,13 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the measures and the query records of one backend."""
     count = options["rows"]
     rows = Rows(BACKENDS[options["backend"]], options["dsn"], Path(options["folder"]), options["cache_size"], count)
-    rows.make()
-    seconds = timed(rows.fill, documents(count), count, progress)
+
+    def make() -> dict[str, Any]:
+        rows.make()
+        seconds = timed(rows.fill, documents(count), count, progress)
+        return {"filling, per row": value(seconds / count * 1000, "ms")}
+
+    measures = filled(rows, options, progress, make)
     progress("vacuum")
     vacuum(options["dsn"])
     first = list(islice(documents(count), UIDS))
@@ -35,8 +41,8 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     result = {"queries": queries.measure(rows, scenarios, options["iterations"], options["warmup"], progress)}
     rows.close()
     return result | {
-        "measures": {
-            "filling, per row": value(seconds / count * 1000, "ms"),
+        "measures": measures
+        | {
             "resident memory": value(resident_mb(), "MB"),
             "database size": value(database_mb(options["dsn"]), "MB"),
         }

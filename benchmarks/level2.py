@@ -9,6 +9,7 @@ from benchmarks.content import make_folders
 from benchmarks.content import modify
 from benchmarks.documents import documents
 from benchmarks.documents import folders
+from benchmarks.kept import filled
 from benchmarks.machine import resident_mb
 from benchmarks.scenarios import chosen
 from benchmarks.scenarios import PAGE
@@ -50,7 +51,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         os.environ["PGCATALOG_SLOW_QUERY_MS"] = "1000000"
     sizes = options.get("cache_sizes") or [options["cache_size"]]
     place = opened({"cache_size": sizes[0], **options}, progress, PloneSite)
-    measures = {"site creation": value(timed(make_site, place), "s")}
+    measures = filled(place, options, progress, lambda: made(place, options["docs"], progress))
     measures |= content(place, options["docs"], progress)
     result: dict[str, Any] = {"measures": measures}
     scenarios = chosen(options.get("scenarios", ()))
@@ -84,20 +85,26 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     return result
 
 
-def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
-    """Fill the site with *count* documents; return the costs of the last ones, and of modifications."""
+def made(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
+    """Create a site for *count* documents with all but the last REAL ones; return its costs."""
+    measures = {"site creation": value(timed(make_site, place), "s")}
     make_folders(place, folder_titles(count))
-    filled = max(0, count - REAL)
-    if filled:
-        fill(place, islice(documents(count), filled), filled, progress)
+    if number := max(0, count - REAL):
+        fill(place, islice(documents(count), number), number, progress)
+    return measures
+
+
+def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
+    """Create the last of *count* documents; return the costs of these, and of modifications."""
+    begin = max(0, count - REAL)
     author = Author(place)
-    for batch in batched(islice(documents(count), filled, count), BATCH):
+    for batch in batched(islice(documents(count), begin, count), BATCH):
         progress("creating documents")
         for document in batch:
             author.create(document)
     measures = author.measures()
     changes = []
-    for batch in batched(islice(documents(count), filled, filled + CHANGES), BATCH):
+    for batch in batched(islice(documents(count), begin, begin + CHANGES), BATCH):
         progress("modifying documents")
         changes += [modify_once(place, document) for document in batch]
     measures["modification of a document"] = summary(changes)

@@ -1,7 +1,10 @@
-"""The conditions of a measurement: machine, versions, day."""
+"""The conditions of a measurement: machine, versions, source, day."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from datetime import UTC
+from functools import cache
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +25,11 @@ PACKAGES = (
     "psycopg",
     "plone.pgcatalog",
 )
+
+
+SOURCE = Path(__file__).parents[1] / "src"
+#: Suffixes of files in ``src`` that are compiled.
+COMPILED = (".pyc", ".mo")
 
 
 def machine() -> dict[str, str]:
@@ -56,12 +64,27 @@ def versions(postgresql: str) -> dict[str, str]:
     return found
 
 
+def hash_of(paths: Iterable[Path]) -> str:
+    """Return a short hash of the names and contents of the files *paths*."""
+    digest = sha256()
+    for path in paths:
+        digest.update(path.name.encode() + sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def source() -> str:
+    """Return a hash of the source files of the package: the version of a measurement, exact to a line."""
+    return hash_of(path for path in sorted(SOURCE.rglob("*")) if path.is_file() and path.suffix not in COMPILED)
+
+
 def header(postgresql: str) -> dict[str, object]:
     """Return the header of every result file."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
         "versions": versions(postgresql),
+        "source": source(),
     }
 
 

@@ -59,7 +59,7 @@ def by_both(portal: Any, text: str) -> list[str]:
 
 def by_vectors(portal: Any, text: str) -> list[str]:
     """Return the ids of the nearest rows, with any similarity."""
-    results = portal.portal_catalog(SearchableText=text, rank="hybrid")
+    results = hybrid_results(portal, text)
     near, view = near_in(results.condition), results.catalog.view()
     assert near is not None, "the embedder has not answered in time"
 
@@ -114,15 +114,17 @@ def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
 
 
 def hybrid_results(portal: Any, text: str) -> Any:
-    """Return the results of *text* by words and by meaning, without a time limit for the embedder.
+    """Return the results of *text* by words and by meaning, without a time limit for the embedder."""
+    await_vector(portal, text)
+    return portal.portal_catalog(SearchableText=text, rank="hybrid")
 
-    Quality must not depend on other load of the machine.
-    """
+
+def await_vector(portal: Any, text: str) -> None:
+    """Wait until the vector of the question *text* is cached: quality must not depend on other load of the machine."""
     vectors = vectors_of(portal.portal_catalog._core)
     assert vectors is not None
     while vector_of(vectors, question_in(text)) is None:
         pass
-    return portal.portal_catalog(SearchableText=text, rank="hybrid")
 
 
 def silence(portal: Any) -> dict[str, float]:

@@ -13,6 +13,7 @@ import sys
 if sys.path[0] == str(Path(__file__).resolve().parent):
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from benchmarks import plan
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import OTHER
 from benchmarks.backends import OURS
@@ -37,8 +38,6 @@ from rich.console import Console
 from typing import Any
 
 import click
-import json
-import shlex
 
 
 RELATIONAL = ("pgjsonb", "relstorage")
@@ -68,6 +67,11 @@ ELSEWHERE = click.option(
     "--other",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     help="A checkout of another version, with its .venv: measured in turn with this one, and compared with it.",
+)
+KEEP = click.option(
+    "--keep",
+    type=FOLDER,
+    help="Keep the filled sites in this folder; later runs with the same sites open these instead of filling new ones.",
 )
 ONLY = click.option(
     "--scenario",
@@ -111,8 +115,21 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
 IN_TURN = ("files", "level1", "level2", "search", "scripts", "pages", "plone", "storage", "zodb", "zodbbench")
 
 
-def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool, shown: str) -> None:
-    """Run *jobs*; write the results to *output*, and print them in the format *shown*: table, json, both."""
+def run(
+    command: str,
+    options: dict[str, Any],
+    jobs: list[Job],
+    output: Path | None,
+    again: bool,
+    shown: str,
+    sites: Path | None = None,
+) -> None:
+    """Run *jobs*; write the results to *output*, and print them in the format *shown*: table, json, both.
+
+    Filled sites are stored in the folder *sites*.
+    """
+    if sites and any(job.checkout for job in jobs):
+        raise click.UsageError("--keep and --other exclude each other: another version fills its own site.")
     # As they will be loaded from JSON; results without a profile, or with generated texts, do not mention these.
     options = {
         name: list(given) if isinstance(given, tuple) else given
@@ -122,7 +139,7 @@ def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | N
     try:
         if options.get("texts"):
             fetched()
-        data = run_jobs(ResultFile(command, options, output), jobs, again, command in IN_TURN)
+        data = run_jobs(ResultFile(command, options, output), jobs, again, command in IN_TURN, sites)
     except (NoTexts, OtherOptions, WorkerFailed) as error:
         raise click.ClickException(str(error)) from error
     if shown != "json":
@@ -144,28 +161,33 @@ def main() -> None:
 
 
 @main.command()
+@KEEP
 @click.option("--rows", default=20_000, show_default=True, help="Rows in the catalog.")
 @CACHE
 @compared("bare-sql", "relstorage-zcatalog", "pgcatalog", others=["bare-sql"])
 @ONLY
 @repeated(50, 5)
-def level1(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def level1(
+    chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any
+) -> None:
     """The query layer without Plone: catalog rows only, next to SQL written by hand."""
     modules = {"bare-sql": "benchmarks.bare_sql"}
     jobs = [Job(modules.get(name, "benchmarks.level1"), name, options) for name in chosen]
-    run("level1", options, jobs, output, again, shown)
+    run("level1", options, jobs, output, again, shown, keep)
 
 
 @main.command()
+@KEEP
 @click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
 @click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
 @repeated(20, 3)
-def scale(output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def scale(output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any) -> None:
     """The catalog of a large site: searches with the pages they read, sizes, changes, VACUUM, memory."""
-    run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again, shown)
+    run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again, shown, keep)
 
 
 @main.command()
+@KEEP
 @DOCS
 @click.option(
     "--cache-size",
@@ -182,24 +204,36 @@ def scale(output: Path | None, again: bool, shown: str, **options: Any) -> None:
 @PROFILE
 @repeated(50, 5)
 def level2(
-    chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
+    chosen: tuple[str, ...],
+    other: Path | None,
+    output: Path | None,
+    again: bool,
+    shown: str,
+    keep: Path | None,
+    **options: Any,
 ) -> None:
     """A real Plone site: creation, modification, rebuild, searches, sizes."""
-    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), output, again, shown)
+    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), output, again, shown, keep)
 
 
 @main.command()
+@KEEP
 @DOCS
 @CACHE
 @TEXTS
 @compared("relstorage-zcatalog", "pgcatalog")
 @repeated(30, 3)
-def search(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def search(
+    chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any
+) -> None:
     """Searches for words by a member with local roles; facets, snippets and suggestions."""
-    run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again, shown)
+    run(
+        "search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again, shown, keep
+    )
 
 
 @main.command()
+@KEEP
 @DOCS
 @TEXTS
 @click.option("--seconds", default=1.0, show_default=True, help="For each kind of page in each round.")
@@ -217,13 +251,20 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str
 @with_result_file
 @AGAIN
 def pages(
-    chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
+    chosen: tuple[str, ...],
+    other: Path | None,
+    output: Path | None,
+    again: bool,
+    shown: str,
+    keep: Path | None,
+    **options: Any,
 ) -> None:
     """Whole pages over HTTP: Zope processes, clients, a writer."""
-    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again, shown)
+    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again, shown, keep)
 
 
 @main.command()
+@KEEP
 @DOCS
 @CACHE
 @compared("relstorage-zcatalog", "pgcatalog")
@@ -238,10 +279,16 @@ def pages(
 @PROFILE
 @repeated(5, 1)
 def scripts(
-    chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
+    chosen: tuple[str, ...],
+    other: Path | None,
+    output: Path | None,
+    again: bool,
+    shown: str,
+    keep: Path | None,
+    **options: Any,
 ) -> None:
     """Many changes in one transaction: moves with searches in between, workflow, security of a tree, copies."""
-    run("scripts", options, jobs_of("benchmarks.scripts", chosen, other, options), output, again, shown)
+    run("scripts", options, jobs_of("benchmarks.scripts", chosen, other, options), output, again, shown, keep)
 
 
 @main.command()
@@ -259,6 +306,7 @@ def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str,
 
 
 @main.command()
+@KEEP
 @DOCS
 @CACHE
 @click.option(
@@ -272,9 +320,9 @@ def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str,
 )
 @with_result_file
 @AGAIN
-def rebuild(output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def rebuild(output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any) -> None:
     """A rebuild beside the live catalog, with searches at the same time."""
-    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again, shown)
+    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again, shown, keep)
 
 
 @main.command()
@@ -360,62 +408,38 @@ def zodbbench(output: Path | None, again: bool, shown: str, **options: Any) -> N
     run("zodbbench", options, jobs, output, again, shown)
 
 
-#: The figures of the documentation: name of a file -> its measurement.
-PLAN = {
-    "codec": "codec all --with-site",
-    "zodbbench": "zodbbench",
-    "storage": "storage",
-    "zodb": "zodb",
-    "pack": "pack",
-    "plone": "plone",
-    "level2-500": "level2 --docs 500",
-    "level1-500": "level1 --rows 500",
-    "level1-20000": "level1 --rows 20000",
-    "level2-20000": "level2 --docs 20000 --iterations 30",
-    "search-20000": "search --docs 20000",
-    "scripts-500": "scripts --docs 500",
-    "scripts-5000": "scripts --docs 5000",
-    "pages-500": "pages --docs 500",
-    "pages-6000": "pages --docs 6000",
-    "pages-20000": "pages --docs 20000",
-    "pages-50000": "pages --docs 50000",
-    "pages-debian-6000": "pages --docs 6000 --texts debian",
-    "pages-debian-20000": "pages --docs 20000 --texts debian",
-    "search-debian-6000": "search --docs 6000 --texts debian",
-    "search-debian-20000": "search --docs 20000 --texts debian",
-    "rebuild-20000": "rebuild --docs 20000",
-    "files": "files",
-    "level1-200000": "level1 --rows 200000 --iterations 20",
-    "scale-100000": "scale --rows 100000 --iterations 10",
-    "scale-200000": "scale --rows 200000 --iterations 10",
-    "level1-1000000": "level1 --rows 1000000 --iterations 20",
-    "scale-1000000": "scale --rows 1000000 --iterations 10",
-}
+NAMES = [each.name for each in plan.measurements()]
 
 
 @main.command(name="all")
-@click.option("--results", default=Path("benchmarks/results"), show_default=True, type=FOLDER, help="Where to.")
-@click.option("--list", "only_list", is_flag=True, help="Only say which commands these are.")
-@click.option("--only", multiple=True, type=click.Choice(list(PLAN)), help="Only this one (may be repeated).")
-@click.option("--filestorage", type=FILE, help="The Data.fs whose records codec reads and writes, too.")
-@click.option("--output", type=FILE, help="Write all results into this one file, too.")
+@click.option(
+    "--results",
+    default=plan.RESULTS,
+    type=FOLDER,
+    help="Folder for the results; benchmarks/results by default, as always for the results of other programs.",
+)
+@click.option("--list", "only_list", is_flag=True, help="Only list the stored results, and the pages with stale ones.")
+@click.option("--stale", is_flag=True, help="Measure again what is not of this version of the package.")
+@click.option("--only", multiple=True, type=click.Choice(NAMES), help="Only this one (may be repeated).")
+@KEEP
 @FORMAT
 def everything(
-    results: Path, only_list: bool, only: tuple[str, ...], filestorage: Path | None, output: Path | None, shown: str
+    results: Path, only_list: bool, stale: bool, only: tuple[str, ...], keep: Path | None, shown: str
 ) -> None:
-    """Everything the documentation shows, one file for each command and size; an interrupted run continues."""
-    chosen = {name: PLAN[name] for name in only or PLAN}
-    for name, words in chosen.items():
-        line = [*words.split(), "--output", f"{(results / name).as_posix()}.json"]
-        if name == "codec" and filestorage:
-            line += ["--filestorage", filestorage.as_posix()]
-        if only_list:
-            click.echo(shlex.join(["python", "benchmarks/run_benchmarks.py", *line]))
-        else:
-            main.main([*line, "--format", shown], standalone_mode=False)
-    if output and not only_list:
-        stored = [json.loads((results / f"{name}.json").read_text("utf-8")) for name in chosen]
-        output.write_text(compact(stored), "utf-8")
+    """Everything the documentation shows, one file for each command and size; an interrupted run continues.
+
+    A command that fails does not stop the others.
+    """
+    chosen = [each for each in plan.measurements(results.resolve()) if not only or each.name in only]
+    if only_list:
+        click.echo(plan.states(chosen).markdown(titled=False))
+        figures = [*plan.stale_figures()]
+        click.echo("\n".join(["", f"Figures that are not of this version: {len(figures)}", *figures]))
+        return
+    done = (plan.CURRENT, plan.OLD) if not stale else (plan.CURRENT,)
+    failed = [each.name for each in chosen if each.state not in done and not each.run(*each.options(keep, shown))]
+    if failed:
+        raise click.ClickException(f"These failed: {', '.join(failed)}")
 
 
 @main.command()

@@ -1,5 +1,6 @@
 """Runs the workers of a command, and writes their results to a file."""
 
+from benchmarks import kept
 from benchmarks.backends import OURS
 from benchmarks.machine import header
 from benchmarks.timing import summary
@@ -20,6 +21,7 @@ from rich.progress import Progress
 from rich.progress import SpinnerColumn
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
+from time import perf_counter
 from typing import Any
 
 import json
@@ -82,6 +84,7 @@ class ResultFile:
     options: dict[str, Any]
     path: Path | None
     data: dict[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=perf_counter)
 
     def load(self, again: bool) -> None:
         """Load the results in the file.  Raises OtherOptions."""
@@ -120,6 +123,14 @@ class ResultFile:
             found["measures"] = mine.get("measures", {}) | found["measures"]
             mine.update(found)
         self.data["done"].append(job.id)
+        self._write()
+
+    def end(self) -> None:
+        """Add the duration of the whole measurement: only complete results have one."""
+        self.data["minutes"] = round((perf_counter() - self.started) / 60, 1)
+        self._write()
+
+    def _write(self) -> None:
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text(compact(self.data), "utf-8")
@@ -131,10 +142,13 @@ def compact(data: Any) -> str:
     return re.sub(r"\{[^{}]*\}", lambda record: " ".join(record[0].split()), text) + "\n"
 
 
-def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn: bool = False) -> dict[str, Any]:
+def run_jobs(
+    file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn: bool = False, sites: Path | None = None
+) -> dict[str, Any]:
     """Run the *jobs* that *file* does not contain yet, each on a fresh database; return its data.
 
-    They run one after the other, or *in_turn*: see ``run_in_turns``.  Raises OtherOptions, WorkerFailed.
+    They run one after the other, or *in_turn*: see ``run_in_turns``.  Filled sites are stored in the folder *sites*, and
+    fresh databases are copies of those.  Raises OtherOptions, WorkerFailed.
     """
     file.load(again)
     open_jobs = [job for job in jobs if job.id not in file.data.get("done", ())]
@@ -142,17 +156,23 @@ def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn
         return file.data
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with EmbeddedPostgres(settings=SETTINGS) as server, Progress(*columns, console=console) as progress:
+    folder = sites / "postgresql" if sites else None
+    with EmbeddedPostgres(folder, SETTINGS) as server, Progress(*columns, console=console) as progress:
         file.begin(str(server.version))
         for group in [open_jobs] if in_turn else [[job] for job in open_jobs]:
-            run_group(server, group, file, progress)
+            run_group(server, group, file, progress, sites is not None)
+    file.end()
     return file.data
 
 
-def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, progress: Progress) -> None:
+def run_group(
+    server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, progress: Progress, with_stored: bool
+) -> None:
     """Run *jobs* in turns, and add their results to *file*."""
     with ExitStack() as stack:
-        running = [(job, stack.enter_context(started(server, job, file.command, progress))) for job in jobs]
+        running = [
+            (job, stack.enter_context(started(server, job, file.command, progress, with_stored))) for job in jobs
+        ]
         run_in_turns([worker for _, worker in running])
         for job, worker in running:
             if profile := worker.result.pop("profile", None):
@@ -161,6 +181,8 @@ def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, p
                 )
             if not job.several:
                 worker.result["measures"] |= step_costs(worker)
+            if worker.kept:
+                worker.result["kept"] = worker.kept
             file.add(job, worker.result)
 
 
@@ -174,8 +196,10 @@ def step_costs(worker: Worker) -> dict[str, Any]:
 
 
 @contextmanager
-def started(server: EmbeddedPostgres, job: Job, command: str, progress: Progress) -> Iterator[Worker]:
-    """Start the worker of *job* on a fresh database."""
+def started(
+    server: EmbeddedPostgres, job: Job, command: str, progress: Progress, with_stored: bool = False
+) -> Iterator[Worker]:
+    """Start the worker of *job* on a fresh database; *with_stored*: on a copy of the stored site, or it stores the site."""
     title, database = f"{command}: {job.id}", re.sub(r"\W", "_", f"bench_{job.id}")
     task = progress.add_task(title, total=None)
 
@@ -184,10 +208,16 @@ def started(server: EmbeddedPostgres, job: Job, command: str, progress: Progress
 
     with tempfile.TemporaryDirectory(prefix="pgcatalog-bench-") as folder:
         backend = OURS if job.checkout else job.backend
-        options = {**job.options, "backend": backend, "dsn": server.createdb(database), "folder": folder}
+        site = kept.site_of(command, job.backend, job.options) if with_stored else None
+        fill = kept.found(server.dsn(), site, job.backend) if site else None
+        server.dropdb(database)  # of a run that was killed, on a stored server
+        dsn = server.createdb(database, template=site if fill else None)
+        options = {**job.options, "backend": backend, "dsn": dsn, "folder": folder}
+        options |= {"keep": site, "kept": fill} if with_stored else {}
         with psycopg.connect(options["dsn"]) as connection:
             postmaster = psutil.Process(connection.info.backend_pid).ppid()
         worker = Worker(job.module, options, show, postmaster, job.checkout)
+        worker.kept = fill["date"] if fill else ""
         try:
             yield worker
             progress.update(task, description=f"{title}: done", total=1, completed=1)

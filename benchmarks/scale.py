@@ -11,6 +11,7 @@ from benchmarks.documents import DAYS
 from benchmarks.documents import FIRST_DAY
 from benchmarks.documents import FOLDER_SIZE
 from benchmarks.documents import STATES
+from benchmarks.kept import keep
 from benchmarks.machine import resident_mb
 from benchmarks.rows import Row
 from benchmarks.scenarios import Place
@@ -278,10 +279,14 @@ class MadeRows(RebuildWorker):
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the records of the searches, and the measures."""
-    progress("filling")
-    # In a separate process, so that the memory of this one is that of the searches.
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        measures = pool.submit(fill, options).result()
+    if kept := options.get("kept"):
+        measures = kept["measures"]
+    else:
+        progress("filling")
+        # In a separate process, so that the memory of this one is that of the searches.
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            measures = pool.submit(fill, options).result()
+        keep(options, measures)
     progress("starting Zope")
     place = opened(options, "searching")
     uids = [f"{number + 1:032x}" for number in range(UIDS)]

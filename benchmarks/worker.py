@@ -22,6 +22,10 @@ import sys
 import tempfile
 
 
+#: The step after which a worker waits until the sites of all other workers are filled.
+FILLED = "all sites are filled"
+#: Turns of a worker that has come to FILLED: more than any has before.
+TURNS_FILLED = 1_000_000
 ROOT = Path(__file__).parents[1]
 #: Announces the next step, and returns when it is the caller's turn.
 Progress = Callable[[str], None]
@@ -50,6 +54,8 @@ class Worker:
         checkout: Path | None = None,
     ) -> None:
         self.turns = 0
+        #: the day of the fill, if the site is a copy of a stored one
+        self.kept = ""
         #: step, by its progress -> processor seconds of each execution: of the process, and of PostgreSQL meanwhile
         self.costs: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self._step = ""
@@ -82,6 +88,8 @@ class Worker:
                 zope, postgresql = (end - start for start, end in zip(started, self._processor_times(), strict=True))
                 self.costs[self._step].append((zope, postgresql))
                 self._step = message["progress"]
+                if self._step == FILLED:
+                    self.turns = TURNS_FILLED
                 self._progress(self._step)
                 return True
             self.result = message["result"]

@@ -61,13 +61,14 @@ class PloneSite(Requests):
 
 
 def opened[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
-    """Start Zope; return an object that makes requests to a new database without a site, from the *options* of a worker."""
+    """Start Zope; return an object that makes requests to the database of a worker: without a site, or with the stored one."""
     folder = Path(options["folder"])
     progress("starting Zope")
     load_zope(folder)
     place = kind(BACKENDS[options["backend"]], options["dsn"], folder, options["cache_size"])
-    make_application(place.db)
-    progress("creating the site")
+    if not options.get("kept"):
+        make_application(place.db)
+        progress("creating the site")
     return place
 
 

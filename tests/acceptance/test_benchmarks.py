@@ -88,6 +88,40 @@ def test_command_measures_the_same_with_each_backend(command: str, tmp_path: Pat
     assert all(table.rows for table in tables(data))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "options", "filled"),
+    [
+        ("search", f"--docs 40 {QUICK}", ()),
+        ("level1", f"--rows 60 {QUERIES} {QUICK}", ("filling, per row",)),
+        ("level2", f"--docs 12 --backend pgcatalog {QUERIES} {QUICK}", ("site creation",)),
+        ("scale", f"--rows 120 {QUICK}", ("rebuild: rows in a second, without taking them from objects",)),
+    ],
+)
+def test_kept_site_is_the_site_as_it_was_filled(
+    command: str, options: str, filled: tuple[str, ...], tmp_path: Path
+) -> None:
+    words = [sys.executable, "-W", "ignore", "benchmarks/run_benchmarks.py", command, *shlex.split(options)]
+    words += ["--keep", str(tmp_path / "sites")]
+    runs = []
+    for number in range(2):
+        path = tmp_path / f"{number}.json"
+        done = subprocess.run([*words, "--output", path], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        runs.append(json.loads(path.read_text()))
+    first, second = (run["results"] for run in runs)
+    assert runs[0]["options"] == runs[1]["options"]
+    for backend in first:
+        found, again = ([record["found"] for record in side[backend].get("queries", ())] for side in (first, second))
+        assert found == again
+        assert first[backend]["measures"].keys() == second[backend]["measures"].keys()
+        assert "kept" not in first[backend]
+        if backend != "bare-sql":
+            assert second[backend]["kept"] >= runs[0]["date"]
+            for name in filled:
+                assert first[backend]["measures"][name] == second[backend]["measures"][name]
+
+
 def test_relay_counts_messages_and_transferred_bytes(postgres: EmbeddedPostgres) -> None:
     with Relay(postgres.dsn()) as relay, psycopg.connect(relay.dsn, autocommit=True) as connection:
         messages, received = relay.counts()

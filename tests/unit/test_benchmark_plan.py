@@ -1,0 +1,134 @@
+"""The plan of all measurements, and the sites that they share and store."""
+
+from benchmarks import kept
+from benchmarks import plan
+from benchmarks.backends import BACKENDS
+from benchmarks.machine import hash_of
+from benchmarks.machine import source
+from benchmarks.report import generated
+from benchmarks.report import load
+from benchmarks.run_benchmarks import everything
+from benchmarks.run_benchmarks import main
+from benchmarks.worker import FILLED
+from benchmarks.worker import run_in_turns
+from benchmarks.worker import TURNS_FILLED
+from click.testing import CliRunner
+from collections.abc import Iterator
+from pathlib import Path
+from tests.unit.sources import between
+from typing import Any
+from typing import cast
+
+import json
+import pytest
+
+
+HEADER = {"date": "2026-11-28", "source": source(), "versions": {}}
+
+
+@pytest.mark.parametrize(
+    ("stored", "state"),
+    [
+        (None, plan.MISSING),
+        ({"date": "2026-11-20"}, plan.OLD),
+        (HEADER | {"source": "another", "minutes": 3}, plan.OLD),
+        (HEADER, plan.PARTIAL),
+        (HEADER | {"minutes": 3}, plan.CURRENT),
+    ],
+)
+def test_state_of_a_result_follows_from_source_and_duration(
+    stored: dict[str, Any] | None, state: str, tmp_path: Path
+) -> None:
+    measurement = plan.Measurement("pages-500", plan.COMMANDS["pages-500"], tmp_path)
+    if stored is not None:
+        measurement.path.write_text(json.dumps(stored))
+    assert measurement.state == state
+    options = measurement.options(tmp_path / "sites", "table")
+    assert ("--again" in options) == (state == plan.OLD)
+    assert options[options.index("--keep") + 1] == (tmp_path / "sites" / source()).as_posix()
+
+
+def test_each_generated_figure_has_its_results_in_the_plan() -> None:
+    shown = {page: {mark for of, mark in plan.SHOWN if of == page} for page, _ in plan.SHOWN}
+    for page, texts in generated(load()).items():
+        assert texts.keys() <= shown[page]
+    names = [*plan.COMMANDS, *plan.PROGRAMS, *plan.BY_HAND]
+    for (page, mark), patterns in plan.SHOWN.items():
+        assert mark in page.read_text("utf-8") if mark.endswith(".svg") else between(page, mark)
+        assert all(any(plan.shows(pattern, name) for name in names) for pattern in patterns)
+
+
+def test_each_command_of_the_plan_can_be_parsed() -> None:
+    for measurement in plan.measurements():
+        if not measurement.is_program:
+            _, _, command, *words = measurement.words
+            main.commands[command].make_context(command, words)
+    assert sorted(plan.ORDER) == sorted({*plan.COMMANDS, *plan.PROGRAMS})
+
+
+def test_list_has_each_result_and_each_stale_figure() -> None:
+    shown = CliRunner().invoke(everything, ["--list"], catch_exceptions=False).output
+    for measurement in plan.measurements():
+        assert f"| {measurement.name} |" in shown
+    assert f"Figures that are not of this version: {len([*plan.stale_figures()])}\n" in shown
+
+
+def test_stale_results_are_measured_again_and_a_failure_stops_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    for name, minutes in (("storage", {"minutes": 1}), ("zodb", {"source": "another"}), ("pack", {"minutes": 1})):
+        (tmp_path / f"{name}.json").write_text(json.dumps(HEADER | minutes))
+    monkeypatch.setattr(plan.Measurement, "run", lambda self, *more: ran.append((self.name, more)))
+    words = ["--results", str(tmp_path), *(f"--only={name}" for name in ("storage", "zodb", "plone"))]
+    for more, names in (([], ["plone"]), (["--stale"], ["zodb", "plone"])):
+        ran.clear()
+        result = CliRunner().invoke(everything, [*words, *more])
+        assert [name for name, _ in ran] == names
+        assert result.exit_code == 1
+        assert f"These failed: {', '.join(names)}" in result.output
+
+
+def test_source_depends_on_names_and_contents(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.py", tmp_path / "two.py"
+    one.write_text("x = 1")
+    two.write_text("x = 1")
+    hashes = {hash_of([one]), hash_of([two]), hash_of([one, two])}
+    one.write_text("x = 2")
+    assert len(hashes | {hash_of([one])}) == 4
+
+
+def test_sites_are_shared_by_commands_with_the_same_content_only() -> None:
+    site, texts = {"docs": 20_000}, {"docs": 20_000, "texts": "debian"}
+    ours = [kept.site_of(command, "pgcatalog", site) for command in ("search", "rebuild", "scripts", "pages", "level2")]
+    assert len({*ours[:3]}) == 1
+    assert len({*ours}) == 3
+    assert kept.site_of("pages", "pgcatalog", texts) == kept.site_of("search", "pgcatalog", texts)
+    assert kept.site_of("search", "pgcatalog", texts) not in ours
+    assert len({kept.site_of("search", name, site) for name in BACKENDS}) == len(BACKENDS)
+    assert kept.site_of("level1", "bare-sql", {"rows": 60}) is None
+    assert kept.site_of("storage", "pgjsonb", {}) is None
+
+
+class FakeWorker:
+    """A worker with *steps*, each of which it notes in *log*."""
+
+    def __init__(self, name: str, steps: list[str], log: list[str]) -> None:
+        self.name, self.log, self.turns = name, log, 0
+        self._steps: Iterator[str] = iter(steps)
+
+    def run_step(self) -> bool:
+        self.turns += 1
+        step = next(self._steps, None)
+        if step == FILLED:
+            self.turns = TURNS_FILLED
+        elif step is not None:
+            self.log.append(f"{self.name} {step}")
+        return step is not None
+
+
+def test_measurements_take_turns_after_fills_of_any_length() -> None:
+    log: list[str] = []
+    workers = [FakeWorker("a", [FILLED, "1", "2"], log), FakeWorker("b", ["fill", "fill", FILLED, "1", "2"], log)]
+    run_in_turns(cast(Any, workers))
+    assert log == ["b fill", "b fill", "a 1", "b 1", "a 2", "b 2"]
