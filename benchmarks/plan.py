@@ -139,10 +139,7 @@ class Measurement:
 
     @property
     def state(self) -> str:
-        """#: The first programs run before the long commands, the other ones at the end.
-        FIRST = ("known_items", "corrections", "ranking", "compounds")
-        ORDER = [*list(COMMANDS)[:11], *FIRST, *list(COMMANDS)[11:], *(name for name in PROGRAMS if name not in FIRST)]
-        MISSING, OLD, PARTIAL (of this version, but interrupted) or CURRENT."""
+        """MISSING, OLD, PARTIAL (of this version, but interrupted) or CURRENT."""
         if not self.path.exists():
             return MISSING
         if self.stored.get("source") != source():
