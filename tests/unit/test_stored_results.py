@@ -6,6 +6,7 @@ from benchmarks.report import PLOT
 from benchmarks.report import SITES_PLOT
 from checks.matrix import __main__ as matrix
 from checks.matrix import table
+from checks.soak import levels
 from checks.soak import overview
 from checks.soak import report
 from checks.topology import patroni
@@ -24,6 +25,7 @@ import pytest
 HOW_TO = ROOT / "docs" / "how-to"
 TOPOLOGY = ROOT / "checks" / "topology" / "results"
 SOAKS = [json.loads(text(overview.RESULTS / name)) for name in overview.RUNS.values()]
+MIXED = json.loads(text(overview.RESULTS / "soak-mixed.json"))
 PATRONI = json.loads(text(TOPOLOGY / "patroni.json"))
 STATEMENTS = json.loads(text(TOPOLOGY / "standby.json"))["statements that the primary gets"]
 PAIRS = table.stored()
@@ -34,7 +36,7 @@ ZODB = json.loads(text(zodb_suites.STORED))
     ("page", "mark", "made"),
     [
         *((page, mark, made) for page, texts in generated(load()).items() for mark, made in texts.items()),
-        *((HOW_TO / "soak.md", report.mark(run["options"]), report.text(run)) for run in SOAKS),
+        *((HOW_TO / "soak.md", report.mark(run["options"]), report.text(run)) for run in [*SOAKS, MIXED]),
         (HOW_TO / "high-availability.md", overview.MARK, overview.text()),
         (HOW_TO / "high-availability.md", patroni.MARK, patroni.text(PATRONI)),
         (HOW_TO / "read-only-replicas.md", "statements", "\n".join(standby.lines(STATEMENTS))),
@@ -61,6 +63,11 @@ def test_lists_are_generated_from_code_and_results() -> None:
 def test_stored_runs_fulfilled_every_promise() -> None:
     for run in SOAKS:
         assert run["broken"] == report.broken(run) == []
+    # The page names its broken promises, and why.
+    assert MIXED["broken"] == report.broken(MIXED)
+    assert MIXED["lost"] == MIXED["phantom"] == MIXED["stale"] == MIXED["differences"] == MIXED["left"] == []
+    assert MIXED["options"]["seconds"] >= levels.JUDGED_SECONDS
+    assert (ROOT / "docs" / "images" / "soak.svg").is_file()
     for standby_is, run in PATRONI["runs"].items():
         assert run["broken"] == []
         assert run["stale"] == 0 < run["compared"]
@@ -83,3 +90,11 @@ def test_each_kind_of_observation_breaks_a_promise() -> None:
         {"memory_mb": soak["memory_mb"] | {"zope1": {"start": 100, "middle": 100, "end": 200}}},
     ):
         assert len(report.broken(soak | change)) == 1, change
+    for change in (
+        {"left": ["a session"]},
+        {"failures": [{"kind": "rebuild", "at": 1.0, "error": "an error", "in_outage": False}]},
+        {"events": [event for event in MIXED["events"] if event["kind"] != "pack"]},
+        {"levels": MIXED["levels"] | {"bytes": {"rows": {"end": 10.0, "per_hour": 30.0}}}},
+        {"levels": MIXED["levels"] | {"memory": {"zope1": {"end": 300.0, "per_hour": 30.0}}}},
+    ):
+        assert len(set(report.broken(MIXED | change)) - set(MIXED["broken"])) == 1, change
