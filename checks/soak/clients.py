@@ -58,8 +58,8 @@ MIX = {
 }
 #: Number of times a client repeats a write after Zope's last conflict, as its user would; Zope's own number is 3, too.
 REPEATS = 3
-#: Such a write has certainly changed nothing.
-CONFLICT = "500 ConflictError"
+#: Such writes have certainly changed nothing.
+CONFLICTS = ("500 ConflictError", "500 ReadConflictError")
 #: Kinds of requests that change something.
 WRITES = {"create", "upload", "delete", "edit", "move", "move folder", "rename", "workflow"}
 
@@ -223,7 +223,7 @@ class Client:
         """
         response = self.api(kind, method, path, **options)
         for _ in range(REPEATS):
-            if response is not None or not self.answers[-1].error.startswith(CONFLICT):
+            if response is not None or not self.answers[-1].error.startswith(CONFLICTS):
                 break
             self.answers[-1].repeated = True
             response = self.api(kind, method, path, **options)
@@ -269,12 +269,17 @@ class Client:
     # -- reading
 
     def search(self) -> None:
-        query = {"SearchableText": self.rng.choice(WORDS), "b_size": 25, "metadata_fields": "modified"}
+        visitor = self.rng.random() < 0.5
         if self.meaning and self.rng.random() < BY_MEANING:
-            query |= {"SearchableText": " ".join(self.rng.sample(WORDS, 3)), "mode": "hybrid"}
-        elif self.rng.random() < 0.5:
+            words = " ".join(self.rng.sample(WORDS, 3))
+            self.api(
+                "search by meaning", "GET", "@pgsearch", visitor, params={"q": words, "mode": "hybrid", "rows": 25}
+            )
+            return
+        query = {"SearchableText": self.rng.choice(WORDS), "b_size": 25, "metadata_fields": "modified"}
+        if self.rng.random() < 0.5:
             query |= {"sort_on": "modified", "sort_order": "descending", "portal_type": "Document"}
-        self.api("search", "GET", "@search", visitor=self.rng.random() < 0.5, params=query)
+        self.api("search", "GET", "@search", visitor, params=query)
 
     def search_page(self) -> None:
         self.send("search page", "GET", "@@search", visitor=True, params={"SearchableText": self.rng.choice(WORDS)})

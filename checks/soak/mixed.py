@@ -10,6 +10,7 @@ from checks.soak.failover import Failover
 from checks.soak.failover import Pair
 from checks.soak.processes import ROOT
 from checks.soak.server import configure
+from checks.soak.server import UNPREPARED
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -336,7 +337,7 @@ class Mixture:
             )
         except subprocess.TimeoutExpired as error:
             return str(error)
-        return (done.stderr.strip() or f"status {done.returncode}")[-300:] if done.returncode else ""
+        return (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1] if done.returncode else ""
 
     # -- the end
 
@@ -408,6 +409,7 @@ def prepare_environment(folder: Path, dsn: str) -> None:
         patched = folder / "patched"
         patched.mkdir(parents=True)
         patch_storage(patched)
+        os.environ[UNPREPARED] = "1"
         os.environ["PYTHONPATH"] = os.pathsep.join([str(patched), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

@@ -185,11 +185,12 @@ def connections_allowed(report: dict[str, Any], name: str) -> int:
 
 def broken_by_mixture(report: dict[str, Any]) -> list[str]:
     """Return a line for each promise that a mixed run breaks besides the others."""
-    lines = [
-        f"{failure['kind']} failed outside of an outage: {failure['error']}"
+    failed = Counter(
+        f"{failure['kind']} failed outside of an outage: {failure['error'].splitlines()[-1]}"
         for failure in report["failures"]
         if not failure["in_outage"] and not failure["error"].startswith(mixed.PACK_CONFLICT)
-    ]
+    )
+    lines = [f"{number} × {line}" for line, number in failed.items()]
     lines += [f"left: {line}" for line in report["left"]]
     done = Counter(event["kind"] for event in report["events"])
     # Without an upload there is no process that reads files.

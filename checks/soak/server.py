@@ -31,6 +31,8 @@ PROBED = tuple(f"p{number}" for number in range(8))
 POOL_TIMEOUT = 5
 #: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
 RETRIES = 6
+#: Variable of the environment: set if the pooler follows no prepared statements.
+UNPREPARED = "SOAK_UNPREPARED"
 #: Besides the threads' ZODB connections: slots for replacing a broken one.
 SPARE_SLOTS = 2
 #: Besides its pool: the storage's own connection, and a short one that applies or drops tables.
@@ -59,6 +61,7 @@ max-conflict-retries {retries}
     cache-per-connection-mb 8
     cache-warm-pct 0
     blob-temp-dir $INSTANCE/var/blobs
+    {prepare}
   </pgjsonb>
   mount-point /
 </zodb_db>
@@ -78,7 +81,16 @@ def configure(folder: Path, dsn: str, name: str, threads: int) -> Path:
     (instance / "etc" / "site.zcml").write_text(SITE_ZCML.format(package=PACKAGE_ZCML))
     conf = instance / "etc" / "zope.conf"
     slots = threads + SPARE_SLOTS
-    values = {"threads": threads, "slots": slots, "dsn": dsn, "name": name, "timeout": POOL_TIMEOUT, "retries": RETRIES}
+    prepare = "prepare-threshold -1" if os.environ.get(UNPREPARED) else ""
+    values = {
+        "prepare": prepare,
+        "threads": threads,
+        "slots": slots,
+        "dsn": dsn,
+        "name": name,
+        "timeout": POOL_TIMEOUT,
+        "retries": RETRIES,
+    }
     conf.write_text(ZOPE_CONF.format(instance=instance, cache=folder / "cache", **values))
     return conf
 
