@@ -58,6 +58,8 @@ import transaction
 SEED = 48
 TOP = 10
 BATCH = 50
+#: How often jobs that have failed are done again.
+ATTEMPTS = 20
 #: Number of pages whose tsvectors are measured with and without words with signs.
 MEASURED = 300
 OPERATORS = ("and", "or", "not")
@@ -169,6 +171,19 @@ def fill(portal: Any, chosen: list[Item]) -> None:
     transaction.commit()
 
 
+def embed(site: tuple[Any, Worker, str]) -> None:
+    """Do all jobs of *site*, also those that the embedder has not done in time; the machine may be busy."""
+    portal, _, dsn = site
+    for _ in range(ATTEMPTS):
+        work(site)
+        vectors = vectors_of(portal.portal_catalog._core)
+        if vectors is not None and vectors.is_complete:
+            return
+        with psycopg.connect(dsn) as connection:
+            connection.execute("UPDATE pgcatalog_queue SET due = now()")
+    raise RuntimeError("The embedder has not returned all vectors.")
+
+
 # -- the figures
 
 
@@ -241,10 +256,9 @@ def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]
             setting(embedder_url=url, embedder_model=MODEL)
         fill(portal, chosen)
         if url:
-            work((portal, Worker(db, dsn), dsn))
+            embed((portal, Worker(db, dsn), dsn))
         counted(dsn, portal.portal_catalog)
         vectors = vectors_of(portal.portal_catalog._core) if url else None
-        assert vectors is None or vectors.is_complete
         result = measured(Searches(portal, dsn, vectors is not None), chosen)
         model = vectors.answers_as if vectors is not None else None
     command = f"python -m benchmarks.known_items --pages {options.pages}{' --by-words' if options.by_words else ''}"

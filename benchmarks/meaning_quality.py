@@ -14,7 +14,12 @@ from benchmarks.labelled import Question
 from benchmarks.labelled import unanswered
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import log2
+from plone.pgcatalog.meaning.embedder import Embedder
+from plone.pgcatalog.meaning.embedder import PASSAGES_SECONDS
+from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.question import question_in
 from plone.pgcatalog.meaning.question import vector_of
 from plone.pgcatalog.meaning.table import vectors_of
@@ -33,6 +38,7 @@ from tests.integration.vectors import work
 from typing import Any
 from zope.component import getUtility
 
+import time
 import transaction
 
 
@@ -123,8 +129,26 @@ def await_vector(portal: Any, text: str) -> None:
     """Wait until the vector of the question *text* is cached: quality must not depend on other load of the machine."""
     vectors = vectors_of(portal.portal_catalog._core)
     assert vectors is not None
-    while vector_of(vectors, question_in(text)) is None:
-        pass
+    with patience():
+        while vector_of(vectors, question_in(text)) is None:
+            time.sleep(1)
+    # The storage closes a snapshot that was idle for too long.
+    transaction.begin()
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Give the embedder as much time for a question as for passages inside the block."""
+    original = Embedder.embed_question
+
+    def embed_question(self: Embedder, text: str, seconds: float = PASSAGES_SECONDS) -> tuple[Vector, str]:
+        return original(self, text, seconds)
+
+    Embedder.embed_question = embed_question  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Embedder.embed_question = original  # type: ignore[method-assign]
 
 
 def silence(portal: Any) -> dict[str, float]:

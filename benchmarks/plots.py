@@ -44,7 +44,10 @@ def growth(stored: Sequence[Record], path: Path) -> None:
 
 
 def sites(stored: Sequence[Record], path: Path) -> None:
-    """Plot a visitor's waiting time by the size of the site: the median of kinds of HTML page, Volto page, and search."""
+    """Plot a visitor's waiting time by the size of the site: the median of kinds of HTML page, Volto page, and search.
+
+    Sites with real texts have a dashed line for each backend.
+    """
     panels: dict[str, Callable[[Record], bool]] = {
         "HTML pages": lambda page: page["group"] == HTML,
         "pages of Volto": lambda page: page["group"] == VOLTO,
@@ -55,13 +58,25 @@ def sites(stored: Sequence[Record], path: Path) -> None:
         pages = data["results"][name]["pages"]
         return [page["median"] for page in pages if page["state"] == READ_ONLY and is_meant(page)]
 
-    def line(is_meant: Callable[[Record], bool], name: str) -> Line:
-        found = {size_of(data): times(data, name, is_meant) for data in stored}
+    def line(is_meant: Callable[[Record], bool], name: str, texts: str | None = None) -> Line:
+        chosen = [data for data in stored if data["options"].get("texts") == texts and name in data["results"]]
+        found = {size_of(data): times(data, name, is_meant) for data in chosen}
         return {size: median(each) for size, each in found.items() if each}
+
+    def dashed(is_meant: Callable[[Record], bool], name: str) -> Line:
+        return line(is_meant, name, "debian")
 
     names = dict.fromkeys(name for data in stored for name in backends(data))
     panels = {title: kind for title, kind in panels.items() if any(line(kind, name) for name in names)}
-    _save(stored, panels, line, "documents of the site", path, sizes=[size_of(data) for data in stored])
+    _save(
+        stored,
+        panels,
+        line,
+        "documents of the site",
+        path,
+        sizes=sorted({size_of(data) for data in stored}),
+        dashed=dashed,
+    )
 
 
 def _save(
@@ -71,16 +86,23 @@ def _save(
     unit: str,
     path: Path,
     sizes: Sequence[int] = (),
+    dashed: Callable[[Any, str], Line] = lambda kind, name: {},
 ) -> None:
     """Save the lines of all backends in *stored*: a panel for each title in *panels*, whose value is the argument of *line*.
 
-    With *sizes*, the axis has labels for these, and more labels for milliseconds than the powers of ten.
+    *dashed* returns the points of a second line for a backend, of real texts.  With *sizes*, the axis has labels for these,
+    and more labels for milliseconds than the powers of ten.
     """
     figure = Figure(figsize=(8, 3.2))
-    for axes, (title, kind) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
+    for axes, (title, kind) in zip(
+        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
+    ):
         for name in dict.fromkeys(name for data in stored for name in backends(data)):
             points = line(kind, name)
             axes.plot(list(points), list(points.values()), marker="o", color=COLORS[name], label=LABELS[name])
+            if points := dashed(kind, name):
+                label = f"{LABELS[name]}, real texts"
+                axes.plot(list(points), list(points.values()), "--s", color=COLORS[name], label=label)
         axes.set(xscale="log", yscale="log", xlabel=unit, title=title)
         axes.xaxis.set_major_locator(FixedLocator(sizes) if sizes else LogLocator())
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if sizes else (1,)))

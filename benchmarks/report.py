@@ -126,7 +126,7 @@ def write_pages(stored: Sequence[Record]) -> None:
         for name, text in texts.items():
             put_between(page, name, text)
     plots.growth([data for data in stored if data["command"] == "level1"], PLOT)
-    plots.sites(compared(stored, "pages"), SITES_PLOT)
+    plots.sites([*compared(stored, "pages"), *compared(stored, "pages", "debian")], SITES_PLOT)
 
 
 def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:

@@ -2,9 +2,13 @@
 
 from benchmarks import kept
 from benchmarks import plan
+from benchmarks import plots
 from benchmarks.backends import BACKENDS
+from benchmarks.backends import LABELS
 from benchmarks.machine import hash_of
 from benchmarks.machine import source
+from benchmarks.page_kinds import HTML
+from benchmarks.page_kinds import READ_ONLY
 from benchmarks.report import generated
 from benchmarks.report import load
 from benchmarks.run_benchmarks import everything
@@ -108,6 +112,27 @@ def test_sites_are_shared_by_commands_with_the_same_content_only() -> None:
     assert len({kept.site_of("search", name, site) for name in BACKENDS}) == len(BACKENDS)
     assert kept.site_of("level1", "bare-sql", {"rows": 60}) is None
     assert kept.site_of("storage", "pgjsonb", {}) is None
+
+
+def page_record(median: float) -> dict[str, Any]:
+    return {"page": "document", "group": HTML, "state": READ_ONLY, "clients": 1, "processes": 1, "median": median}
+
+
+def site_result(docs: int, texts: str | None = None) -> dict[str, Any]:
+    """Return the result of ``pages`` with one kind of page."""
+    results = {name: {"pages": [page_record(ms)]} for name, ms in (("pgcatalog", 10.0), ("relstorage-zcatalog", 20.0))}
+    return {"command": "pages", "options": {"docs": docs, "texts": texts}, "results": results}
+
+
+def test_curve_has_a_second_line_only_for_stored_results_of_real_texts(tmp_path: Path) -> None:
+    path = tmp_path / "sites.svg"
+    stored = [site_result(500), site_result(6_000)]
+    plots.sites(stored, path)
+    assert "real texts" not in path.read_text()
+    plots.sites([*stored, site_result(6_000, "debian")], path)
+    shown = path.read_text()
+    for name in stored[0]["results"]:
+        assert f"{LABELS[name]}, real texts" in shown
 
 
 class FakeWorker:
