@@ -56,13 +56,14 @@ COMMANDS = {
     "codec": "codec all --with-site",
     "zodbbench": "zodbbench",
     "level1-200000": "level1 --rows 200000 --iterations 20",
+    "scripts-5000": "scripts --docs 5000",
+    "scale-100000": "scale --rows 100000 --iterations 10",
     "scale-1000000": "scale --rows 1000000 --iterations 10",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",
 }
 #: Name of a result file -> the program that measures it, and updates its page.
 PROGRAMS = {
     "known_items": "make bench-known-items",
-    "corrections": "make bench-corrections",
     "ranking": "make bench-ranking",
     "compounds": "make bench-compounds",
     "meaning": "make bench-meaning MEANING_ARGS='quality fill latency saves'",
@@ -102,7 +103,7 @@ SHOWN: dict[tuple[Path, str], tuple[str, ...]] = {
     (ROOT / "docs" / "lab" / "readers.md", "readers"): ("readers",),
 }
 #: The first programs run before the long commands, the other ones at the end.
-FIRST = ("known_items", "corrections", "ranking", "compounds")
+FIRST = ("known_items", "ranking", "compounds")
 ORDER = [*list(COMMANDS)[:11], *FIRST, *list(COMMANDS)[11:], *(name for name in PROGRAMS if name not in FIRST)]
 MISSING, OLD, PARTIAL, CURRENT = "missing", "stale", "incomplete", "current"
 
@@ -130,9 +131,15 @@ class Measurement:
         return RESULTS / "runs.json"
 
     @property
+    def data(self) -> Record:
+        """The stored result.  Raises FileNotFoundError."""
+        found: Record = json.loads(self.path.read_text("utf-8"))
+        return found
+
+    @property
     def stored(self) -> Record:
         """The conditions of the stored result: date, source, versions, minutes; empty if there is none."""
-        data = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
+        data = self.data if self.path.exists() else {}
         found = {name: data[name] for name in ("date", "versions", "source", "minutes") if name in data}
         runs = json.loads(self.runs.read_text("utf-8")) if self.is_program and self.runs.exists() else {}
         return found | runs.get(self.name, {}) if data else {}
@@ -169,14 +176,20 @@ class Measurement:
             self.runs.write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n", "utf-8")
         return True
 
-    def options(self, sites: Path | None, shown: str) -> list[str]:
-        """Return the further options for ``run``: a stale result is measured again, sites are stored in the folder *sites*."""
+    def options(self, sites: Path | None, shown: str, filestorage: Path | None = None) -> list[str]:
+        """Return the further options for ``run``.
+
+        A stale result is measured again, sites are stored in the folder *sites*, and codec reads *filestorage*, a Data.fs.
+        """
         if self.is_program:
             return []
         more = ["--format", shown]
-        if sites and self.command.split()[0] in CONTENTS:
+        command = self.command.split()[0]
+        if sites and command in CONTENTS:
             # A folder for each version: figures of a fill belong to the version that is measured.
             more += ["--keep", (sites / source()).as_posix()]
+        if filestorage and command == "codec":
+            more += ["--filestorage", filestorage.resolve().as_posix()]
         return [*more, "--again"] if self.state == OLD else more
 
 

@@ -422,9 +422,18 @@ NAMES = [each.name for each in plan.measurements()]
 @click.option("--stale", is_flag=True, help="Measure again what is not of this version of the package.")
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="Only this one (may be repeated).")
 @KEEP
+@click.option("--filestorage", type=FILE, help="The Data.fs whose records codec reads and writes, too.")
+@click.option("--output", type=FILE, help="Write all results into this one file, too.")
 @FORMAT
 def everything(
-    results: Path, only_list: bool, stale: bool, only: tuple[str, ...], keep: Path | None, shown: str
+    results: Path,
+    only_list: bool,
+    stale: bool,
+    only: tuple[str, ...],
+    keep: Path | None,
+    filestorage: Path | None,
+    output: Path | None,
+    shown: str,
 ) -> None:
     """Everything the documentation shows, one file for each command and size; an interrupted run continues.
 
@@ -437,7 +446,10 @@ def everything(
         click.echo("\n".join(["", f"Figures that are not of this version: {len(figures)}", *figures]))
         return
     done = (plan.CURRENT, plan.OLD) if not stale else (plan.CURRENT,)
-    failed = [each.name for each in chosen if each.state not in done and not each.run(*each.options(keep, shown))]
+    open_ones = [each for each in chosen if each.state not in done]
+    failed = [each.name for each in open_ones if not each.run(*each.options(keep, shown, filestorage))]
+    if output:
+        output.write_text(compact([each.data for each in chosen if each.path.exists()]), "utf-8")
     if failed:
         raise click.ClickException(f"These failed: {', '.join(failed)}")
 

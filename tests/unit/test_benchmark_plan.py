@@ -93,6 +93,23 @@ def test_stale_results_are_measured_again_and_a_failure_stops_none(
         assert f"These failed: {', '.join(names)}" in result.output
 
 
+def test_all_writes_its_results_into_one_file_and_reads_a_filestorage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(self: plan.Measurement, *more: str) -> bool:
+        self.path.write_text(json.dumps({"name": self.name, "options": more}))
+        return True
+
+    monkeypatch.setattr(plan.Measurement, "run", measure)
+    output, storage = tmp_path / "all.json", tmp_path / "Data.fs"
+    words = ["--only=codec", "--only=storage", "--filestorage", str(storage), "--output", str(output)]
+    CliRunner().invoke(everything, ["--results", str(tmp_path), *words], catch_exceptions=False)
+    found = {each["name"]: each["options"] for each in json.loads(output.read_text())}
+    assert found.keys() == {"codec", "storage"}
+    assert found["codec"][-2:] == ["--filestorage", storage.as_posix()]
+    assert "--filestorage" not in found["storage"]
+
+
 def test_source_depends_on_names_and_contents(tmp_path: Path) -> None:
     one, two = tmp_path / "one.py", tmp_path / "two.py"
     one.write_text("x = 1")
