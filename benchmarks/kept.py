@@ -70,7 +70,7 @@ def identity(backend: str) -> dict[str, str]:
 
 
 def found(dsn: str, site: str, backend: str) -> Fill | None:
-    """Return the fill of the stored *site* on the server *dsn*; None after dropping one of another identity."""
+    """Return the fill of the stored *site* on the server *dsn*; None if there is none.  One with another identity is dropped."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         row = connection.execute(FIND, [site]).fetchone()
         fill: Fill | None = json.loads(row[0]) if row and row[0] else None
@@ -81,7 +81,7 @@ def found(dsn: str, site: str, backend: str) -> Fill | None:
 
 
 def filled(place: Requests, options: Mapping[str, Any], progress: Progress, fill: Callable[[], Any]) -> Any:
-    """Return the measures of *fill*, or those of the stored site that *place* has.
+    """Return the measures of *fill*, or the stored ones if *place* has a stored site.
 
     After *fill* its site is stored, according to the *options* of a worker, and *place* is opened again, with empty caches.
     """

@@ -137,7 +137,7 @@ class Pooled(Pair):
 
     def __init__(self, settings: Mapping[str, str], database: str) -> None:
         super().__init__(settings, synchronous=True)
-        self._database = database
+        self.database = database
         self._stack = ExitStack()
         self._port = free_port()
         self.embedder_url = f"http://127.0.0.1:{self._port}/v1"
@@ -152,7 +152,7 @@ class Pooled(Pair):
         self._stack.callback(super().__exit__)
         try:
             settings = {"default_pool_size": str(POOL_SIZE)}
-            self.pooler = self._stack.enter_context(PgBouncer(self.primary, program, settings, self._database))
+            self.pooler = self._stack.enter_context(PgBouncer(self.primary, program, settings, self.database))
             self.start_embedder()
             self._stack.callback(self.kill_embedder)
         except BaseException:
@@ -208,7 +208,7 @@ class Mixture:
         self._threads = ThreadPoolExecutor(len(CHORES) + 1)
         self._chores: list[Future[None]] = []
         self._locks = {kind: threading.Lock() for kind in (*CHORES, "reader")}
-        dsn = servers.pooler.dsn(servers._database)
+        dsn = servers.pooler.dsn(servers.database)
         self._confs = {name: str(configure(folder, dsn, name, 1)) for name in ("work", "rebuild", "vacuum")}
         #: The demo has a scan, which has no text.
         self._failed_before = self._ask(FAILED)
