@@ -261,7 +261,7 @@ def pages(stored: Sequence[Record]) -> Table:
 
 
 def real_texts(stored: Sequence[Record]) -> str:
-    """Return the tables of the sites with real texts: the means of pages, and the measures of searches."""
+    """Return the tables of the sites with real texts: the means of pages, the ratios of searches, and their measures."""
     sites, searches = compared(stored, "pages", "debian"), compared(stored, "search", "debian")
     means = [
         [f"{group}, {size_of(data):,} pages", number(mean), number(worst)]
@@ -270,10 +270,23 @@ def real_texts(stored: Sequence[Record]) -> str:
     ]
     found = [Table("", ["", "ours / ZCatalog's", "the worst"], means).markdown(titled=False)] if means else []
     for data in searches:
+        found.append(search_ratios(data).markdown(titled=False))
         measured = data["results"][PAIRS["search"][0]]["measures"]
         rows = [[name, f"{number(figure['median'])} {figure['unit']}".strip()] for name, figure in measured.items()]
         found.append(Table("", [f"{size_of(data):,} pages", ""], rows).markdown(titled=False))
     return "\n\n".join(found) or "Not measured on a quiet machine yet."
+
+
+def search_ratios(data: Record) -> Table:
+    """Return ours / ZCatalog's time of each search for words in *data*, by what is read of its hits; and the means."""
+    rows: dict[str, list[float]] = {}
+    for touch in TOUCHES:
+        ours, theirs = (records_of(data, name, "varying", "request", touch) for name in PAIRS["search"])
+        ratios = {name: ours[name]["median"] / theirs[name]["median"] for name in ours}
+        for name, value in {**ratios, "geometric mean": mean_ratio([*ratios.values()]) or 0.0}.items():
+            rows.setdefault(name, []).append(value)
+    head = [f"{size_of(data):,} pages: ours / ZCatalog's", *TOUCHES.values()]
+    return Table("", head, [[name, *map(number, ratios)] for name, ratios in rows.items()])
 
 
 def slower(stored: Sequence[Record]) -> Table:
