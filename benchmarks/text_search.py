@@ -124,7 +124,7 @@ def scenarios(typed: Typed) -> list[Scenario]:
         Scenario("either of two frequent words", words(*(f"{first} OR {second}" for first, second in typed.pairs))),
         Scenario("a word with a wildcard inside", words(*typed.wild)),
         Scenario("ten words with wildcards inside", words(*typed.many_wild)),
-        Scenario("a word's beginning, as the search page asks", on_the_search_page(*typed.beginnings)),
+        Scenario("a word's beginning, as on the search page", on_the_search_page(*typed.beginnings)),
     ]
 
 
