@@ -55,7 +55,7 @@ SET_suites := $(SET_test) --group suites
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
 .PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-zodb test-pooler differential
-.PHONY: bench bench-page bench-ranking bench-meaning bench-compounds bench-known-items
+.PHONY: bench bench-page bench-ranking bench-meaning bench-compounds bench-known-items bench-corrections
 .PHONY: topology soak fails histories matrix
 .PHONY: lint format docs clean
 
@@ -114,6 +114,9 @@ bench-known-items: $(VENV)/.installed-bench  ## how often a search finds the pag
 
 bench-compounds: $(VENV)/.installed-bench  ## how many compounds are split right, and the table in docs/how-to/compounds.md; needs manpages-de
 	$(BIN)/python -m benchmarks.compounds --output benchmarks/results/compounds.json --page docs/how-to/compounds.md
+
+bench-corrections: $(VENV)/.installed-bench  ## how many mistyped words are corrected right, and the table in docs/how-to/suggestions.md
+	$(BIN)/python -m benchmarks.corrections --output benchmarks/results/corrections.json --page docs/how-to/suggestions.md
 
 bench-meaning: $(VENV)/.installed-bench  ## how many questions find their page by words, by vectors, by both (MEANING_ARGS=...)
 	$(BIN)/python -m benchmarks.meaning --output benchmarks/results/meaning.json $(MEANING_ARGS)
