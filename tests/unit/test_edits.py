@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from plone.pgcatalog.fulltext.typing_errors import effort
 from plone.pgcatalog.fulltext.typing_errors import FIRST
+from plone.pgcatalog.fulltext.typing_errors import REPLACED
 from plone.pgcatalog.fulltext.typing_errors import unlikelihood
 from plone.pgcatalog.fulltext.word_lookup import allowed_edits
 from plone.pgcatalog.fulltext.word_lookup import containing
@@ -65,8 +66,8 @@ def test_distances_are_those_of_known_examples() -> None:
 @given(word=WORDS, other=WORDS)
 def test_effort_is_zero_for_equal_words_only_and_is_bounded(word: str, other: str) -> None:
     assert (effort(word, other) == 0) == (word == other)
-    # Each edit weighs at most one, and half of one more at the first letter.
-    assert effort(word, other) <= (distance(word, other, 20) or 0) + 2 * FIRST
+    # No edit weighs more than another letter, except for the first letter.
+    assert effort(word, other) <= REPLACED * (distance(word, other, 20) or 0) + 2 * FIRST
 
 
 @pytest.mark.parametrize(

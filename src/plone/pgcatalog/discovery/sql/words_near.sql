@@ -3,8 +3,7 @@
 -- the same three again.
 SELECT requested.word AS requested, near.word, near.documents
 FROM (
-    SELECT word, pattern, pgcatalog_near_keys(word) AS keys,
-        pgcatalog_deletions(word) AS heads, pgcatalog_deletions(reverse(word)) AS ends
+    SELECT word, pattern, pgcatalog_near_keys(word) AS keys
     FROM unnest(%s::text[], %s::text[]) AS given (word, pattern) WHERE {requested} OFFSET 0
 ) AS requested CROSS JOIN LATERAL (
     SELECT candidate.word, coalesce((
@@ -19,7 +18,10 @@ FROM (
             AND abs(length(spelled.word) - length(requested.word)) <= %s AND spelled.word ~ requested.pattern
         {similar}
     ) AS candidate
-    ORDER BY (pgcatalog_deletions(candidate.word) && requested.heads)::integer
-        + (pgcatalog_deletions(reverse(candidate.word)) && requested.ends)::integer DESC,
+    ORDER BY (right(candidate.word, 1) = right(requested.word, 1))::integer
+        + (right(candidate.word, 2) = right(requested.word, 2))::integer
+        + (right(candidate.word, 3) = right(requested.word, 3))::integer
+        + (left(candidate.word, 2) = left(requested.word, 2))::integer
+        - abs(length(candidate.word) - length(requested.word)) DESC,
         documents DESC, candidate.word COLLATE "C" LIMIT {neighbours}
 ) AS near
