@@ -86,7 +86,7 @@ def words(counted_site: Site, shared_filled: Any) -> Any:
         ("needle", {}, {"needle", "needles", "needlework"}),
         ("NEEDLEw", {}, {"needlework"}),
         ("straß", {}, {"strasse"}),
-        ("zürich", {}, {"zurich"}),
+        ("zürich", {}, {"Zürich"}),
         ("foo_", {}, {"foo_bar"}),
         ("ПРИВ", {}, {"привет"}),
         ("数", {}, {"数据"}),

@@ -30,7 +30,7 @@ import signal
 
 #: Modules with regular expressions that process texts typed by visitors or authors.
 VISITORS = {
-    *("classic.suggestions", "searchpage.facets", "discovery.file_pages", "discovery.highlight"),
+    *("classic.suggestions", "searchpage.facets", "discovery.file_pages", "discovery.highlight", "discovery.spelling"),
     *(
         "fulltext.lexicon",
         "fulltext.places",

@@ -212,7 +212,7 @@ class LiveSearch(AjaxSearch):
         if self._words is None or not last or not total or self.corrected is not None:
             return []
         begin = self._text.removesuffix(last)
-        return [begin + word for word in self._words.value() if word != last.lower()][:MOST_WORDS]
+        return [begin + word for word in self._words.value() if word.lower() != last.lower()][:MOST_WORDS]
 
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"

@@ -1,18 +1,26 @@
 """Suggestions from the site's own words: completions of a word that is being typed, and corrections of a mistyped text."""
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from functools import partial
+from plone.pgcatalog.discovery.spelling import as_typed
+from plone.pgcatalog.discovery.spelling import letter_classes
+from plone.pgcatalog.discovery.spelling import single_word
+from plone.pgcatalog.discovery.spelling import SPELLED
+from plone.pgcatalog.discovery.spelling import SPELLED_FORMS
+from plone.pgcatalog.discovery.spelling import SPELLED_LENGTH
+from plone.pgcatalog.discovery.spelling import SPELLED_PAGES
+from plone.pgcatalog.discovery.spelling import SPELLED_WORDS
+from plone.pgcatalog.discovery.spelling import spelling
+from plone.pgcatalog.discovery.spelling import spellings_in
 from plone.pgcatalog.fulltext.lexicon import storable_text
-from plone.pgcatalog.fulltext.lexicon import whole_forms
 from plone.pgcatalog.fulltext.lexicon import words
-from plone.pgcatalog.fulltext.places import runs
 from plone.pgcatalog.fulltext.places import written_words
 from plone.pgcatalog.fulltext.site import visitors_tuning
 from plone.pgcatalog.fulltext.tsquery import as_word
@@ -59,10 +67,8 @@ Token = tuple[int, int, str]
 
 #: Most suggestions, by default.
 LIMIT = 10
-#: Most characters of a text that are read, most words of it, and most letters of a word that is completed or corrected.
-MAX_TEXT, MAX_WORDS, MAX_LENGTH = 1000, 10, 40
-#: Most letters by which a word of the lexicon is longer than its spelling: ``strasse`` for ``Straße``.
-LONGER = 3
+#: Most characters of a text that are read, and most words of it.
+MAX_TEXT, MAX_WORDS = 1000, 10
 #: With fewer suggestions than these, words that begin with the typed letters but for one edit are suggested as well.
 FEW_SUGGESTIONS = 3
 
@@ -70,7 +76,7 @@ FEW_SUGGESTIONS = 3
 #: all hidden is left out.
 CANDIDATES, ROWS = 50, 1000
 #: Most neighbours that are compared with a word, and with all words of a text.
-NEIGHBOURS_OF_WORD, NEIGHBOURS = 40, 200
+NEIGHBOURS_OF_WORD, NEIGHBOURS = 20, 200
 
 #: The SQL of a word as tsquery; see ``lexicon.quoted``.
 LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
@@ -95,12 +101,14 @@ WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents, 0 FROM can
 #: The same, followed by words that nearly begin with the prefix, if there are fewer than *few* words.
 BEGINNING_OR_NEAR = read_statement("discovery", "words_beginning")
 NEARLY = "AND word LIKE ANY (%s::text[]) AND (SELECT count(*) FROM begun) < {few}"
-#: The SQL index finds words with near beginnings; those with near ends as well come first.
+#: The SQL index finds words with near beginnings; those with the same end, and about as many letters, come first.
 NEAR = read_statement("discovery", "words_near")
 SIMILAR_WORDS = read_statement("discovery", "words_similar")
 #: The words that the user may see, and neighbours of the others only: a word of the site often has hundreds of neighbours.
 THESE_OR_NEAR = read_statement("discovery", "words_or_near")
 NOT_SEEN = "word IN (SELECT word FROM these WHERE NOT is_seen)"
+#: The first of some rows, by a plan for all of them, which only reads these.
+FIRST_ROWS = "WITH found AS MATERIALIZED ({rows}) SELECT * FROM found LIMIT {limit}"
 
 
 def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
@@ -121,7 +129,7 @@ def fetch_suggestions(
     tokens = [typed[start:end] for start, end in written_words(typed)]
     lexicon = lexicon_of(tool)
     limit = whole("limit", limit, LARGEST_WINDOW)
-    prefix = _single(lexicon, tokens[-1]) if tokens and limit > 0 else None
+    prefix = single_word(lexicon, tokens[-1]) if tokens and limit > 0 else None
     if prefix is None:
         return Fetch.of([])
     stop_words = stop_words_of(tool, query or {})
@@ -143,26 +151,20 @@ def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
     return () if tuning is None else tuning.stop_words(lexicon_of(tool), query)
 
 
-def _single(lexicon: Any, run: str) -> str | None:
-    """Return the word that *lexicon* makes of *run*; None unless it is a single word of at most MAX_LENGTH letters.
-
-    A word that the lexicon cuts is its whole word, if there is one.
-    """
-    parts = words(lexicon, [run])
-    parts = parts if len(parts) == 1 else whole_forms(lexicon, run)[:1]
-    return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
-
-
 def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
     """Return *text* with words of the site in place of unknown ones; None without a correction.
 
     The words are in results of ``searchResults(**query)`` of the catalog *tool*, and the corrected text finds some of these.
-    Two or three statements, one if nothing is corrected.
+    Two statements, one if nothing is corrected; up to four if no page has all the new words in these very forms.
     """
 
     def with_hits(better: Correction | None) -> str | None:
-        found = [] if better is None else _found_texts(tool, {**(query or {}), SOURCE_INDEX: better.text})
-        return better.spelled(found) if better is not None and found else None
+        if better is None:
+            return None
+        # A page with the new words themselves has their spelling, too.
+        texts = (better.exact_text, better.text)
+        found = next(filter(None, (_found_texts(tool, {**(query or {}), SOURCE_INDEX: each}) for each in texts)), [])
+        return better.spelled(found) if found else None
 
     return correct(tool, text, query).then(with_hits).value()
 
@@ -205,26 +207,31 @@ class Correction:
         """The corrected text in words of the lexicon."""
         return self._with({})
 
+    @property
+    def exact_text(self) -> str:
+        """``text`` with its new words in quotes, which excludes their other forms."""
+        return self._with({}, '"{}"')
+
     def spelled(self, texts: Iterable[str]) -> str:
         """Return ``text`` with its new words spelled as in *texts*: ``Bücher`` for ``bucher``.
 
         The spelling of words that are not in *texts* is looked up in texts of pages.  At most one statement.
         """
-        words = set(self.better.values())
-        forms = _forms(lexicon_of(self.tool), words, texts)
+        words, lexicon = set(self.better.values()), lexicon_of(self.tool)
+        forms = spellings_in(lexicon, words, texts)
         if missing := words.difference(forms):
             any_word = " OR ".join(f'"{word}"' for word in sorted(missing))
             found = _found_texts(self.tool, {**self.query, SOURCE_INDEX: any_word}, len(missing))
-            forms |= _forms(lexicon_of(self.tool), missing, found)
+            forms |= spellings_in(lexicon, missing, found)
         return self._with(forms)
 
-    def _with(self, forms: Mapping[str, str]) -> str:
+    def _with(self, forms: Mapping[str, str], form: str = "{}") -> str:
         corrected = self.typed
         for start, end, word in reversed(self.tokens):
             if word in self.better:
                 better = self.better[word]
-                better = _as_typed(forms.get(better, better), self.typed[start:end])
-                corrected = corrected[:start] + better + corrected[end:]
+                better = as_typed(forms.get(better, better), self.typed[start:end])
+                corrected = corrected[:start] + form.format(better) + corrected[end:]
         return corrected
 
 
@@ -232,17 +239,6 @@ def titles_of(brains: Iterable[Any]) -> list[str]:
     """Return the titles and descriptions of *brains*."""
     columns = (getattr(brain, name, None) for brain in brains for name in ("Title", "Description"))
     return [text for text in columns if isinstance(text, str)]
-
-
-def _forms(lexicon: Any, words: Collection[str], texts: Iterable[str]) -> dict[str, str]:
-    """Return word -> its spelling in *texts*, in lower case, for *words* of *lexicon* that are in *texts*."""
-    forms: dict[str, str] = {}
-    lengths = {len(word) - less for word in words for less in range(LONGER + 1)}
-    for run in dict.fromkeys(run.lower() for text in texts for run in runs(text) if len(run) in lengths):
-        word = _single(lexicon, run)
-        if word is not None and word in words:
-            forms.setdefault(word, run)
-    return forms
 
 
 def _plain_words(lexicon: Any, text: str) -> list[Token]:
@@ -255,7 +251,7 @@ def _plain_words(lexicon: Any, text: str) -> list[Token]:
         has_sign = gap.endswith(("-", "*", "?")) or text.startswith(("*", "?"), end)
         last, behind = token, end
         if not (is_excluded or has_sign) and token.upper() not in KEYWORDS:
-            word = _single(lexicon, token)
+            word = single_word(lexicon, token)
             if word is not None and allowed_edits(word):
                 tokens.append((start, end, word))
     return tokens[:MAX_WORDS]
@@ -273,13 +269,6 @@ def _corrections(nearby: Mapping[str, int], words: Sequence[str]) -> dict[str, s
         if near:
             best[word] = min(near)[-1]
     return best
-
-
-def _as_typed(word: str, token: str) -> str:
-    """Return *word* with the capitals of *token*, which it replaces: all letters, the first one, or none."""
-    if len(token) > 1 and token.isupper():
-        return word.upper()
-    return word.capitalize() if token[0].isupper() else word
 
 
 def lexicon_of(tool: Any) -> Any:
@@ -317,8 +306,9 @@ def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "
     view = results.catalog.search_view()
 
     def statement(stored: Stored) -> Statement:
-        # With LIMIT 1, the planner would scan an unselective index and compare the text of each row.
-        return bind.select(columns, bind.selective_condition(where, stored), stored, f"LIMIT {rows:d}")
+        # With LIMIT, the planner would scan an unselective index and compare the text of each row.
+        every = bind.select(columns, bind.selective_condition(where, stored), stored)
+        return replace(every, sql=FIRST_ROWS.format(rows=every.sql, limit=whole("rows", rows, LARGEST_WINDOW)))
 
     return view.fetch(statement, where)
 
@@ -388,13 +378,20 @@ class Vocabulary:
             of_searches = (self._catalog.zoid, beginning(searched), SUGGESTED_DAYS, PEOPLE, PEOPLE)
             return (*of_searches, *seen, *params(seen))
 
-        rows = self._fetch(with_searches, search_params) if searched else self._fetch(sql, params)
+        suggested = (with_searches, search_params) if searched else (sql, params)
+        rows = self._fetch(*suggested, is_spelled=True)
+        lexicon = self._catalog.translator(SOURCE_INDEX).index.getLexicon()
         # The number of letters of the searches before the last typed word.
         before = len(searched) - len(searched.rpartition(" ")[2])
 
-        def suggestions(rows: Sequence[tuple[str, int, int]]) -> list[str]:
+        def suggestions(rows: Sequence[tuple[str, int, int, list[str]]]) -> list[str]:
             ordered = sorted(rows, key=lambda row: (row[2], -row[1], row[0]))
-            return list(dict.fromkeys(word[before:] if kind < 0 else word for word, _, kind in ordered))[:limit]
+            spelled = (
+                word[before:] if kind < 0 else spelling(lexicon, word, spellings)
+                for word, _, kind, spellings in ordered
+            )
+            # A search and a word may differ in capitals only.
+            return list({text.casefold(): text for text in reversed([*spelled])}.values())[::-1][:limit]
 
         return rows.then(suggestions)
 
@@ -425,8 +422,16 @@ class Vocabulary:
             lambda seen: (*seen, list(words), *column, *values, *seen),
         )
 
-    def _fetch(self, sql: Callable[[Seen], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> RowsFetch:
-        """Return a fetch of the rows of *sql* with *params*: functions of ``SEEN``, as a Seen, and of its values."""
+    def _fetch(
+        self,
+        sql: Callable[[Seen], str],
+        params: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+        is_spelled: bool = False,
+    ) -> RowsFetch:
+        """Return a fetch of the rows of *sql* with *params*: functions of ``SEEN``, as a Seen, and of its values.
+
+        With *is_spelled*, each row has the spellings of its word, too.
+        """
         texts = (self._catalog.zoid, self._column.name)
 
         def statement(stored: Stored) -> Statement:
@@ -445,8 +450,26 @@ class Vocabulary:
                 )
 
             restricted = (*source_params, *where.params)
+            text, values = sql(seen), params((*texts, *restricted, *restricted))
+            if is_spelled:
+                text = SPELLED.format(
+                    suggested=text,
+                    words=SPELLED_WORDS,
+                    pages=SPELLED_PAGES,
+                    length=SPELLED_LENGTH,
+                    forms=SPELLED_FORMS,
+                    source=source_column(self._catalog),
+                    relation=relation,
+                    column=self._column.quoted,
+                    frequent=FREQUENT,
+                    sample=SAMPLE,
+                    rows=ROWS,
+                    lexeme=LEXEME.format(word="candidate.word"),
+                    where=where.sql,
+                )
+                values = (*values, *letter_classes(), *texts, *source_params, *source_params, *where.params)
             # Not costly, even if the restriction is, since a scan stops at the first row with the word.
-            return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
+            return Statement(text, values, is_costly=False)
 
         fetch: RowsFetch = self._view.fetch(statement, self._where)
         return fetch
