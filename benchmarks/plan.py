@@ -66,6 +66,7 @@ PROGRAMS = {
     "known_items": "make bench-known-items",
     "ranking": "make bench-ranking",
     "compounds": "make bench-compounds",
+    "corrections": "make bench-corrections",
     "meaning": "make bench-meaning MEANING_ARGS='quality fill latency saves'",
     "scans": "python -m benchmarks.scans --pages 100",
     "topology-pgbouncer": (
@@ -98,12 +99,13 @@ SHOWN: dict[tuple[Path, str], tuple[str, ...]] = {
     (RANKING, "known items"): ("known_items",),
     (RANKING, "signs"): ("known_items",),
     (HOW_TO / "compounds.md", "compounds"): ("compounds",),
+    (HOW_TO / "suggestions.md", "corrections"): ("corrections",),
     (HOW_TO / "pgbouncer.md", "topology"): ("topology-pgbouncer",),
     (HOW_TO / "pgbouncer.md", "through-pooler"): ("pooler",),
     (ROOT / "docs" / "lab" / "readers.md", "readers"): ("readers",),
 }
 #: The first programs run before the long commands, the other ones at the end.
-FIRST = ("known_items", "ranking", "compounds")
+FIRST = ("corrections", "known_items", "ranking", "compounds")
 ORDER = [*list(COMMANDS)[:11], *FIRST, *list(COMMANDS)[11:], *(name for name in PROGRAMS if name not in FIRST)]
 MISSING, OLD, PARTIAL, CURRENT = "missing", "stale", "incomplete", "current"
 
