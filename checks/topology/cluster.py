@@ -119,6 +119,8 @@ class Cluster:
         self._wait_for("the first server leads", first.is_leader)
         second.start()
         self._wait_for("the second follows", lambda: first.has_follower(second, self.synchronous))
+        # Until the first failure, a leader on a busy machine does not step down because etcd answers too late.
+        self._set_paused(True)
         configuration = self.folder / "haproxy.cfg"
         configuration.write_text(self._haproxy(), "utf-8")
         self._balancer = subprocess.Popen(
@@ -158,6 +160,7 @@ class Cluster:
 
     def prepare(self, clients: Sequence[Client], random: Random) -> float:
         """Return inf if the standby is synchronous, otherwise -inf: the lag of an asynchronous standby is unknown."""
+        self._set_paused(False)
         return math.inf if self.synchronous else -math.inf
 
     def fail_over(self) -> None:
@@ -197,6 +200,11 @@ class Cluster:
         log = former.log.read_text("utf-8", "replace")[self._logged :]
         failure["rejoined"] = round(time.monotonic() - begin, 1)
         failure["by"] = "pg_rewind" if "pg_rewind exit code=0" in log else "replay"
+
+    def _set_paused(self, is_paused: bool) -> None:
+        self.nodes[0].set_paused(is_paused)
+        what = "paused" if is_paused else "no longer paused"
+        self._wait_for(f"Patroni is {what}", lambda: all(node.is_paused() is is_paused for node in self.nodes))
 
     def _wait_for(self, what: str, done: Callable[[], bool], limit: float = LIMIT) -> None:
         """Wait until *done*.  Raises ClusterError after *limit* seconds, with the last log lines of Patroni and etcd."""
