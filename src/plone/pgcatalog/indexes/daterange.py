@@ -42,8 +42,8 @@ class DateRangeIndexTranslator(IndexTranslator):
 
     def columns(self) -> tuple[Column, ...]:
         return (
-            Column(f"{self.base}_since", "integer"),
-            Column(f"{self.base}_until", "integer"),
+            Column(f"{self.base}_since", "integer", is_period=True),
+            Column(f"{self.base}_until", "integer", is_period=True),
         )
 
     def extract(self, obj: Any, report: Report) -> Values | None:

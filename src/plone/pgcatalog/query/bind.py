@@ -115,6 +115,8 @@ def hide_unselective_indexes(
         if part.operator == NOT_NULL:
             filled = share(part.column, None)
             return part if filled is not None and filled <= SELECTIVE_SHARE else part.hidden()
+        if part.column.is_period:
+            return part.hidden()
         if not part.can_be_hidden and not part.column.is_interned:
             return part
         [value] = part.values

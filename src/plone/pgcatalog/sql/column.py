@@ -32,7 +32,8 @@ class Column:
     * ``can_be_interned``: lists of texts, which a relation may intern (see ``values``); ``interned_at_first``: interned
       from the beginning, because rows share the same few lists;
     * ``is_interned``: the column of a relation that interns its lists, with the numbers as values;
-    * ``is_unique``: rows rarely share a value.
+    * ``is_unique``: rows rarely share a value;
+    * ``is_period``: an end of a period in which nearly every row is.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Column:
     interned_at_first: bool = False
     is_interned: bool = False
     is_unique: bool = False
+    is_period: bool = False
 
     @property
     def quoted(self) -> str:
