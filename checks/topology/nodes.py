@@ -134,12 +134,12 @@ class Node:
             raise ClusterError(f"switchover: {answer.text}")
 
     def set_paused(self, is_paused: bool) -> None:
-        """Let the members of the cluster keep their roles whatever happens, as during maintenance, or not."""
+        """Let the members of the cluster stay in their roles whatever happens, as during maintenance, or not."""
         wanted = {"pause": is_paused or None}
         requests.patch(f"http://{HOST}:{self.rest}/config", json=wanted, timeout=LIMIT).raise_for_status()
 
     def is_paused(self) -> bool | None:
-        """Whether this Patroni keeps its role; None if it does not answer."""
+        """Whether this Patroni stays in its role; None if it does not answer."""
         with suppress(requests.RequestException):
             return bool(requests.get(f"http://{HOST}:{self.rest}/patroni", timeout=2).json().get("pause"))
         return None

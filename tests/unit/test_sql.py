@@ -32,6 +32,7 @@ import sqlite3
 
 TYPE = Column("type", "text")
 DAY = Column("day", "integer")
+SINCE = Column("since", "integer", is_period=True)
 ROLES = Column("roles", "text[]")
 NUMBERS = Column("roles", "bigint", is_interned=True)
 TAGS = Column("tags", "text[]")
@@ -162,6 +163,8 @@ HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
         (p.overlaps(TAGS, ["r"]), {"tags": MOST}, '("tags" || NULL::text[]) && %s::text[]'),
         (p.contains(ROLES, ["r"]), {"roles": MOST}, '"roles" @> %s::text[]'),
         (p.equals(DAY, 1), {"day": MOST}, '"day" = %s'),
+        (p.compared(DAY, "<=", 1), {"day": MOST}, '"day" <= %s'),
+        (p.compared(SINCE, "<=", 1), {}, '("since" <= %s) IS TRUE'),
         (p.below(TYPE, "/a"), {"type": MOST}, p.below(TYPE, "/a").sql),
         (p.has_value(TYPE), {"type": MOST}, '("type" IS NOT NULL) IS TRUE'),
         (Condition('"type" = %s', ("a",), (TYPE,)), {"type": MOST}, '"type" = %s'),
@@ -172,7 +175,7 @@ HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
         ),
     ],
 )
-def test_frequent_value_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:
+def test_value_of_most_rows_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:
     assert hidden(condition & TEXT, shares) == f'({sql}) AND ("words" @@ %s::tsquery)'
     assert hidden(condition, shares) == condition.sql
 

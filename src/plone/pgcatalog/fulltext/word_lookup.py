@@ -104,7 +104,8 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
         [read_statement("fulltext", "words_like_one").format(limit=MAX_FOUND + 1)] * len(patterns)
     )
     sql = read_statement("fulltext", "words_like").format(relation=quote(relation), column=column.quoted, words=words)
-    return Statement(sql, tuple(params))
+    # Costly: the planner does not know that comparing the texts of all rows takes longer than reading their SQL index.
+    return Statement(sql, tuple(params), is_costly=True)
 
 
 # -- parts of words

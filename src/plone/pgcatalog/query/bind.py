@@ -100,7 +100,7 @@ def selective_condition(where: Condition, stored: Stored) -> Condition:
 def hide_unselective_indexes(
     where: Condition, share: Callable[[Column, Sequence[Any] | None], float | None]
 ) -> Condition:
-    """Hide unselective columns of *where* from the planner, if *where* compares long values.
+    """Hide unselective columns of *where*, such as the ends of a period, from the planner, if *where* compares long values.
 
     *share* returns the share of the rows, 0 to 1, with one of some values in a column (None: with any value), or None if it
     is unknown.  Without this, PostgreSQL rated the index of an unselective column as good as the GIN index of the long
