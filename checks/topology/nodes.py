@@ -134,12 +134,12 @@ class Node:
             raise ClusterError(f"switchover: {answer.text}")
 
     def set_paused(self, is_paused: bool) -> None:
-        """Let the members of the cluster keep their roles whatever happens, as during maintenance, or not."""
+        """Pause failovers of the whole cluster, as during maintenance, or resume them."""
         wanted = {"pause": is_paused or None}
         requests.patch(f"http://{HOST}:{self.rest}/config", json=wanted, timeout=LIMIT).raise_for_status()
 
     def is_paused(self) -> bool | None:
-        """Whether this Patroni keeps its role; None if it does not answer."""
+        """Return whether failovers are paused; None if Patroni does not answer."""
         with suppress(requests.RequestException):
             return bool(requests.get(f"http://{HOST}:{self.rest}/patroni", timeout=2).json().get("pause"))
         return None
