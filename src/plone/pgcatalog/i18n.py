@@ -34,7 +34,7 @@ def translated(message: str, request: Any) -> str:
 
     Messages among the values are translated first: zope.i18n mistakes two of them with the same text for a cycle.
     """
-    # The import needs a quarter of a second, and commands do not need it.
+    # The import takes long, and commands do not need it.
     from zope.i18n import translate
 
     if isinstance(message, Message) and message.mapping:

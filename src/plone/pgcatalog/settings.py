@@ -22,7 +22,7 @@ SOURCE_INDEX = "SearchableText"
 
 #: The largest number that a setting may have, well within the range of PostgreSQL's integers.
 LARGEST = 1e9
-#: Up to this many hits of a search are all ranked, of more only candidates.  0: all, which takes at least 8 µs per hit.
+#: Up to this many hits of a search are all ranked, of more only candidates.  0: all, which reads the text of each hit.
 RANKED_ROWS = 600
 #: Whether words that Plone's splitter cuts or joins are stored as a whole besides: the deviation ``text-whole-words``.
 WHOLE_WORDS = True

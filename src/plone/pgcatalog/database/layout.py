@@ -176,8 +176,7 @@ def index_name(relation: str, name: str) -> str:
     return f"{relation}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
-#: Chunks of a table from which on an index for nearest neighbours pays; below, all are compared, which takes 6 ms for this
-#: many.
+#: Chunks of a table from which on an index for nearest neighbours pays; below, all are compared.
 HNSW_FROM = 10_000
 #: The most dimensions that an HNSW index on halfvec can have.
 HNSW_DIMENSIONS = 4000

@@ -1,8 +1,8 @@
 """Sends several statements in one message (one round trip), and prepares the statements that are repeated.
 
-Parsing and planning dominate small queries.  A pipelined prepared statement takes a third of the time (measured, see
-``docs/explanation/performance-design.md``); psycopg's cursors either prepare one statement, or send several that are parsed
-anew.  Also contains the planner settings for cases in which PostgreSQL's estimates are known to be wrong.
+Parsing and planning dominate small queries, and a prepared statement omits them.  psycopg's cursors either prepare one
+statement, or send several that are parsed anew.  Also contains the planner settings for cases in which PostgreSQL's
+estimates are known to be wrong.
 """
 
 from collections import OrderedDict

@@ -173,7 +173,7 @@ Shares = tuple[dict[str, float], dict[str, dict[str, float]]]
 class Selectivity:
     """The shares of rows by column and value in a database's catalogs, for all threads of a process.
 
-    They are cached, because reading them takes 0.7 ms, nearly as long as a page (300 documents, 2026-11).
+    They are cached, because reading them takes nearly as long as a page of a small site.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ import zlib
 def _table() -> tuple[dict[str, str], dict[str, str]]:
     """Return content type or alias -> content type, and ending -> content type, of kinds.txt.
 
-    The list is stored, since importing the library would take 25 MB of memory in Zope.
+    The list is stored, since importing the library would take much memory in Zope.
     """
     kinds: dict[str, str] = {}
     endings: dict[str, str] = {}

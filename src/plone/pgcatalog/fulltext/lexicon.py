@@ -48,7 +48,7 @@ _SLOW_SPLITTER = ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter")
 _SLOW_NORMALIZER = ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer")
 _PLONE_PIPELINE = [_SLOW_SPLITTER, _SLOW_NORMALIZER]
 
-#: Fewest and most characters of a text whose words are cached, and the number of cached texts; a file's text takes 2 MB.
+#: Fewest and most characters of a text whose words are cached, and the number of cached texts.
 SHORTEST_REMEMBERED, LONGEST_REMEMBERED = 50_000, 1_000_000
 REMEMBERED = 2
 

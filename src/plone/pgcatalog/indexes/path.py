@@ -45,8 +45,8 @@ from typing import NamedTuple
 #: A B-tree refuses rows over 2,704 bytes.  Longer paths are cut, in rows and in queries: they are still found below all
 #: their containers, and only paths with the same beginning are mistaken for each other.
 MAX_BYTES = 2600
-#: Up to this number, subtrees are looked up one by one (measured: 6 ms for 100); more are compared with each row's
-#: containers (20 ms for 20,000 rows, whatever their number).
+#: Up to this number, subtrees are looked up one by one; more are compared with each row's containers, which takes as long
+#: for any number of subtrees.
 MANY_SUBTREES = 200
 
 

@@ -1,14 +1,14 @@
 """Calibration of a model to a site: the similarity from which on a text of the site counts as near.
 
-Models find all texts similar: with multilingual-e5-small, unrelated texts have a similarity of 0.75 to 0.8.  A list of
-general questions, which the site is not expected to answer, serves as a background:
+Models find all texts similar: even unrelated ones have a high similarity.  A list of general questions, which the site is
+not expected to answer, serves as a background:
 
 - The mean of their vectors (*centre*), and the *directions* in which they differ most, are subtracted from the vector of a
   question ("all but the top", Mu and Viswanath, 2018).  The vectors of the site do not change, so their HNSW index stays
   valid.
 - The *threshold* is the similarity to the nearest text of the site that one in eight general questions reaches.
 
-docs/lab/searches.md compares this rule with others, in figures.
+docs/lab/searches.md compares this rule with others.
 """
 
 from base64 import b64decode
@@ -29,7 +29,7 @@ from typing import Any
 from typing import Self
 
 
-#: Directions that are subtracted; docs/lab/searches.md compares one to three.
+#: Number of directions that are subtracted; docs/lab/searches.md compares it with others.
 DIRECTIONS = 3
 #: One of this many general questions reaches the threshold.
 ONE_OF = 8

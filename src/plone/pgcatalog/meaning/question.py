@@ -53,7 +53,7 @@ import threading
 logger = logging.getLogger(__name__)
 
 #: Most characters of a question, and the size of the cache of vectors: a page and the next one need the same vector several
-#: times; an embedder takes 8 ms for it, and 384 numbers take 4 KB.
+#: times, and an embedder takes about as long as the search.
 LONGEST_QUESTION = 1000
 REMEMBERED = 256
 

@@ -23,16 +23,16 @@ AS_SITE = "as_site"
 #: The key of such a query for the path of the page on which the visitor searches, if pins depend on it.
 SECTION = "search_section"
 
-#: Upper limits of rows that a question finds by meaning, and of nearest chunks to select them from: with 300 chunks, a
-#: search with HNSW takes three times as long.
+#: Upper limits of rows that a question finds by meaning, and of nearest chunks to select them from: more chunks
+#: make a search with HNSW slower.
 MOST_ROWS, MOST_CHUNKS = 100, 150
 #: Largest difference in similarity between the nearest row and another near row.  Similarities differ between models, but
-#: rows far behind the best one are rarely relevant: with the margin, a test with 120 questions had a third of the hits, and
-#: as many questions found their page.
+#: rows far behind the best one are rarely relevant: with the margin, a question has far fewer hits,
+#: and finds its page as often (``make bench-meaning MEANING_ARGS=quality``).
 MARGIN = 0.03
 #: Up to this many allowed rows, all their chunks are compared: HNSW would discard most of the chunks that it visits.
 FEW = 10_000
-#: The same limit as a share of all chunks, for smaller sites: with two chunks per row, HNSW is faster from two of five rows.
+#: The same limit as a share of all chunks, for smaller sites, in which HNSW is faster for fewer rows.
 FEW_OF_CHUNKS = 0.2
 #: Number of candidates in a scan of HNSW (``hnsw.ef_search``): enough for MOST_CHUNKS if Anonymous may see three of four
 #: rows.  Continuing a scan takes longer than its beginning.

@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 NEIGHBOURS = 2
 #: Minimum number of offered places whose titles are looked up, however many folders the hits have.
 FEWEST_PLACES = 20
-#: Number of rows of a catalog up to which facets are counted within about 50 ms.
+#: Number of rows of a catalog up to which the page waits for its facets.
 QUICK_ROWS = 30_000
 
 

@@ -25,7 +25,7 @@ XLRD_ERRORS = (
     *(xlrd.XLRDError, StructError, AssertionError, ArithmeticError, AttributeError),
     *(LookupError, RecursionError, TypeError, ValueError),
 )
-#: Seconds after which no further sheet's cells are read: a sheet with a cell in the last row takes 0.2 seconds.
+#: Seconds after which no further sheet's cells are read: a sheet with a cell in the last row takes far less.
 MOST_SECONDS = 20
 #: The number of the first Excel whose formats have the same numbers in all files.
 EXCEL_5 = 50
