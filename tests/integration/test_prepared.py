@@ -10,8 +10,8 @@ from plone.pgcatalog.database.prepared import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity
-from plone.pgcatalog.query.bind import share
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.shares import UNKNOWN
 from tests.integration import plans
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -270,9 +270,9 @@ def test_few_visible_rows_are_found_by_the_index_of_the_roles(shared_filled: Any
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
     roles = catalog._core.translator("allowedRolesAndUsers").column
-    assert share(shares.shares(session.query, relation), roles, [0]) == 0
+    assert shares.shares(session.query, relation).with_any(roles, [0]) == 0
     unknown = "pgcatalog_never_analyzed"
-    assert share(Selectivity().shares(session.query, unknown), roles, [0]) is None
+    assert Selectivity().shares(session.query, unknown) is UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -375,6 +375,8 @@ ALL_ROWS = [
     *({"sort_on": "modified", "sort_order": "descending"}, {"sort_on": "sortable_title"}, {"sort_on": "path"}),
     *({"sort_on": ["sortable_title", "modified"]}, {"path": {"query": "/plone"}, "sort_on": "created"}),
     {"effective": {"query": "2021-01-01", "range": "whatever"}},
+    {"modified": {"query": "2020-03-01", "range": "min"}},
+    {"created": {"query": ("2020-03-01", "2020-08-01"), "range": "min:max"}},
     {"portal_type": ["Document", "News Item", "Event", "File"], "path": "/plone"},
 ]
 
@@ -393,5 +395,13 @@ def test_words_are_looked_for_by_the_text_index_alone(saved: Any, word: str, mor
         assert [index for index in OTHERS if f"{relation}_{index}" in others] == [], (operation, plan)
 
 
-def test_selective_other_index_is_still_used(saved: Any) -> None:
-    assert "_path_value" in dict(plans_of(saved, {"SearchableText": "third", "path": "/plone/f1"}))["count"]
+@pytest.mark.parametrize(
+    ("more", "index"),
+    [
+        ({"path": "/plone/f1"}, "path_value"),
+        ({"modified": {"query": "2020-09-07", "range": "min"}}, "modified"),
+        ({"created": {"query": ("2020-03-01", "2020-03-02"), "range": "min:max"}}, "created"),
+    ],
+)
+def test_selective_other_index_is_still_used(saved: Any, more: dict[str, Any], index: str) -> None:
+    assert f"_{index}" in dict(plans_of(saved, {"SearchableText": "third", **more}))["count"]

@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from DateTime import DateTime
+from datetime import datetime
+from datetime import UTC
 from functools import partial
+from hypothesis import given
+from hypothesis import strategies as st
 from pathlib import Path
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.prepared import PLAN_CUSTOM
@@ -22,6 +26,9 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import below
 from plone.pgcatalog.sql.predicate import between
 from plone.pgcatalog.sql.predicate import has_value
+from plone.pgcatalog.sql.shares import bound
+from plone.pgcatalog.sql.shares import Shares
+from plone.pgcatalog.sql.shares import UNKNOWN
 from plone.pgcatalog.sql.values import set_number
 from tests.unit.compiling import compiled
 from tests.unit.compiling import TRANSLATORS
@@ -76,7 +83,7 @@ FORMS = {
         cached_sets=[known()],
         rows=50_000,
         full=RANKED_ROWS,
-        shares=({"portal_type": 1.0}, {"portal_type": {"Document": 0.7, "News Item": 0.01}}),
+        shares=Shares({"portal_type": 1.0}, {"portal_type": {"Document": 0.7, "News Item": 0.01}}),
     ),
 }
 
@@ -151,12 +158,19 @@ def test_unsaved_lists_are_looked_up_beside_the_saved_ones() -> None:
     assert bind.lists_sql(Stored(("catalog", ()))) == {}
 
 
-def test_unknown_shares_hide_no_index() -> None:
+def test_shares_are_those_of_the_planner_or_unknown() -> None:
     column = Column("portal_type", "text")
-    assert bind.share(None, column, ["Document"]) is None
-    assert bind.share(({}, {}), column, ["Document"]) is None
-    assert bind.share(({}, {"portal_type": {"Document": 0.5}}), column, ["Document", "Link"]) == 0.5
-    assert bind.share(({"portal_type": 0.25}, {}), column, None) == 0.25
+    assert UNKNOWN.with_any(column, ["Document"]) is UNKNOWN.between(column, None, None) is None
+    assert Shares(of_value={"portal_type": {"Document": 0.5}}).with_any(column, ["Document", "Link"]) == 0.5
+    known = Shares({"portal_type": 0.5}, bounds={"portal_type": ["a", "b", "c", "d"]})
+    ends = [(None, None), (None, "b"), ("b", None), ("bb", "c"), ("x", None), ("c", "b")]
+    assert [known.between(column, *each) for each in ends] == [0.5, 0.25, 0.375, 0.125, 0, 0]
+
+
+@given(st.lists(st.datetimes(timezones=st.just(UTC)), min_size=2, max_size=9))
+def test_bounds_of_times_sort_as_the_times(times: list[datetime]) -> None:
+    seconds = [each.replace(microsecond=0) for each in times]
+    assert sorted(seconds, key=bound) == sorted(seconds)
 
 
 # -- planner hints: with statements that compare long values, and only the necessary ones

@@ -20,6 +20,8 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.shares import Shares
+from plone.pgcatalog.sql.shares import UNKNOWN
 from psycopg import Connection
 from psycopg import sql
 from time import monotonic
@@ -162,12 +164,8 @@ def nowhere(relations: list[str]) -> sql.Composable:
 
 #: Seconds after which shares are read again together with the states; after twice as many they are read on their own.
 SHARES_SECONDS = 600.0
-#: For all catalogs: the share of the rows with a value in each column; for a column with few different values also these
-#: values, and the share of the rows with each.
+#: The parts of the Shares of all catalogs.
 FREQUENCIES = Statement(load_statement("frequencies"))
-
-#: Column -> share of the rows with a value; column -> value -> share of the rows with it.
-Shares = tuple[dict[str, float], dict[str, dict[str, float]]]
 
 
 class Selectivity:
@@ -187,11 +185,17 @@ class Selectivity:
 
     def store(self, rows: Iterable[Sequence[Any]]) -> None:
         """Store the *rows* of FREQUENCIES."""
-        shares: dict[str, Shares] = {}
-        for relation, name, share, common, frequencies in rows:
-            filled, values = shares.setdefault(relation, ({}, {}))
-            filled[name] = share
-            values[name] = dict(zip(common or (), frequencies or (), strict=False))
+        columns: dict[str, list[Sequence[Any]]] = {}
+        for relation, *column in rows:
+            columns.setdefault(relation, []).append(column)
+        shares = {
+            relation: Shares(
+                filled={name: share for name, share, *_ in known},
+                of_value={name: dict(zip(*pair, strict=False)) for name, _, *pair, _ in known if None not in pair},
+                bounds={name: bounds for name, *_, bounds in known if bounds},
+            )
+            for relation, known in columns.items()
+        }
         self._shares = shares  # assigned last: other threads read it meanwhile
         self._read = monotonic()
 
@@ -203,4 +207,4 @@ class Selectivity:
         """
         if relation not in self._shares or monotonic() > self._read + 2 * SHARES_SECONDS:
             self.store(run(FREQUENCIES))
-        return self._shares.setdefault(relation, ({}, {}))
+        return self._shares.setdefault(relation, UNKNOWN)

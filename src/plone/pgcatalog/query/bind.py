@@ -5,14 +5,12 @@
 ``query.statements`` builds the statements of a compiled query from the bound parts.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
-from functools import partial
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.nearest import Near
@@ -27,15 +25,16 @@ from plone.pgcatalog.sql.predicate import BELOW
 from plone.pgcatalog.sql.predicate import BETWEEN
 from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.sql.predicate import RANGES
+from plone.pgcatalog.sql.shares import bound
+from plone.pgcatalog.sql.shares import Shares
+from plone.pgcatalog.sql.shares import UNKNOWN
 from plone.pgcatalog.sql.values import as_interned
 from plone.pgcatalog.sql.values import as_list_sql
 from plone.pgcatalog.sql.values import InternedSets
 from types import MappingProxyType
 from typing import Any
 
-
-#: Column -> share of the rows, 0 to 1, with a value; and column -> frequent value -> share of the rows with it.
-Shares = tuple[Mapping[str, float], Mapping[str, Mapping[str, float]]]
 
 #: For a value in at most this share of the rows, the index of its column is the best plan.
 SELECTIVE_SHARE = 0.1
@@ -50,7 +49,7 @@ class Stored:
     - ``interned_columns``: the columns that hold numbers of lists, by name
     - ``cached_sets``: the interned sets in memory; ``pending_sets``: a table with uncommitted sets, "" if there is none
     - ``rows``: the estimated number of rows; ``full``: up to this many hits of a ranked search are all ranked, 0: all
-    - ``shares``: None for small catalogs, where plans do not matter
+    - ``shares``: unknown for small catalogs, where plans do not matter
     - ``moved``: the SQL condition for rows that the transaction has moved, "" if there are none
     - ``relation``: the catalog table; ``counted``: its columns, by name, whose values are counted
     """
@@ -62,7 +61,7 @@ class Stored:
     pending_sets: str = ""
     rows: int | None = None
     full: int = 0
-    shares: Shares | None = None
+    shares: Shares = UNKNOWN
     moved: str = ""
     relation: str = ""
     counted: Mapping[str, Column] = MappingProxyType({})
@@ -94,54 +93,63 @@ def condition(where: Condition, stored: Stored) -> Condition:
 
 def selective_condition(where: Condition, stored: Stored) -> Condition:
     """Return ``condition`` for a statement that reads all rows that match, not only the first ones of an order."""
-    return hide_unselective_indexes(condition(where, stored), partial(share, stored.shares))
+    return hide_unselective_indexes(condition(where, stored), stored.shares)
 
 
-def hide_unselective_indexes(
-    where: Condition, share: Callable[[Column, Sequence[Any] | None], float | None]
-) -> Condition:
+def hide_unselective_indexes(where: Condition, shares: Shares) -> Condition:
     """Hide unselective columns of *where*, such as the ends of a period, from the planner, if *where* compares long values.
 
-    *share* returns the share of the rows, 0 to 1, with one of some values in a column (None: with any value), or None if it
-    is unknown.  Without this, PostgreSQL rated the index of an unselective column as good as the GIN index of the long
-    values, read the rows by it, and decompressed the long value of each.
+    Without this, PostgreSQL rated the index of an unselective column as good as the GIN index of the long values, read the
+    rows by it, and decompressed the long value of each.
     """
     if not where.is_costly:
         return where
+    ranges = _ranges(where.conjuncts())
+
+    def matched(part: Predicate) -> float | None:
+        if part.operator == NOT_NULL:
+            return shares.filled.get(part.column.name, 1.0)
+        if part.column.is_period:
+            return 1.0
+        if part.operator in RANGES:
+            # The ends of a range are parts of their own, neither of which needs to be selective.
+            return shares.between(part.column, *ranges.get(part.column, _ends(part)))
+        if not part.can_be_hidden and not part.column.is_interned:
+            return None
+        [value] = part.values
+        return shares.with_any(part.column, value if isinstance(value, list | tuple) else [value])
 
     def hidden(part: Condition) -> Condition:
         if not isinstance(part, Predicate):
             return part
-        if part.operator == NOT_NULL:
-            filled = share(part.column, None)
-            return part if filled is not None and filled <= SELECTIVE_SHARE else part.hidden()
-        if part.column.is_period:
-            return part.hidden()
-        if not part.can_be_hidden and not part.column.is_interned:
-            return part
-        [value] = part.values
-        matched = share(part.column, value if isinstance(value, list | tuple) else [value])
-        return part if matched is None or matched <= SELECTIVE_SHARE else part.hidden()
+        share = matched(part)
+        return part if share is None or share <= SELECTIVE_SHARE else part.hidden()
 
     return where.changed(hidden)
+
+
+def _ranges(parts: Iterable[Condition]) -> dict[Column, tuple[str | None, str | None]]:
+    """Return column -> lowest and highest value that all ranges among *parts* allow, as ``bound`` returns them."""
+    ranges: dict[Column, tuple[str | None, str | None]] = {}
+    for part in parts:
+        if isinstance(part, Predicate) and part.operator in RANGES:
+            (low, high), (least, most) = _ends(part), ranges.get(part.column, (None, None))
+            lows, highs = ([each for each in pair if each is not None] for pair in ((low, least), (high, most)))
+            ranges[part.column] = max(lows, default=None), min(highs, default=None)
+    return ranges
+
+
+def _ends(part: Predicate) -> tuple[str | None, str | None]:
+    """Return the lowest and the highest value of a range."""
+    first, last = bound(part.values[0]), bound(part.values[-1])
+    return (None if part.operator.startswith("<") else first), (None if part.operator.startswith(">") else last)
 
 
 def needs_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
     """Return True if ``selective_condition`` needs the share of rows that match *part*; other arguments as in ``Stored``."""
     if part.operator == NOT_NULL:
         return part.column.name not in complete
-    return part.can_be_hidden or part.column.name in interned_columns
-
-
-def share(shares: Shares | None, column: Column, values: Iterable[Any] | None) -> float | None:
-    """Return the share of the rows, 0 to 1, with one of *values* in *column* (None: any value); None if it is unknown."""
-    if shares is None:
-        return None
-    filled, by_value = shares
-    if values is None:
-        return filled.get(column.name)
-    of_values = by_value.get(column.name)
-    return sum(of_values.get(str(value), 0.0) for value in values) if of_values else None
+    return part.can_be_hidden or part.column.name in interned_columns or part.operator in RANGES
 
 
 def plans_once(where: Condition) -> bool:

@@ -12,10 +12,11 @@ from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import Overlay
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.query import bind
-from plone.pgcatalog.query.bind import Shares
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.sql.shares import Shares
+from plone.pgcatalog.sql.shares import UNKNOWN
 from typing import Any
 
 
@@ -139,11 +140,11 @@ class SeenCatalog:
         )
         return replace(stored, shares=self._shares(stored.relation)) if needs_shares else stored
 
-    def _shares(self, relation: str) -> Shares | None:
-        """Return the shares of values in *relation*; None for a small catalog, where plans do not matter."""
+    def _shares(self, relation: str) -> Shares:
+        """Return the shares of values in *relation*; unknown ones for a small catalog, where plans do not matter."""
         generations = self.session.generations
         if not relation or generations.is_small():
-            return None
+            return UNKNOWN
         return generations.selectivity.shares(self.session.query, relation)
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
