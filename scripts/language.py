@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("src", "benchmarks", "demo", "scripts", "checks", "tests")
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs", "news")
 #: Built pages, and a page with names of ZODB's tests.
-EXCLUDED = ("docs/_build", "docs/reference/zodb-suites.md")
+EXCLUDED = ("docs/_build", "docs/reference/benchmark-results.md", "docs/reference/zodb-suites.md")
 
 #: Pattern -> words to use instead, or the rule.
 PATTERNS = {
