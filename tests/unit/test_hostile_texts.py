@@ -30,7 +30,14 @@ import signal
 
 #: Modules with regular expressions that process texts typed by visitors or authors.
 VISITORS = {
-    *("classic.suggestions", "searchpage.facets", "discovery.file_pages", "discovery.highlight", "discovery.spelling"),
+    *(
+        "classic.suggestions",
+        "searchpage.facets",
+        "discovery.file_pages",
+        "discovery.highlight",
+        "discovery.hints",
+        "discovery.spelling",
+    ),
     *(
         "fulltext.lexicon",
         "fulltext.places",
@@ -149,6 +156,12 @@ def test_snippets_of_wildcards_read_a_word_once() -> None:
             marks = Highlighter([(plone_lexicon(), wild)])
             assert marks
             assert "mark" not in marks.mark(page)
+
+
+def test_snippets_find_the_places_of_words_in_one_pass() -> None:
+    with limited():
+        for page in ("in," * 100_000, "in" * 100_000, "x-" * 100_000 + "in", "ж" * 100_000, "ß" * 100_000):
+            assert Highlighter([(plone_lexicon(), "inner OR *in*")]).snippet(page)
 
 
 @given(st.text("ab*?", min_size=1, max_size=12), st.text("ab", max_size=14))

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from dataclasses import field
+from functools import cached_property
 from html import escape
 from plone.pgcatalog.discovery.file_pages import word_patterns
+from plone.pgcatalog.discovery.hints import Hints
 from plone.pgcatalog.fulltext.lexicon import class_name
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
@@ -151,8 +153,7 @@ class Highlighter:
         # Other forms of a word begin with the first letters of its stem, so few words need to be stemmed.
         self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
         self._is_plain = all(class_name(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
-        #: tokens that have been compared, and token -> its marked parts if there are any
-        self._seen: set[str] = set()
+        #: compared token -> its marked parts
         self._matches_of: dict[str, list[MarkedSpan]] = {}
 
     def __bool__(self) -> bool:
@@ -193,7 +194,7 @@ class Highlighter:
         found = copy(self)
         found._words = self._words | self._prefixes
         found._prefixes, found._prefix_lengths, found._patterns = set(), [], []
-        found._seen, found._matches_of = set(), {}
+        found._matches_of = {}
         return found
 
     def mark(self, text: str) -> str:
@@ -206,21 +207,27 @@ class Highlighter:
 
     def spans(self, text: str) -> list[MarkedSpan]:
         """Return the first matches in *text*, about MAX_MATCHES at most, in order and without overlap."""
-        tokens = set(PART.findall(text))
-        # Each distinct token is compared once; texts repeat most of them.
-        for token in tokens.difference(self._seen):
-            if matches := self._matches(token):
-                self._matches_of[token] = matches
-        self._seen |= tokens
         spans: list[MarkedSpan] = []
-        if tokens.isdisjoint(self._matches_of):
-            return spans
-        for match in PART.finditer(text):
-            for start, end, word in self._matches_of.get(match[0], ()):
-                spans.append((match.start() + start, match.start() + end, word))
+        for match in PART.finditer(text) if self._hints is None else self._hints.tokens(text):
+            token = match[0]
+            # Each distinct token is compared once; texts repeat most of them.
+            matches = self._matches_of.get(token)
+            if matches is None:
+                matches = self._matches_of[token] = self._matches(token)
+            spans += [(match.start() + start, match.start() + end, word) for start, end, word in matches]
             if len(spans) >= MAX_MATCHES:
                 break
         return spans
+
+    @cached_property
+    def _hints(self) -> Hints | None:
+        """The places of the words; None for a lexicon with other elements than Plone's."""
+        if not self._is_plain:
+            return None
+        has_parts = self._stemming is not None and self._stemming.find_splits is not None
+        return Hints(
+            (*self._words, *self._prefixes, *self._beginnings), self._beginnings if has_parts else (), self._globs
+        )
 
     def _matches(self, token: str) -> list[MarkedSpan]:
         """Return the parts of *token*, a match of PART, that are to be marked."""
@@ -298,7 +305,10 @@ class Highlighter:
     def _best(self, spans: Sequence[MarkedSpan], length: int) -> MarkedSpan:
         """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""
         best, most = (0, 0, ""), 0
+        all_words = len({word for *_, word in spans})
         for i, span in enumerate(spans):
+            if most == all_words:
+                break
             different = len({word for _, end, word in spans[i : i + 30] if end <= span[0] + length})
             if different > most:
                 best, most = span, different
