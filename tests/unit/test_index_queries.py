@@ -49,7 +49,13 @@ FIRST, LAST = '"x"[1]', '"x"[cardinality("x")]'
         ("boolean", [Column("x", "boolean")], [], ['"x"'], '"x"'),
         ("gopip", [], [], [], None),
         ("date", [Column("x", "timestamptz")], [SQLIndex("x", '("x")', **OF_X)], ['"x"'], ANY),
-        ("range", [Column("x_since", "integer"), Column("x_until", "integer")], [], ['"x_since"', '"x_until"'], None),
+        (
+            "range",
+            [Column("x_since", "integer", is_period=True), Column("x_until", "integer", is_period=True)],
+            [],
+            ['"x_since"', '"x_until"'],
+            None,
+        ),
         (
             "recurring",
             [Column("x", "integer[]")],
