@@ -79,7 +79,8 @@ def test_word_is_split_into_words_of_the_site(word: str, parts: str) -> None:
 @given(st.data(), st.sampled_from(LANGUAGES))
 def test_parts_and_links_are_the_word(data: st.DataObject, language: str) -> None:
     """A word made of parts is split, and its parts with linking elements are the word."""
-    words = [word for word in WORDS if len(word) > 3]
+    # "ende" is an ending, too: "antragende" is a form of "antrag".
+    words = [word for word in WORDS if len(word) > 3 and word != "ende"]
     parts = data.draw(st.lists(st.sampled_from(words), min_size=2, max_size=3))
     links = [data.draw(st.sampled_from(LINKS[language])) for _ in parts[1:]]
     word = "".join(f"{part}{link}" for part, link in zip(parts, [*links, ""], strict=True))
