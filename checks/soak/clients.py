@@ -234,6 +234,7 @@ class Client:
             page.written = time.monotonic()
             page.possible = changed if response is not None else [*page.possible, *changed]
             if response is None:
+                page.note(f"{kind}: {self.answers[-1].error}")
                 self.retire(page)
                 self.unknown.append(page)
         return response
@@ -259,6 +260,7 @@ class Client:
         if page in self.unknown:
             return  # a later write of this page had no acknowledgement, either
         uid, actual = found[0] if found else (page.uid, ABSENT)
+        page.note(f"looked up: {actual}")
         if actual not in page.possible or len(found) > 1:
             self.stale.append(f"{page} found as {found}")
             return
@@ -358,6 +360,7 @@ class Client:
             data["file"] |= {"filename": f"{name}.pdf", "content-type": PDF}
         else:
             data["text"] = f"<p>{' '.join(self.rng.choices(WORDS, k=80))}</p>"
+        page.note(f"create {version.path}")
         kind = "upload" if page.word else "create"
         response = self.write([page], lambda absent: version, kind, "POST", container, json=data)
         if response is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import json
+import time
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Page:
       version is left.
     - ``written``: the time at which the last write was answered.
     - ``word``: a word that only its file contains; "" for a page without a file.
+    - ``events``: its creation, writes without an acknowledgement and look-ups after these, with the time of the clock.
     """
 
     uid: str | None
@@ -40,6 +42,11 @@ class Page:
     repeated: list[Version] = field(default_factory=list)
     written: float = 0.0
     word: str = ""
+    events: list[str] = field(default_factory=list)
+
+    def note(self, event: str) -> None:
+        """Add *event*, with the time that Zope's logs have."""
+        self.events.append(f"{time.strftime('%H:%M:%S')} {event}")
 
     @property
     def version(self) -> Version:
@@ -60,7 +67,10 @@ def save(path: Path, pages: Iterable[Page]) -> None:
 def load(path: Path) -> list[Page]:
     """Read pages written by ``save``."""
     pages = json.loads(path.read_text("utf-8"))
-    return [Page(page["uid"], [Version(**v) for v in page["possible"]], word=page["word"]) for page in pages]
+    return [
+        Page(page["uid"], [Version(**v) for v in page["possible"]], word=page["word"], events=page["events"])
+        for page in pages
+    ]
 
 
 def word(title: str) -> str:
@@ -91,7 +101,10 @@ def compare(site: Any, area: str, pages: list[Page]) -> dict[str, Any]:
         elif actual.path:
             words = [word(actual.title), page.word] if page.word else [word(actual.title)]
             lost += [f"{actual.path}: not found by {each!r}" for each in words if _found(site, each) != [actual.path]]
-    phantom += [f"{path}: nobody has made it" for path in objects.keys() - known]
+    for path in objects.keys() - known:
+        name = path.rpartition("/")[2]
+        requests = [event for page in pages if any(name in event for event in page.events) for event in page.events]
+        phantom.append(f"{path}: no acknowledged request has made it; {'; '.join(requests)}")
     return {"compared": len(pages), "lost": lost, "phantom": phantom}
 
 
