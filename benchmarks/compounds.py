@@ -8,7 +8,7 @@ pages, the lexemes, the bytes and the time of their tsvectors are measured with 
 from benchmarks.machine import header
 from benchmarks.manuals import GERMAN
 from benchmarks.manuals import manual_pages
-from benchmarks.marks import put_between
+from benchmarks.programs import run_program
 from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -22,7 +22,6 @@ from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.stemming import stem
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.CMFPlone.UnicodeSplitter.splitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter.splitter import Splitter
 from Products.ZCTextIndex.Lexicon import Lexicon
@@ -31,7 +30,6 @@ from statistics import fmean
 from typing import Any
 
 import argparse
-import json
 import psycopg
 import re
 import time
@@ -163,12 +161,12 @@ def costs(connection: Any, texts: list[str], counts: Counter[str]) -> dict[str, 
     }
 
 
-def run(server: EmbeddedPostgres, manuals: Path) -> dict[str, Any]:
+def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of one run."""
-    pages = list(manual_pages(manuals.glob("man*/*.gz")))
+    pages = list(manual_pages(options.manuals.glob("man*/*.gz")))
     if not pages:
         raise SystemExit(
-            f"{manuals} has no manual pages; install the package manpages-de, or name the folder with --manuals."
+            f"{options.manuals} has no manual pages; install the package manpages-de, or name the folder with --manuals."
         )
     counts = counted(pages)
     with psycopg.connect(server.createdb("compounds"), autocommit=True) as connection:
@@ -221,16 +219,7 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manuals", type=Path, default=GERMAN, help="the folder of the German manual pages")
-    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
-    parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
-    options = parser.parse_args()
-    with EmbeddedPostgres(settings=TEST_SETTINGS) as server:
-        result = run(server, options.manuals)
-    print(table(result))
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    if options.page:
-        put_between(options.page, "compounds", table(result))
+    run_program(parser, run, {"compounds": table})
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from benchmarks.debian import SHORTEST
 from benchmarks.machine import header
 from benchmarks.manual_parts import Manual
 from benchmarks.manual_parts import manuals
-from benchmarks.marks import put_between
 from benchmarks.misspellings import german_misspellings
 from benchmarks.misspellings import Misspelling
 from benchmarks.misspellings import public_misspellings
+from benchmarks.programs import run_program
 from benchmarks.ranking import use
 from benchmarks.tables import Table
 from collections import Counter
@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.stemming import stem
@@ -29,7 +28,6 @@ from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.word_lookup import LAST
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from random import Random
 from statistics import median
 from statistics import quantiles
@@ -41,7 +39,6 @@ from tests.integration.traffic import traced
 from typing import Any
 
 import argparse
-import json
 import psutil
 import psycopg
 import time
@@ -316,16 +313,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=700, help="number of pairs of each list")
     parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many rounds counts")
     parser.add_argument("--tuned", action="store_true", help="measure the half that the weights were chosen with")
-    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
-    parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
-    options = parser.parse_args()
-    with EmbeddedPostgres(settings=TEST_SETTINGS) as server:
-        result = run(server, options)
-    print(table(result))
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    if options.page:
-        put_between(options.page, "corrections", table(result))
+    run_program(parser, run, {"corrections": table})
 
 
 if __name__ == "__main__":

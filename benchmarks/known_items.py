@@ -11,10 +11,10 @@ from benchmarks.debian import all_manuals
 from benchmarks.debian import SHORTEST
 from benchmarks.machine import header
 from benchmarks.manual_parts import Manual
-from benchmarks.marks import put_between
 from benchmarks.meaning_quality import by_vectors
 from benchmarks.meaning_quality import hybrid_results
 from benchmarks.meaning_quality import MODEL
+from benchmarks.programs import run_program
 from benchmarks.tables import Record
 from benchmarks.tables import Table
 from collections import defaultdict
@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.lexicon import signed_lexemes
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
@@ -34,7 +33,6 @@ from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from plone.registry.interfaces import IRegistry
 from random import Random
 from statistics import fmean
@@ -48,7 +46,6 @@ from typing import Any
 from zope.component import getUtility
 
 import argparse
-import json
 import psycopg
 import re
 import time
@@ -322,17 +319,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--by-words", action="store_true", help="without an embedder")
-    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
-    parser.add_argument("--page", type=Path, help="put the tables into this page of the documentation")
-    options = parser.parse_args()
-    with EmbeddedPostgres(settings=TEST_SETTINGS) as server:
-        result = run(server, options)
-    print(f"{table(result)}\n\n{signs_table(result)}")
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    if options.page:
-        put_between(options.page, "known items", table(result))
-        put_between(options.page, "signs", signs_table(result))
+    run_program(parser, run, {"known items": table, "signs": signs_table})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ real ``ZCTextIndex`` with an OkapiIndex and the same lexicon.  For queries of on
 """
 
 from benchmarks.machine import header
-from benchmarks.marks import put_between
+from benchmarks.programs import run_program
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from dataclasses import replace
 from demo.words import language
 from demo.words import LANGUAGES
 from demo.words import topics
-from pathlib import Path
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.tsquery import compile_text
@@ -24,7 +23,6 @@ from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.settings import RANKED_ROWS
 from plone.pgcatalog.settings import SETTINGS_ATTRIBUTE
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
 from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex
@@ -36,7 +34,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import argparse
-import json
 import psycopg
 import sys
 import time
@@ -259,16 +256,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=6000)
     parser.add_argument("--queries", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="store the figures in this JSON file")
-    parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
-    options = parser.parse_args()
-    with EmbeddedPostgres(settings=TEST_SETTINGS) as server:
-        result = run(server, options)
-    print(table(result))
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
-    if options.page:
-        put_between(options.page, "yardstick", table(result))
+    result = run_program(parser, run, {"yardstick": table})
     sys.exit(0 if result["ways"][next(iter(SETTINGS))]["all_ranked"] >= 0.8 else 1)
 
 
