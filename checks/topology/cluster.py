@@ -48,7 +48,8 @@ KILLED, PAUSED, CUT = "`kill -9` of Patroni and PostgreSQL", "both stopped (`SIG
 #: A requested change of the leader.
 SWITCHED = "nothing: a switchover"
 #: Parameters of Zope's connections, from docs/how-to/high-availability.md.
-TIMEOUTS = {
+PARAMETERS = {
+    "target_session_attrs": "read-write",
     "connect_timeout": 3,
     "tcp_user_timeout": 10000,
     "keepalives_idle": 5,
@@ -156,7 +157,7 @@ class Cluster:
 
     def dsn(self, dbname: str) -> str:
         account = {"user": "postgres", "password": self._password}
-        return make_conninfo(host=HOST, port=self._port, dbname=dbname, **account, **TIMEOUTS)
+        return make_conninfo(host=HOST, port=self._port, dbname=dbname, **account, **PARAMETERS)
 
     def prepare(self, clients: Sequence[Client], random: Random) -> float:
         """Return inf if the standby is synchronous, otherwise -inf: the lag of an asynchronous standby is unknown."""
@@ -219,11 +220,18 @@ class Cluster:
             time.sleep(PAUSE)
 
     def _leads_to(self, node: Node) -> bool:
-        """Whether a new connection through HAProxy reaches *node*, and *node* accepts writes."""
+        """Whether new connections through HAProxy reach *node* only, and *node* accepts writes.
+
+        Until its first check of a server ends, HAProxy deals connections to the standby, too, each in turn.
+        """
+        return all(self._reached() == (node.port, False) for _ in self.nodes)
+
+    def _reached(self) -> tuple[Any, ...] | None:
+        """Return the port of the server that a new connection reaches, and whether it is a standby; None if it fails."""
         query = "SELECT inet_server_port(), pg_is_in_recovery()"
         with suppress(psycopg.OperationalError), psycopg.connect(self.dsn("postgres")) as connection:
-            return connection.execute(query).fetchone() == (node.port, False)
-        return False
+            return connection.execute(query).fetchone()
+        return None
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the running programs."""
