@@ -39,7 +39,7 @@ def plan_of(session: Session, statement: Any) -> str:
 
 def plan_for_any_values(session: Session, statement: Any) -> str:
     """Return the generic plan of *statement* (made without its values) as one text."""
-    statements, at = with_planner_hints(statement)
+    statements, at = with_planner_hints(replace(statement, plans_once=True))
     texts = [numbered(each.sql) for each in statements]
     values = b", ".join([b"NULL"] * len(statement.params))
     # PostgreSQL 15 has no EXPLAIN (GENERIC_PLAN); the plan-once hints of a statement stand for it.

@@ -318,7 +318,7 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
             || CASE WHEN i % 3 = 0 THEN 'third:113' ELSE '' END::tsvector
             || CASE WHEN i % 20 = 0 THEN 'twentieth:114' ELSE '' END::tsvector,
         112, -1440, 2147483647
-    FROM generate_series(1, 6000) i, LATERAL (
+    FROM generate_series(1, {{rows}}) i, LATERAL (
         SELECT '/plone/f' || i % 200 || '/d' || i, timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, at)
 """
 SAVED = 16
@@ -329,8 +329,8 @@ CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid =
 PAGES = 40
 
 
-@pytest.fixture(scope="module")
-def saved(site_with: SiteWith) -> Iterator[Any]:
+@pytest.fixture(scope="module", params=[6000, FEW_ROWS - 100])
+def saved(request: pytest.FixtureRequest, site_with: SiteWith) -> Iterator[Any]:
     """A site in which many saves have filled the pending list of the text index since the last vacuum.
 
     PostgreSQL then overestimates the cost of the index and prefers any other index that seems to answer the query.  An
@@ -340,7 +340,7 @@ def saved(site_with: SiteWith) -> Iterator[Any]:
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         pages = [create(portal, "Document", f"page{number:02}", title=f"Page {number}") for number in range(SAVED)]
         transaction.commit()
-        relation = filled(portal.portal_catalog, LONG_TEXTS)
+        relation = filled(portal.portal_catalog, LONG_TEXTS.replace("{{rows}}", str(request.param)))
         for number in range(SAVES):
             for page in pages:
                 page.description = " ".join(f"w{word * number % 2999}" for word in range(112))
@@ -364,9 +364,11 @@ def plans_of(saved: Any, query: dict[str, Any]) -> Iterator[tuple[str, str]]:
         found["rids"] = plans.rids_statement(view, compiled)
     else:
         found["page"] = plans.page_statement(view, compiled, 0, 25)
+    is_small = session.generations.is_small()
     for name, statement in found.items():
-        yield name, plans.plan_of(session, statement)
-        if statement.plans_once:
+        if not is_small:
+            yield name, plans.plan_of(session, statement)
+        if statement.plans_once or is_small:
             yield f"{name}, any values", plans.plan_for_any_values(session, statement)
 
 
@@ -404,4 +406,5 @@ def test_words_are_looked_for_by_the_text_index_alone(saved: Any, word: str, mor
     ],
 )
 def test_selective_other_index_is_still_used(saved: Any, more: dict[str, Any], index: str) -> None:
-    assert f"_{index}" in dict(plans_of(saved, {"SearchableText": "third", **more}))["count"]
+    (_, plan), *_ = plans_of(saved, {"SearchableText": "third", **more})
+    assert f"_{index}" in plan

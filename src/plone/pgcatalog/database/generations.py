@@ -197,8 +197,7 @@ class StatesRead:
         self._generations = generations
         # A new process reads all lists.
         self._lists = None if generations.sets.newest else generations.sets.unread()
-        with_shares = generations.selectivity.is_old and not generations.is_small()
-        shares = FREQUENCIES if with_shares else None
+        shares = FREQUENCIES if generations.selectivity.is_old else None
         self.statements = [
             Statement(READ_STATES, (expected, expected)),
             *(each for each in (self._lists, shares) if each is not None),

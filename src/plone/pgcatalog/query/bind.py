@@ -49,7 +49,7 @@ class Stored:
     - ``interned_columns``: the columns that hold numbers of lists, by name
     - ``cached_sets``: the interned sets in memory; ``pending_sets``: a table with uncommitted sets, "" if there is none
     - ``rows``: the estimated number of rows; ``full``: up to this many hits of a ranked search are all ranked, 0: all
-    - ``shares``: unknown for small catalogs, where plans do not matter
+    - ``shares``: those of its values, as PostgreSQL estimates them
     - ``moved``: the SQL condition for rows that the transaction has moved, "" if there are none
     - ``relation``: the catalog table; ``counted``: its columns, by name, whose values are counted
     """

@@ -141,11 +141,8 @@ class SeenCatalog:
         return replace(stored, shares=self._shares(stored.relation)) if needs_shares else stored
 
     def _shares(self, relation: str) -> Shares:
-        """Return the shares of values in *relation*; unknown ones for a small catalog, where plans do not matter."""
-        generations = self.session.generations
-        if not relation or generations.is_small():
-            return UNKNOWN
-        return generations.selectivity.shares(self.session.query, relation)
+        """Return the shares of values in *relation*."""
+        return self.session.generations.selectivity.shares(self.session.query, relation) if relation else UNKNOWN
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the idx of the row *rid* with its pending changes applied to *committed*; None if it has none."""

@@ -42,7 +42,7 @@ class Shares:
         return self.filled.get(column.name, 1.0) * max(behind - first, 0) / len(bounds)
 
 
-#: Nothing is known of a small catalog.
+#: Nothing is known of a catalog that PostgreSQL has not analyzed yet.
 UNKNOWN = Shares()
 
 
