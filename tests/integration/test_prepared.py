@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
+from functools import partial
 from plone.pgcatalog.database import prepared
 from plone.pgcatalog.database.prepared import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity
+from plone.pgcatalog.query.statements import first_ids
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.shares import UNKNOWN
 from tests.integration import plans
@@ -408,3 +410,19 @@ def test_words_are_looked_for_by_the_text_index_alone(saved: Any, word: str, mor
 def test_selective_other_index_is_still_used(saved: Any, more: dict[str, Any], index: str) -> None:
     (_, plan), *_ = plans_of(saved, {"SearchableText": "third", **more})
     assert f"_{index}" in plan
+
+
+@pytest.mark.parametrize(("word", "index"), [("w2500 w2400", "searchable_text"), ("third", "modified")])
+def test_first_rows_of_an_order_are_read_by_the_order_only_if_many_match(saved: Any, word: str, index: str) -> None:
+    """Comparing the texts in the order of dates until ten matched took 10 to 40 ms for words of 1 % of 6,000 real pages."""
+    query = {"SearchableText": word, "sort_on": "modified"}
+    compiled, view = saved.portal_catalog.searchResults(**query).compiled, saved.portal_catalog._core.view()
+    first = [
+        plans.page_statement(view, compiled, 0, 10),
+        view.statement(partial(first_ids, compiled, size=10), compiled.where),
+    ]
+    for statement in first:
+        if view.session.generations.is_small():  # the plan does not know the word
+            assert "_searchable_text" in plans.plan_for_any_values(view.session, statement)
+        else:
+            assert f"_{index}" in plans.plan_of(view.session, statement)

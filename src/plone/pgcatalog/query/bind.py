@@ -18,6 +18,7 @@ from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import EVERYTHING
 from plone.pgcatalog.sql.expression import Statement
@@ -36,6 +37,8 @@ from types import MappingProxyType
 from typing import Any
 
 
+#: True for each row.  IS NOT NULL, because PostgreSQL expects a function to be true for a third of the rows.
+COMPARED = Condition("pgcatalog_compared(rid) IS NOT NULL", (), (RID,))
 #: For a value in at most this share of the rows, the index of its column is the best plan.
 SELECTIVE_SHARE = 0.1
 
@@ -94,6 +97,16 @@ def condition(where: Condition, stored: Stored) -> Condition:
 def selective_condition(where: Condition, stored: Stored) -> Condition:
     """Return ``condition`` for a statement that reads all rows that match, not only the first ones of an order."""
     return hide_unselective_indexes(condition(where, stored), stored.shares)
+
+
+def first_condition(where: Condition, stored: Stored) -> Condition:
+    """Return ``condition`` for a statement that reads the first rows of an order that match.
+
+    PostgreSQL can read rows in the order of an index, and compare each, or sort those that another index finds.  If *where*
+    compares long values, it is told what that costs; no index is hidden, because the order may need it.
+    """
+    where = condition(where, stored)
+    return where & COMPARED if where.is_costly else where
 
 
 def hide_unselective_indexes(where: Condition, shares: Shares) -> Condition:

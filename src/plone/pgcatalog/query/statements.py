@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.query.bind import columns_sql
 from plone.pgcatalog.query.bind import condition
+from plone.pgcatalog.query.bind import first_condition
 from plone.pgcatalog.query.bind import order_by
 from plone.pgcatalog.query.bind import plans_once
 from plone.pgcatalog.query.bind import select
@@ -48,7 +49,7 @@ def ids(compiled: CompiledQuery, stored: Stored) -> Statement:
 
 def first_ids(compiled: CompiledQuery, stored: Stored, size: int) -> Statement:
     """Return the statement for the rids of the first *size* rows, in the form of ``ids``."""
-    where = selective_condition(compiled.where, stored)
+    where = first_condition(compiled.where, stored)
     rows = select("rid", where, stored, f"ORDER BY {order_by(compiled, stored)} LIMIT {size:d}")
     first = f"unnest(ARRAY({rows.sql})) WITH ORDINALITY AS first (rid, place)"
     return replace(rows, sql=f"SELECT string_agg(int8send(rid), ''::bytea ORDER BY place) FROM {first}")
@@ -70,7 +71,9 @@ def page(
     if isinstance(compiled.score, Fusion):
         return fused_page(compiled, compiled.score, stored, start, size, more, with_total)
     score, first, once = compiled.score, None, False
-    where = selective_condition(compiled.where, stored) if score else condition(compiled.where, stored)
+    # Only the first rows of an order can be read by its index; a rank has none.
+    is_first = score is None and size is not None
+    where = first_condition(compiled.where, stored) if is_first else selective_condition(compiled.where, stored)
     stages = Stages.of(stored.source, where, score, stored.rows, stored.full)
     if stages is not None:
         first, once = stages.first, stages.plans_once and plans_once(where)

@@ -318,6 +318,10 @@ CREATE INDEX IF NOT EXISTS pgcatalog_queue_priority ON pgcatalog_queue (priority
 -- Numbers of the visits of a rebuild, in the order in which they are added.
 CREATE SEQUENCE IF NOT EXISTS pgcatalog_visits;
 
+-- True.  The cost is that of comparing a stored text, which PostgreSQL's planner takes for as cheap as comparing numbers.
+CREATE OR REPLACE FUNCTION pgcatalog_compared(rid BIGINT) RETURNS BOOLEAN
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 400 AS 'BEGIN RETURN true; END';
+
 -- The session that does a long job holds its lock, which ends with the session at the latest.  The first key is "pgcj".
 CREATE OR REPLACE FUNCTION pgcatalog_lock_job(kind TEXT, catalog BIGINT, subject BIGINT) RETURNS BOOLEAN
 LANGUAGE sql VOLATILE
