@@ -103,7 +103,7 @@ def first_condition(where: Condition, stored: Stored) -> Condition:
     """Return ``condition`` for a statement that reads the first rows of an order that match.
 
     PostgreSQL can read rows in the order of an index, and compare each, or sort those that another index finds.  If *where*
-    compares long values, it is told what that costs; no index is hidden, because the order may need it.
+    compares long values, ``COMPARED`` adds their cost; no index is hidden, because the order may need it.
     """
     where = condition(where, stored)
     return where & COMPARED if where.is_costly else where
