@@ -73,6 +73,20 @@ def test_stored_runs_fulfilled_every_promise() -> None:
     assert len(ZODB["fail without"]) < sum(ZODB["tests"].values()) > 300
 
 
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        *((race, []) for race in sorted(zodb_suites.RACES)),
+        ("HistoryTests.test2ZODBThreads", ["HistoryTests.test2ZODBThreads"]),
+    ],
+)
+def test_timing_of_tests_of_zodb_is_no_finding(test: str, found: list[str]) -> None:
+    """Whether a race is lost says nothing about this package; a failure of any other test does."""
+    for lost in (True, False):
+        outcomes = {"without": {test: True}, "with": {test: not lost}}
+        assert zodb_suites.summary(outcomes)["fail with only"] == (found if lost else [])
+
+
 def test_each_kind_of_observation_breaks_a_promise() -> None:
     soak = SOAKS[0]
     for change in (
