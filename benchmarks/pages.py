@@ -52,6 +52,27 @@ COUNTED = 4
 MIXES = ((1, 1), (4, 1), (4, 2))
 #: Seconds between two saves of the writer.
 PAUSE = 0.5
+#: Distance between the first requests of two turns: more than the requests of a turn, and a prime, so that each turn begins
+#: at another folder, document and word.
+TURN = 9_973
+
+
+class Numbers:
+    """The numbers of requests and saves; those of a turn do not depend on how many were used in turns before.
+
+    So each backend gets the same requests, though the faster one answers more.
+    """
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._numbers = itertools.count()
+
+    def begin_turn(self) -> None:
+        self._turn += 1
+        self._numbers = itertools.count(TURN * self._turn)
+
+    def __next__(self) -> int:
+        return next(self._numbers)
 
 
 @dataclass
@@ -63,10 +84,10 @@ class Farm:
     folder: Path
     site: Visited
     postmaster: int = field(init=False)
-    #: unique numbers for requests and saves
-    numbers: Iterator[int] = field(default_factory=itertools.count)
+    numbers: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
+        self.numbers = Numbers()
         with psycopg.connect(self.dsn) as connection:
             self.postmaster = psutil.Process(connection.info.backend_pid).parent().pid
 
@@ -135,6 +156,7 @@ def single(
     for _ in range(rounds):
         for page in pages:
             progress(page.name)
+            farm.numbers.begin_turn()
             for _ in range(WARMUP):
                 client.get(page, farm.site, next(farm.numbers))
             until, requests = perf_counter() + seconds, 0
@@ -162,6 +184,7 @@ def after_saves(
     for _ in range(rounds):
         for name, sample in samples.items():
             progress(f"{name}, {AFTER}")
+            farm.numbers.begin_turn()
             until, requests = perf_counter() + seconds, 0
             while requests < LEAST or perf_counter() < until:
                 writer.save(farm.site, next(farm.numbers), EDITOR)
@@ -178,6 +201,7 @@ def warm_up(farm: Farm, port: int, progress: Progress) -> None:
     """Request each kind of page once, in a new process."""
     progress("warming up")
     client = Client(port)
+    farm.numbers.begin_turn()
     for page in PAGES:
         client.get(page, farm.site, next(farm.numbers))
     client.close()
@@ -198,6 +222,7 @@ def mix(
     load = Load(farm.site, PAGES, ports, clients)
     for number in range(1 + rounds):
         progress(f"{MIX}, {clients} clients, {len(used)} processes, {state}")
+        farm.numbers.begin_turn()
         with ExitStack() as stack:
             if state == WITH_WRITER:
                 stack.enter_context(writing(farm, ports[-1]))
@@ -243,6 +268,7 @@ def counts(farm: Farm, pages: list[Page], progress: Progress) -> dict[tuple[str,
         client, writer = Client(port), Client(other_port)
         for page in pages:
             progress(f"counting messages, {page.name}")
+            farm.numbers.begin_turn()
             # Until the connections of the threads have filled their caches.
             for _ in range(THREADS * 2):
                 client.get(page, farm.site, next(farm.numbers))
@@ -274,6 +300,7 @@ def first_requests(farm: Farm, starts: int, progress: Progress) -> tuple[list[fl
     samples: dict[str, list[float]] = {name: [] for name in FIRST}
     for _ in range(starts):
         progress("first requests of a process")
+        farm.numbers.begin_turn()
         begun = perf_counter()
         with farm.process() as (_, port):
             started.append(perf_counter() - begun)

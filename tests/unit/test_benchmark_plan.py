@@ -9,6 +9,7 @@ from benchmarks.machine import hash_of
 from benchmarks.machine import source
 from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import READ_ONLY
+from benchmarks.pages import Numbers
 from benchmarks.report import generated
 from benchmarks.report import load
 from benchmarks.run_benchmarks import everything
@@ -174,3 +175,15 @@ def test_measurements_take_turns_after_fills_of_any_length() -> None:
     workers = [FakeWorker("a", [FILLED, "1", "2"], log), FakeWorker("b", ["fill", "fill", FILLED, "1", "2"], log)]
     run_in_turns(cast(Any, workers))
     assert log == ["b fill", "b fill", "a 1", "b 1", "a 2", "b 2"]
+
+
+def test_faster_backend_gets_the_same_requests() -> None:
+    fast, slow = Numbers(), Numbers()
+    for _ in range(5):
+        for backend, requests in ((fast, 900), (slow, 3)):
+            backend.begin_turn()
+            used = [next(backend) for _ in range(requests)]
+            assert len({*used}) == requests
+    fast.begin_turn()
+    slow.begin_turn()
+    assert [next(fast) for _ in range(9)] == [next(slow) for _ in range(9)]
