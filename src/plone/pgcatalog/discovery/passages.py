@@ -9,7 +9,6 @@ from functools import partial
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.file_pages import FilePage
 from plone.pgcatalog.discovery.file_pages import Snippet
-from plone.pgcatalog.discovery.highlight import highlighter
 from plone.pgcatalog.discovery.snippets import chunk_snippet
 from plone.pgcatalog.discovery.snippets import plain_text
 from plone.pgcatalog.discovery.snippets import snippets
@@ -210,7 +209,7 @@ def _pages(results: CatalogSearchResults, near: RowsFetch) -> list[AlsoAbout]:
     loader = RowLoader(catalog.search_view(), array("q", [row[RID_PLACE] for row in rows]), catalog.excluded_keys)
     if rows and len(rows[0]) > RID_PLACE + 1:
         loader.add_rows([row[RID_PLACE:] for row in rows], share=False)
-    new_brain, marks = catalog.brain_maker(), highlighter(results)
+    new_brain, marks = catalog.brain_maker(), results.highlighter()
     brains = [new_brain(loader, row[RID_PLACE]) for row in rows]
     return [
         AlsoAbout(

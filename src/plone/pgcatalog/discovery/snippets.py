@@ -15,7 +15,6 @@ from plone.pgcatalog.discovery.file_pages import with_pages
 from plone.pgcatalog.discovery.highlight import END_MARK
 from plone.pgcatalog.discovery.highlight import GAP
 from plone.pgcatalog.discovery.highlight import Highlighter
-from plone.pgcatalog.discovery.highlight import highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
 from plone.pgcatalog.discovery.highlight import MARK
 from plone.pgcatalog.fulltext.text_index import body_of
@@ -56,7 +55,7 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     rids = [brain.getRID() for brain in wanted]
     rows = any_value(RID, rids)
     where = rows & results.compiled.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
-    marks = highlighter(results)
+    marks = results.highlighter()
     texts = view.fetch(partial(_texts_statement, results, marks, rids, where), where)
     return texts.then(partial(_snippets, marks, wanted, length))
 

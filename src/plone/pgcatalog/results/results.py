@@ -70,6 +70,8 @@ class CatalogSearchResults(LazyMap):
         self._assigned: int | None = None
         self._count_limit: int | None = None
         self._scores = Scores()
+        #: made once: its expressions take longer to compile than a title takes to mark
+        self._highlighter: Any = None
         self._brain_of = catalog.brain_maker()
         #: rid -> brain, of all brains that were returned
         self._brains: dict[int, Any] = {}
@@ -105,7 +107,9 @@ class CatalogSearchResults(LazyMap):
         """Return a ``Highlighter`` of this search's words for any text; it is false if the search has no words."""
         from plone.pgcatalog.discovery.highlight import highlighter
 
-        return highlighter(self)
+        if self._highlighter is None:
+            self._highlighter = highlighter(self)
+        return self._highlighter
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> Mapping[int, str]:
         """Return record id -> HTML for *brains*, a page of this result; see ``discovery.snippets.snippets``."""

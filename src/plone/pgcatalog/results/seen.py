@@ -15,8 +15,6 @@ from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.sql.predicate import Predicate
-from plone.pgcatalog.sql.shares import Shares
-from plone.pgcatalog.sql.shares import UNKNOWN
 from typing import Any
 
 
@@ -138,11 +136,9 @@ class SeenCatalog:
         needs_shares = any(where.is_costly for where in conditions) and any(
             bind.needs_share(part, stored.complete, interned_columns) for part in parts
         )
-        return replace(stored, shares=self._shares(stored.relation)) if needs_shares else stored
-
-    def _shares(self, relation: str) -> Shares:
-        """Return the shares of values in *relation*."""
-        return self.session.generations.selectivity.shares(self.session.query, relation) if relation else UNKNOWN
+        if not needs_shares or not stored.relation:
+            return stored
+        return replace(stored, shares=self.session.generations.selectivity.shares(self.session.query, stored.relation))
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the idx of the row *rid* with its pending changes applied to *committed*; None if it has none."""

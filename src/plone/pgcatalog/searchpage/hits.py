@@ -163,7 +163,7 @@ def hits(
     length = registry.get("plone.search_results_description_length")
 
     def day(brain: Any, name: str) -> str:
-        date = _text(brain, name)
+        date = _text(brain, name) if show_about else ""
         return (plone.toLocalizedTime(date) or "") if date and date != "None" else ""
 
     def hit(brain: Any) -> Hit:
@@ -181,8 +181,8 @@ def hits(
             kind=titles.type(_text(brain, "portal_type")),
             author=titles.author(author) if author else "",
             author_id=author,
-            published=published if show_about else "",
-            modified=modified if show_about and modified != published else "",
+            published=published,
+            modified=modified if modified != published else "",
             crumbs=_crumbs(folders_above(brain.getPath(), page.root), folders),
             uid=_text(brain, "UID"),
             file_page="" if file_page is None else titles.translated(file_page.title),
