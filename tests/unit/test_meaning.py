@@ -3,6 +3,7 @@
 from benchmarks.labelled import labelled
 from benchmarks.labelled import stems
 from benchmarks.labelled import unanswered
+from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from itertools import pairwise
@@ -154,6 +155,25 @@ def test_equal_vectors_have_a_centre_and_no_direction(vectors: list[list[float]]
     assert calibration.first_direction([[0.0, 0.0]]) is None
 
 
+@given(st.lists(st.lists(st.floats(-1, 1, width=16), min_size=5, max_size=5), max_size=5))
+def test_languages_span_the_differences_of_their_means(means: list[list[float]]) -> None:
+    found = calibration.languages_of(means)
+    assert len(found) < max(len(means), 1)
+    for place, direction in enumerate(found):
+        assert hypot(*direction) == pytest.approx(1)
+        assert all(abs(sumprod(direction, other)) < 1e-4 for other in found[:place])
+    for mean in means:
+        rest = [value - first for value, first in zip(mean, means[0], strict=True)]
+        for direction in found:
+            rest = calibration.without(rest, direction)
+        assert hypot(*rest) <= 2 * calibration.LEAST_DIFFERENCE
+
+
+def test_a_question_keeps_little_of_its_language_and_all_else() -> None:
+    found = calibration.Calibration((0.0, 0.0, 0.0), (), languages=((1.0, 0.0, 0.0),))
+    assert found.centred([0.5, 0.25, 1.0]) == pytest.approx([0.5 * (1 - calibration.LANGUAGE_SHARE), 0.25, 1.0])
+
+
 def test_one_in_eight_general_questions_reaches_the_threshold() -> None:
     chance = Random(2)
     similarities = [chance.gauss(0.05, 0.01) for _ in range(800)]
@@ -171,11 +191,16 @@ def test_one_in_eight_general_questions_reaches_the_threshold() -> None:
         {"vectors": ["?"], "threshold": 0.1, "chunks": 1},
         {"vectors": ["AAAAAA=="], "threshold": float("nan"), "chunks": 1},
         {"vectors": ["AAAAAA=="], "threshold": None, "chunks": 1},
+        {"vectors": ["AAAAAA=="], "languages": ["AAA="], "threshold": 0.1, "chunks": 1},
     ],
 )
 def test_calibration_survives_json_and_a_damaged_one_is_refused(value: object) -> None:
-    found = calibration.Calibration((0.5, -0.25), ((1.0, 0.0),), 0.0625, 320)
-    assert calibration.Calibration.from_json(json.loads(json.dumps(found.as_json())), 2) == found
+    found = calibration.Calibration((0.5, -0.25), ((1.0, 0.0),), 0.0625, 320, ((0.0, 1.0),))
+    stored = json.loads(json.dumps(found.as_json()))
+    assert calibration.Calibration.from_json(stored, 2) == found
+    # An earlier version stored no languages.
+    del stored["languages"]
+    assert calibration.Calibration.from_json(stored, 2) == replace(found, languages=())
     assert calibration.Calibration.from_json(None, 2) is None
     with pytest.raises((ValueError, LookupError, TypeError)):
         calibration.Calibration.from_json(value, 2)  # type: ignore[arg-type]

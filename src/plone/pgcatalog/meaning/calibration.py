@@ -6,6 +6,9 @@ not expected to answer, serves as a background:
 - The mean of their vectors (*centre*), and the *directions* in which they differ most, are subtracted from the vector of a
   question ("all but the top", Mu and Viswanath, 2018).  The vectors of the site do not change, so their HNSW index stays
   valid.
+- Models find texts in the same language more similar.  The *languages* are directions from one language of the site's texts
+  to another, and most of a question's components along them are subtracted, too (Yang et al., "A Simple and Effective Method
+  to Eliminate the Self Language Bias in Multilingual Representations", 2021).
 - The *threshold* is the similarity to the nearest text of the site that one in eight general questions reaches.
 
 docs/lab/searches.md compares this rule with others.
@@ -31,6 +34,11 @@ from typing import Self
 
 #: Number of directions that are subtracted; docs/lab/searches.md compares it with others.
 DIRECTIONS = 3
+#: Share of a question's components along the languages that is subtracted: the higher, the more pages in other languages
+#: are found, and the fewer in its own; docs/lab/searches.md compares it with others.
+LANGUAGE_SHARE = 0.7
+#: Least length of the difference between the means of two languages: shorter ones are rounding errors.
+LEAST_DIFFERENCE = 1e-3
 #: One of this many general questions reaches the threshold.
 ONE_OF = 8
 #: Steps of the power iteration; the directions need not be exact.
@@ -47,7 +55,7 @@ def general_questions() -> tuple[str, ...]:
 class Calibration:
     """The calibration of a model to a site.
 
-    - *centre* and *directions*: vectors of the model's dimension.
+    - *centre*, *directions* and *languages*: vectors of the model's dimension.
     - *threshold*: the least similarity of a ``centred`` question to a text that counts as near.
     - *chunks*: the number of chunks of the site at the time.
     """
@@ -56,32 +64,41 @@ class Calibration:
     directions: tuple[tuple[float, ...], ...]
     threshold: float = 0.0
     chunks: int = 0
+    languages: tuple[tuple[float, ...], ...] = ()
 
     def centred(self, vector: Sequence[float]) -> Vector:
-        """Return the vector of a question minus the centre, and minus its components along the directions."""
+        """Return the vector of a question minus the centre, its components along the directions, and most of its language."""
         centred = [value - mean for value, mean in zip(vector, self.centre, strict=True)]
         for direction in self.directions:
             centred = without(centred, direction)
+        for direction in self.languages:
+            centred = without(centred, direction, LANGUAGE_SHARE)
         return centred
 
     def as_json(self) -> dict[str, Any]:
         """Return the calibration as a value for JSON; vectors are base64 of half-precision numbers."""
-        vectors = [_packed(vector) for vector in (self.centre, *self.directions)]
-        return {"vectors": vectors, "threshold": round(self.threshold, 6), "chunks": self.chunks}
+        vectors, languages = [*map(_packed, (self.centre, *self.directions))], [*map(_packed, self.languages)]
+        return {
+            "vectors": vectors,
+            "languages": languages,
+            "threshold": round(self.threshold, 6),
+            "chunks": self.chunks,
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None, dimension: int) -> Self | None:
         """Return the calibration in *value*, a result of ``as_json``; None if *value* is None.
 
-        Raises ValueError, LookupError or TypeError for an invalid value.
+        One of an earlier version has no languages.  Raises ValueError, LookupError or TypeError for an invalid value.
         """
         if value is None:
             return None
         centre, *directions = (_unpacked(vector, dimension) for vector in value["vectors"])
+        languages = tuple(_unpacked(vector, dimension) for vector in value.get("languages", ()))
         threshold, chunks = float(value["threshold"]), int(value["chunks"])
         if not isfinite(threshold):
             raise ValueError("a threshold that is not a number")
-        return cls(centre, tuple(directions), threshold, chunks)
+        return cls(centre, tuple(directions), threshold, chunks, languages)
 
 
 def calibrated(vectors: Sequence[Sequence[float]]) -> Calibration:
@@ -119,9 +136,25 @@ def first_direction(vectors: Sequence[Sequence[float]]) -> Vector | None:
     return direction
 
 
-def without(vector: Sequence[float], direction: Sequence[float]) -> Vector:
-    """Return *vector* minus its component along *direction*, a unit vector."""
-    part = sumprod(vector, direction)
+def languages_of(means: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    """Return orthogonal unit vectors that span the differences of *means*: the mean vectors of texts, one for each language.
+
+    By Gram-Schmidt; empty for fewer than two languages.
+    """
+    found: list[tuple[float, ...]] = []
+    for mean in means[1:]:
+        difference = [value - first for value, first in zip(mean, means[0], strict=True)]
+        for direction in found:
+            difference = without(difference, direction)
+        length = hypot(*difference)
+        if length > LEAST_DIFFERENCE:
+            found.append(tuple(value / length for value in difference))
+    return tuple(found)
+
+
+def without(vector: Sequence[float], direction: Sequence[float], share: float = 1.0) -> Vector:
+    """Return *vector* minus *share* of its component along *direction*, a unit vector."""
+    part = share * sumprod(vector, direction)
     return [value - part * step for value, step in zip(vector, direction, strict=True)]
 
 

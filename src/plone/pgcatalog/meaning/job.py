@@ -17,6 +17,7 @@ from plone.pgcatalog.fulltext.text_index import HEADINGS
 from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.calibration import calibrated
 from plone.pgcatalog.meaning.calibration import general_questions
+from plone.pgcatalog.meaning.calibration import languages_of
 from plone.pgcatalog.meaning.calibration import threshold_of
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
@@ -74,6 +75,14 @@ COUNT = SQL("SELECT count(*) FROM {chunks}")
 NEAREST = SQL(
     "SELECT -(embedding {distance} %(vector)s::{halfvec}) FROM {chunks} ORDER BY embedding {distance} %(vector)s::{halfvec} LIMIT 1"
 )
+#: The mean vectors of the texts in each language, of at least LEAST_OF_LANGUAGE chunks in a sample; the largest ones first.
+MEANS = SQL(
+    "SELECT {schema}.avg(embedding)::real[] FROM {chunks} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (0)"
+    " JOIN object_state USING (zoid) GROUP BY coalesce(state ->> 'language', '') HAVING count(*) >= %(least)s"
+    " ORDER BY count(*) DESC LIMIT %(most)s"
+)
+#: Chunks in the sample; least chunks of a language; most languages, each of which costs a kilobyte in a request by meaning.
+SAMPLE, LEAST_OF_LANGUAGE, MOST_LANGUAGES = 10_000, 20, 12
 IS_CREATING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
 DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
@@ -286,7 +295,9 @@ def calibrate(connection: Connection[Any], mine: Vectors) -> None:
     if not chunks:
         return
     vectors = mine.embedder.embed_questions(general_questions())
-    found = calibrated(vectors)
+    values = {"percent": min(100, 100 * SAMPLE / chunks), "least": LEAST_OF_LANGUAGE, "most": MOST_LANGUAGES}
+    means = connection.execute(MEANS.format(chunks=mine.table, schema=Identifier(mine.schema)), values).fetchall()
+    found = replace(calibrated(vectors), languages=languages_of([mean for (mean,) in means]))
     nearest = NEAREST.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
     centred = [table.literal(found.centred(vector)) for vector in vectors]
     similarities = [connection.execute(nearest, {"vector": vector}).fetchall()[0][0] for vector in centred]
