@@ -105,6 +105,8 @@ def _save(
                 axes.plot(list(points), list(points.values()), "--s", color=COLORS[name], label=label)
         axes.set(xscale="log", yscale="log", xlabel=unit, title=title)
         axes.xaxis.set_major_locator(FixedLocator(sizes) if sizes else LogLocator())
+        # The last sizes are near each other.
+        axes.tick_params("x", labelrotation=30 if sizes else 0)
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if sizes else (1,)))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_locator(NullLocator())
