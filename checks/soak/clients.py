@@ -150,6 +150,7 @@ class Client:
         self.files = files
         self.meaning = meaning
         self.urls = urls
+        self.site = urls[0].rpartition("/")[2]
         self.seeded = [path.split("/", 2)[2] for path in seeded]
         self.rng = Random(f"{seed} {number}")
         self.session = requests.Session()
@@ -251,7 +252,7 @@ class Client:
         if not self.unknown or self.unknown[0].written > time.monotonic() - CERTAIN_AFTER:
             return
         page = self.unknown[0]
-        paths = [f"/{version.path}" for version in page.possible if version.path]
+        paths = [f"/{self.site}/{version.path}" for version in page.possible if version.path]
         where = {"UID": page.uid} if page.uid else {"path.query": paths, "path.depth": 0}
         found = self.found("resolve", where)
         if found is None:

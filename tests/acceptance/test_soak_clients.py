@@ -1,0 +1,74 @@
+"""The soak's clients, on a real site: writes without an acknowledgement are looked up, and go on or are forgotten."""
+
+from checks.soak.clients import Client
+from checks.soak.clients import Gate
+from checks.soak.ledger import ABSENT
+from checks.soak.ledger import Page
+from checks.soak.ledger import Version
+from checks.soak.server import AREA
+from checks.soak.server import FOLDERS
+from collections.abc import Iterator
+from tests.acceptance.browser import served
+from tests.integration.content import create
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+
+import pytest
+import transaction
+
+
+@pytest.fixture(scope="module")
+def client(shared_site: Site) -> Iterator[Client]:
+    """A client that has folders to write in, and has written nothing."""
+    with shared_site.inside() as portal:
+        area = create(portal, "Folder", AREA)
+        for name in FOLDERS:
+            create(area, "Folder", name)
+        transaction.commit()
+    with served(shared_site.db) as url:
+        found = Client(0, [url], [], 1, Gate())
+        found.session.auth = tuple(MANAGER.split(":"))
+        yield found
+
+
+def without_acknowledgement(client: Client, page: Page, *possible: Version) -> None:
+    """Set the records to those of a write of *page* that an outage interrupted long ago."""
+    page.possible, page.written = list(possible), float("-inf")
+    client.retire(page)
+    client.unknown.append(page)
+
+
+@pytest.mark.parametrize("portal_type", ["Document", "Folder", "File"])
+def test_creation_that_was_done_is_found_by_its_path(client: Client, portal_type: str) -> None:
+    client.files = 1.0
+    page = client.create(portal_type, f"{AREA}/f0")
+    assert page.certain, page.events
+    uid, version, page.uid = page.uid, page.version, None
+    without_acknowledgement(client, page, ABSENT, version)
+    client.resolve()
+    assert (page.uid, page.possible) == (uid, [version])
+    assert page in client.live
+
+
+def test_creation_that_was_not_done_is_forgotten(client: Client) -> None:
+    page = Page(None)
+    without_acknowledgement(client, page, ABSENT, Version(f"{AREA}/f1/never", "never"))
+    client.resolve()
+    assert page.possible == [ABSENT]
+    assert page not in client.live
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_move_is_found_by_the_uid(client: Client, is_done: bool) -> None:
+    page = client.create("Document", f"{AREA}/f2")
+    before = page.version
+    name = str(before.path).rpartition("/")[2]
+    after = Version(f"{AREA}/f3/{name}", before.title)
+    if is_done:
+        client.write(
+            [page], lambda version: after, "move", "POST", f"{AREA}/f3/@move", json={"source": f"/{before.path}"}
+        )
+    without_acknowledgement(client, page, before, after)
+    client.resolve()
+    assert page.possible == [after if is_done else before]
+    assert not client.stale
