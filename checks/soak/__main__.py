@@ -12,6 +12,7 @@ lost, and counted, but no Zope may answer from them.  With ``--synchronous``, co
 lost.
 """
 
+from benchmarks.marks import around
 from benchmarks.marks import put_between
 from checks.soak import report
 from checks.soak.clients import Client
@@ -104,6 +105,8 @@ def main(logs: Path | None, output: Path | None, page: Path | None, drawing: Pat
         options["kills"] = 0
     elif options["synchronous"]:
         raise click.UsageError("--synchronous is for --failovers")
+    if page:
+        around(page, report.mark(options))  # fails now, not after hours
     with ExitStack() as stack:
         folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
         servers: Pair | None = None

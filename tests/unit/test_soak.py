@@ -2,9 +2,12 @@
 
 from checks.soak import levels
 from checks.soak import mixed
+from checks.soak.__main__ import main
+from click.testing import CliRunner
 from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +88,12 @@ def test_series_have_the_seconds_of_the_run_and_mebibytes() -> None:
     assert found["memory"] == {"zope1": [(1.0, 3.0)]}
     assert found["bytes"] == {"rows": [(2.0, 1.0)], "others": [(2.0, 0.5)], "transaction_log": [(2.0, 0.25)]}
     assert found["counts"] == {name: [(2.0, n)] for name, n in (counts | {"dead rows": 7}).items()}
+
+
+@pytest.mark.parametrize("options", ["", "--mixed", "--failovers 1", "--failovers 1 --synchronous"])
+def test_page_without_a_place_for_the_tables_is_refused_before_the_run(options: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("no place")
+    result = CliRunner().invoke(main, [*options.split(), "--seconds", "7200", "--page", str(page)])
+    assert isinstance(result.exception, ValueError)
+    assert "page.md has no <!--" in str(result.exception)
