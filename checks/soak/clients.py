@@ -150,6 +150,7 @@ class Client:
         self.files = files
         self.meaning = meaning
         self.urls = urls
+        #: id of the site: paths of the ledger are below it
         self.site = urls[0].rpartition("/")[2]
         self.seeded = [path.split("/", 2)[2] for path in seeded]
         self.rng = Random(f"{seed} {number}")

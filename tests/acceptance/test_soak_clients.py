@@ -40,7 +40,6 @@ def without_acknowledgement(client: Client, page: Page, *possible: Version) -> N
 
 @pytest.mark.parametrize("portal_type", ["Document", "Folder", "File"])
 def test_creation_that_was_done_is_found_by_its_path(client: Client, portal_type: str) -> None:
-    client.files = 1.0
     page = client.create(portal_type, f"{AREA}/f0")
     assert page.certain, page.events
     uid, version, page.uid = page.uid, page.version, None
