@@ -56,8 +56,9 @@ MIX = {
     "rename": 2,
     "move folder": 1,
 }
-#: Number of times a client repeats a write after Zope's last conflict, as its user would; Zope's own number is 3, too.
-REPEATS = 3
+#: Number of times a client repeats a write after Zope's last conflict, as its user would.  All changes of a folder change
+#: one list, its order: the move of a folder, of half a minute in a busy moment, has failed after four times.
+REPEATS = 8
 #: Such writes have certainly changed nothing.
 CONFLICTS = ("500 ConflictError", "500 ReadConflictError")
 #: Kinds of requests that change something.

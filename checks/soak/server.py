@@ -4,6 +4,8 @@ Started by the soak as ``python -m checks.soak.server`` with one argument, a JSO
 as JSON.
 """
 
+from checks.soak.monitor import rss
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterator
 from demo.server import log_to
@@ -13,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import contextlib
+import ctypes
+import gc
 import json
 import logging
 import os
 import signal
 import sys
 import threading
+import time
 import traceback
 
 
@@ -29,6 +34,10 @@ FOLDERS = tuple(f"f{number}" for number in range(8))
 #: Additional folders, read and written by the probes only.
 PROBED = tuple(f"p{number}" for number in range(8))
 POOL_TIMEOUT = 5
+#: Seconds from one line of ``note_memory`` to the next.
+NOTED_EVERY = 60
+#: Names of the fields of glibc's ``mallinfo2``, numbers of bytes except for three.
+MALLINFO = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
 #: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
 RETRIES = 6
 #: Variable of the environment: set if the pooler follows no prepared statements.
@@ -38,7 +47,7 @@ SPARE_SLOTS = 2
 #: Besides its pool: the storage's own connection, and a short one that applies or drops tables.
 STORAGE_CONNECTIONS = 2
 
-# Small caches are full soon: growth after that is a leak.
+# Small caches are full within minutes: growth after that is a leak.
 ZOPE_CONF = """\
 %import zodb_pgjsonb
 %define INSTANCE {instance}
@@ -48,17 +57,17 @@ max-conflict-retries {retries}
 <environment>
   CHAMELEON_CACHE {cache}
   zope_i18n_compile_mo_files false
-  PGCATALOG_RESULT_CACHE_MB 8
+  PGCATALOG_RESULT_CACHE_MB 4
 </environment>
 <zodb_db main>
   pool-size {threads}
-  cache-size 5000
+  cache-size 1000
   <pgjsonb>
     dsn {dsn} application_name={name}
     pool-max-size {slots}
     pool-timeout {timeout}
-    cache-shared-mb 32
-    cache-per-connection-mb 8
+    cache-shared-mb 8
+    cache-per-connection-mb 2
     cache-warm-pct 0
     blob-temp-dir $INSTANCE/var/blobs
     {prepare}
@@ -184,9 +193,45 @@ def named_errors(application: Any) -> Any:
     return call
 
 
+def note_memory(name: str) -> None:
+    """Log what the memory of this process is made of, each minute: growth of a long run has a name then.
+
+    In MB: all, as the operating system counts it, glibc's heaps and mappings, what of the heaps is free, and the result
+    cache.  In numbers: Python's blocks and containers, the objects of ZODB's caches, entries of the result cache, and the
+    most frequent types.
+    """
+    from plone.pgcatalog.results.cache import result_cache
+
+    import Zope2
+
+    class Malloc(ctypes.Structure):
+        _fields_ = [(field, ctypes.c_size_t) for field in MALLINFO]
+
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = Malloc
+    while True:
+        heap, cache, objects = mallinfo(), result_cache(), gc.get_objects()
+        figures = {
+            "rss": rss(os.getpid()) >> 20,
+            "heaps": heap.arena >> 20,
+            "free": heap.fordblks >> 20,
+            "mapped": heap.hblkhd >> 20,
+            "results": cache.size >> 20,
+            "blocks": sys.getallocatedblocks(),
+            "containers": len(objects),
+            "zodb": sum(each["size"] for each in Zope2.DB.cacheDetailSize()),
+            "entries": len(cache),
+            "types": dict(Counter(type(each).__qualname__ for each in objects).most_common(40)),
+        }
+        del objects
+        logger.info("memory of %s: %s", name, json.dumps(figures))
+        time.sleep(NOTED_EVERY)
+
+
 def serve(folder: Path, dsn: str, name: str, threads: int) -> None:
     """Serve the site until the other end of stdin closes; print the port first."""
     start(folder, dsn, name, threads)._p_jar.close()
+    threading.Thread(target=note_memory, args=(name,), daemon=True).start()
     from plone.pgcatalog.unavailable import unavailable_filter
     from waitress.server import create_server
     from ZPublisher.httpexceptions import HTTPExceptionHandler

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from DateTime import DateTime
+from datetime import datetime
+from datetime import UTC
 from plone.app.uuid.utils import uuidToPhysicalPath
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.codec import encode
@@ -14,6 +16,7 @@ from plone.pgcatalog.results.cache import ResultCache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.sql.values import frozen
+from plone.pgcatalog.sql.values import key_digest
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -23,7 +26,9 @@ from tests.integration.pages import second_connection
 from tests.integration.pages import shown
 from tests.integration.traffic import traced
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import copy
 import psycopg
 import pytest
 import time
@@ -348,7 +353,28 @@ def test_cache_refuses_entries_larger_than_its_limit() -> None:
     ("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1), ([1], (1,)), (["a", ["b"]], ["a", "b"]), (b"a", "a")]
 )
 def test_keys_distinguish_types(one: Any, other: Any) -> None:
-    assert frozen(one) != frozen(other)
-    assert frozen(one) == frozen(one)
-    with pytest.raises(TypeError):  # a value of unknown type has no key
-        frozen([object()])
+    for key in (frozen, key_digest):
+        assert key(one) != key(other)
+        assert key(one) == key(copy.deepcopy(one))
+        with pytest.raises(TypeError):  # a value of unknown type has no key
+            key([object()])
+
+
+def test_keys_of_texts_and_times_are_exact() -> None:
+    berlin, moment = ZoneInfo("Europe/Berlin"), datetime(2026, 10, 25, 2, 30)
+    different = [
+        moment,
+        moment.replace(tzinfo=berlin),
+        moment.replace(tzinfo=berlin, fold=1),
+        moment.replace(tzinfo=UTC),
+        moment.date(),
+        DateTime("2026/10/25 02:30 UTC"),
+        moment.isoformat(),
+        "\ud800",
+        "'a', 'b'",
+        ("a", "b"),
+        ["a", "b"],
+        {"a": "b"},
+    ]
+    assert len({key_digest(each) for each in different}) == len(different)
+    assert key_digest("a", "b") != key_digest(("a", "b"))

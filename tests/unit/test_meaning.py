@@ -157,7 +157,7 @@ def test_equal_vectors_have_a_centre_and_no_direction(vectors: list[list[float]]
 
 @given(st.lists(st.lists(st.floats(-1, 1, width=16), min_size=5, max_size=5), max_size=5))
 def test_languages_span_the_differences_of_their_means(means: list[list[float]]) -> None:
-    found = calibration.languages_of(means)
+    found = calibration.language_directions(means)
     assert len(found) < max(len(means), 1)
     for place, direction in enumerate(found):
         assert hypot(*direction) == pytest.approx(1)

@@ -34,6 +34,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.query.stored_counts import StoredCounts
+from plone.pgcatalog.results.answer import ENTRY_BYTES
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
@@ -44,7 +45,7 @@ from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
-from plone.pgcatalog.sql.values import frozen
+from plone.pgcatalog.sql.values import key_digest
 from plone.pgcatalog.sql.values import ROWS
 from types import MappingProxyType
 from typing import Any
@@ -111,8 +112,7 @@ class FacetCounting(Fetch[Facets]):
             row = next(iter(rows.value()), ())
             key = self._key()
             if row and key is not None:
-                # An estimate of the bytes that the row and its key take in the cache.
-                size = 2000 + sum(60 + len(str(value)) for values in row for value in values or ())
+                size = ENTRY_BYTES + sum(60 + len(str(value)) for values in row for value in values or ())
                 result_cache().put(key, row, size)
         return row
 
@@ -130,8 +130,8 @@ class FacetCounting(Fetch[Facets]):
             return None
         text, params = self._keyed
         try:
-            return FACETS, stamp, text, frozen(list(params))
-        except TypeError:
+            return FACETS, stamp, key_digest(text, list(params))
+        except (TypeError, ValueError):
             return None
 
     def _fetch(self, seconds: float | None = None) -> RowsFetch:

@@ -136,7 +136,7 @@ def first_direction(vectors: Sequence[Sequence[float]]) -> Vector | None:
     return direction
 
 
-def languages_of(means: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+def language_directions(means: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
     """Return orthogonal unit vectors that span the differences of *means*: the mean vectors of texts, one for each language.
 
     By Gram-Schmidt; empty for fewer than two languages.

@@ -17,7 +17,7 @@ from plone.pgcatalog.fulltext.text_index import HEADINGS
 from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.calibration import calibrated
 from plone.pgcatalog.meaning.calibration import general_questions
-from plone.pgcatalog.meaning.calibration import languages_of
+from plone.pgcatalog.meaning.calibration import language_directions
 from plone.pgcatalog.meaning.calibration import threshold_of
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
@@ -297,7 +297,7 @@ def calibrate(connection: Connection[Any], mine: Vectors) -> None:
     vectors = mine.embedder.embed_questions(general_questions())
     values = {"percent": min(100, 100 * SAMPLE / chunks), "least": LEAST_OF_LANGUAGE, "most": MOST_LANGUAGES}
     means = connection.execute(MEANS.format(chunks=mine.table, schema=Identifier(mine.schema)), values).fetchall()
-    found = replace(calibrated(vectors), languages=languages_of([mean for (mean,) in means]))
+    found = replace(calibrated(vectors), languages=language_directions([mean for (mean,) in means]))
     nearest = NEAREST.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
     centred = [table.literal(found.centred(vector)) for vector in vectors]
     similarities = [connection.execute(nearest, {"vector": vector}).fetchall()[0][0] for vector in centred]

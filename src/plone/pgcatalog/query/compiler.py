@@ -37,6 +37,7 @@ from plone.pgcatalog.sql.predicate import EQUALS
 from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import frozen
+from plone.pgcatalog.sql.values import key_digest
 from typing import Any
 
 
@@ -75,18 +76,13 @@ class CompiledQuery:
     count_limit: int | None = None
 
     @cached_property
-    def key(self) -> Hashable:
-        """A hashable key; queries with equal keys have the same answer.  None if a parameter cannot be part of a key."""
-        score = self.score
+    def key(self) -> bytes | None:
+        """A digest; queries with equal keys have the same answer.  None if a parameter cannot be part of a key."""
+        where, score, window = self.where, self.score, self.window
+        rank = score and (score.sql, tuple(score.params))
         try:
-            return (
-                self.where.sql,
-                frozen(self.where.params),
-                self.order_by,
-                score and (score.sql, frozen(score.params)),
-                self.window,
-            )
-        except TypeError:
+            return key_digest(where.sql, tuple(where.params), self.order_by, rank, window.start, window.size)
+        except (TypeError, ValueError):
             return None
 
     @cached_property

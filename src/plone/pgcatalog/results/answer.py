@@ -9,8 +9,8 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from typing import Any
 
 
-#: Approximate bytes of a cached answer: of the entry itself, of each row, and of each score.
-ENTRY_BYTES = 1000
+#: Approximate bytes of a cached answer: of the entry itself with its key, of each row, and of each score.
+ENTRY_BYTES = 600
 ID_BYTES = 8
 SCORE_BYTES = 32
 

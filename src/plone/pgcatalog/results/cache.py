@@ -18,9 +18,9 @@ from weakref import WeakKeyDictionary
 import threading
 
 
-#: (HITS, stamp, key of the query)
+#: (HITS, stamp, digest of the query)
 HITS = "hits"
-#: (FACETS, stamp, SQL, values)
+#: (FACETS, stamp, digest of the statement)
 FACETS = "facets"
 #: (VALUES, stamp, name of the index, whether numbers of rows are included)
 VALUES = "values"
