@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import json
+import os
 import subprocess
 import sys
 
@@ -12,11 +13,18 @@ import sys
 ROOT = Path(__file__).parents[2]
 
 
+#: The environment of each worker, unless the soak's own has other values (docs/how-to/tune.md, "Heaps").
+ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+
+
 def worker(folder: Path, task: str, dsn: str, **arguments: Any) -> subprocess.Popen[str]:
     """Start ``server.py`` with a task."""
     data = json.dumps({"task": task, "folder": str(folder), "dsn": dsn, **arguments})
     command = [sys.executable, "-W", "ignore", "-m", "checks.soak.server", data]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    environment = ENVIRONMENT | os.environ
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def answer_of(process: subprocess.Popen[str]) -> Any:

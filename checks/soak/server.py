@@ -37,7 +37,7 @@ POOL_TIMEOUT = 5
 #: Seconds from one line of ``note_memory`` to the next.
 NOTED_EVERY = 60
 #: Names of the fields of glibc's ``mallinfo2``, numbers of bytes except for three.
-MALLINFO = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
 #: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
 RETRIES = 6
 #: Variable of the environment: set if the pooler follows no prepared statements.

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from plone.pgcatalog.discovery.facets import facets
 from plone.pgcatalog.query import compiler
 from plone.pgcatalog.results.cache import result_cache
-from tests.integration.pages import MANY
 from tests.integration.pages import make_many_pages
+from tests.integration.pages import MANY
 from typing import Any
 
 import gc
@@ -32,7 +32,9 @@ QUERIES: dict[str, Callable[[int], dict[str, Any]]] = {
         "b_size": 25,
         "b_start": 0,
     },
-    "long": lambda n: {"getId": [f"page{number:03}" for number in range(MANY)] + [f"p{n}-{each}" for each in range(90)]},
+    "long": lambda n: {
+        "getId": [f"page{number:03}" for number in range(MANY)] + [f"p{n}-{each}" for each in range(90)]
+    },
 }
 
 
@@ -42,7 +44,7 @@ def few_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(search: Callable[[int], object], searches: int = SEARCHES) -> tuple[int, int]:
-    """Return the real and the counted bytes of what an empty cache keeps of *searches* calls of *search*.
+    """Return the real and the counted bytes of what an empty cache stores of *searches* calls of *search*.
 
     As many calls before have filled the other caches, whose old values make room for new ones.
     """
