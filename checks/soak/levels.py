@@ -21,8 +21,10 @@ SMALL = 1 << 20
 MEBI = 1 << 20
 #: Number of points of a stored series.
 POINTS = 200
-#: The name of all small tables.
+#: The name of all small tables, and of all other classes.
 OTHERS = "others"
+#: Number of classes of objects that have a series: those with the most bytes at the end.
+MOST_CLASSES = 8
 #: The figures of a series.
 COLUMNS = ("start", "half", "end", "most", "per_hour")
 
@@ -48,22 +50,27 @@ def thinned(points: Sequence[Point], seconds: float, number: int = POINTS) -> li
 
 
 def series(memory: dict[str, list[Point]], samples: Sequence[dict[str, Any]], started: float) -> dict[str, Any]:
-    """Return kind -> name -> points: ``memory`` and ``bytes`` of tables in MiB, and ``counts``.
+    """Return kind -> name -> points: ``memory``, ``bytes`` of tables and of ``states`` of a class in MiB, and ``counts``.
 
-    Tables that are small all the time are one, OTHERS.
+    Tables that are small all the time are one, OTHERS, as are all but the largest classes.
     """
-    found: dict[str, dict[str, list[Point]]] = {"memory": {}, "bytes": {}, "counts": {}}
+    found: dict[str, dict[str, list[Point]]] = {"memory": {}, "bytes": {}, "states": {}, "counts": {}}
     for name, points in memory.items():
         found["memory"][name] = [(time - started, round(value / MEBI, 1)) for time, value in points]
     own = {name for sample in samples for name, size in sample["bytes"].items() if size >= SMALL or name in GROWING}
+    last = samples[-1]["states"] if samples else {}
+    classes = set(sorted(last, key=lambda name: last[name])[-MOST_CLASSES:])
     for sample in samples:
-        second, sizes = sample["time"] - started, dict.fromkeys([*sorted(own), OTHERS], 0)
-        for name, size in sample["bytes"].items():
-            sizes[name if name in own else OTHERS] += size
-        for name, size in sizes.items():
-            found["bytes"].setdefault(name, []).append((second, round(size / MEBI, 3)))
+        second = sample["time"] - started
+        for kind, names in (("bytes", own), ("states", classes)):
+            sizes = dict.fromkeys([*sorted(names), OTHERS], 0)
+            for name, size in sample[kind].items():
+                sizes[name if name in names else OTHERS] += size
+            for name, size in sizes.items():
+                found[kind].setdefault(name, []).append((second, round(size / MEBI, 3)))
         counts = {name: sample[name] for name in ("waiting", "failed", "objects", "connections")}
-        for name, number in (counts | {"dead rows": sum(sample["dead"].values())}).items():
+        counts |= {"dead rows": sum(sample["dead"].values()), "indexes of objects, MiB": sample["indexes"] / MEBI}
+        for name, number in counts.items():
             found["counts"].setdefault(name, []).append((second, number))
     return found
 

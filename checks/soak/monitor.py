@@ -24,10 +24,13 @@ SELECT CASE WHEN relname ~ '^pgcatalog_[0-9a-f]+_chunks_' THEN 'vectors'
     coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, coalesce(sum(pg_stat_get_dead_tuples(oid)), 0)::bigint
 FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relnamespace <> 'pg_catalog'::regnamespace GROUP BY 1
 """
+#: Class of objects -> bytes of their states, compressed, without dead rows. They show why the table of objects grows.
+STATES = "SELECT class_mod || '.' || class_name, sum(pg_column_size(state))::bigint FROM object_state GROUP BY 1"
 COUNTS = """
 SELECT (SELECT count(*) FROM pgcatalog_queue WHERE due < 'infinity') AS waiting,
     (SELECT count(*) FROM pgcatalog_queue WHERE due = 'infinity' AND reason <> '') AS failed,
     (SELECT count(*) FROM object_state) AS objects,
+    (SELECT pg_indexes_size('object_state')) AS indexes,
     (SELECT count(*) FROM pg_stat_activity
      WHERE backend_type = 'client backend' AND datname = current_database()) AS connections
 """
@@ -44,7 +47,8 @@ class Monitor:
 
     - ``memory``: name -> [(time, bytes)]
     - ``connections``: name -> highest number at a time
-    - ``samples``: every five seconds: the ``time``, ``bytes`` and ``dead`` rows by table, and the names of COUNTS
+    - ``samples``: every five seconds: the ``time``, ``bytes`` and ``dead`` rows by table, bytes of ``states`` by class, and
+      the names of COUNTS
     - *pids*: name -> process id, which changes if the process is started again
     """
 
@@ -85,4 +89,5 @@ class Monitor:
         counts = dict(zip((column.name for column in cursor.description), cursor.fetchone(), strict=True))
         sizes = {name: size for name, size, _ in tables}
         dead = {name: number for name, _, number in tables}
-        self.samples.append({"time": time.monotonic(), "bytes": sizes, "dead": dead, **counts})
+        states = dict(self._connection.execute(STATES).fetchall())
+        self.samples.append({"time": time.monotonic(), "bytes": sizes, "dead": dead, "states": states, **counts})

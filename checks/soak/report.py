@@ -281,6 +281,7 @@ def tables_of_mixture(report: dict[str, Any]) -> list[str]:
     chosen = {
         "memory": ("memory of {}, MiB", sorted(report["levels"]["memory"])),
         "bytes": ("table {}, MiB", sorted(report["levels"]["bytes"])),
+        "states": ("objects of {}, MiB", sorted(report["levels"]["states"])),
         "counts": ("{}", sorted(report["levels"]["counts"])),
     }
     rows = [

@@ -5,7 +5,6 @@ as JSON.
 """
 
 from checks.soak.monitor import rss
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterator
 from demo.server import log_to
@@ -16,7 +15,6 @@ from typing import Any
 
 import contextlib
 import ctypes
-import gc
 import json
 import logging
 import os
@@ -197,8 +195,10 @@ def note_memory(name: str) -> None:
     """Log what the memory of this process is made of, each minute: growth of a long run has a name then.
 
     In MB: all, as the operating system counts it, glibc's heaps and mappings, what of the heaps is free, and the result
-    cache.  In numbers: Python's blocks and containers, the objects of ZODB's caches, entries of the result cache, and the
-    most frequent types.
+    cache.  In numbers: Python's blocks, the objects of ZODB's caches, entries of the result cache.
+
+    It does not list Python's objects: another thread's ``tuple(…)`` fails while it is listed (SystemError), and requests
+    that are held beyond their end take away the skins of later ones when they are freed.
     """
     from plone.pgcatalog.results.cache import result_cache
 
@@ -210,7 +210,7 @@ def note_memory(name: str) -> None:
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = Malloc
     while True:
-        heap, cache, objects = mallinfo(), result_cache(), gc.get_objects()
+        heap, cache = mallinfo(), result_cache()
         figures = {
             "rss": rss(os.getpid()) >> 20,
             "heaps": heap.arena >> 20,
@@ -218,12 +218,9 @@ def note_memory(name: str) -> None:
             "mapped": heap.hblkhd >> 20,
             "results": cache.size >> 20,
             "blocks": sys.getallocatedblocks(),
-            "containers": len(objects),
             "zodb": sum(each["size"] for each in Zope2.DB.cacheDetailSize()),
             "entries": len(cache),
-            "types": dict(Counter(type(each).__qualname__ for each in objects).most_common(40)),
         }
-        del objects
         logger.info("memory of %s: %s", name, json.dumps(figures))
         time.sleep(NOTED_EVERY)
 

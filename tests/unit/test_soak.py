@@ -83,11 +83,15 @@ def test_series_have_the_seconds_of_the_run_and_mebibytes() -> None:
     counts = {"waiting": 1, "failed": 0, "objects": 5, "connections": 2}
     sizes = {"rows": 1 << 20, "words": 1 << 18, "counts": 1 << 18, "transaction_log": 1 << 18}
     dead = {"rows": 3, "words": 4}
-    sample = {"time": 12.0, "bytes": sizes, "dead": dead, **counts}
+    states = {f"class{number}": number << 20 for number in range(10)}
+    sample = {"time": 12.0, "bytes": sizes, "dead": dead, "states": states, "indexes": 3 << 19, **counts}
     found = levels.series({"zope1": [(11.0, 3 << 20)]}, [sample], 10.0)
     assert found["memory"] == {"zope1": [(1.0, 3.0)]}
     assert found["bytes"] == {"rows": [(2.0, 1.0)], "others": [(2.0, 0.5)], "transaction_log": [(2.0, 0.25)]}
-    assert found["counts"] == {name: [(2.0, n)] for name, n in (counts | {"dead rows": 7}).items()}
+    largest = {f"class{number}": [(2.0, float(number))] for number in range(2, 10)}
+    assert found["states"] == largest | {"others": [(2.0, 1.0)]}
+    counts |= {"dead rows": 7, "indexes of objects, MiB": 1.5}
+    assert found["counts"] == {name: [(2.0, n)] for name, n in counts.items()}
 
 
 @pytest.mark.parametrize("options", ["", "--mixed", "--failovers 1", "--failovers 1 --synchronous"])
