@@ -140,11 +140,14 @@ class Measurement:
 
     @property
     def stored(self) -> Record:
-        """The conditions of the stored result: date, source, versions, minutes; empty if there is none."""
+        """The conditions of the stored result: date, source, versions, minutes; empty if there is none.
+
+        A program that also runs alone writes its own, which are newer than those of its last run in the plan.
+        """
         data = self.data if self.path.exists() else {}
         found = {name: data[name] for name in ("date", "versions", "source", "minutes") if name in data}
         runs = json.loads(self.runs.read_text("utf-8")) if self.is_program and self.runs.exists() else {}
-        return found | runs.get(self.name, {}) if data else {}
+        return {**runs.get(self.name, {}), **found} if data else {}
 
     @property
     def state(self) -> str:

@@ -53,6 +53,20 @@ def test_state_of_a_result_follows_from_source_and_duration(
     assert options[options.index("--keep") + 1] == (tmp_path / "sites" / source()).as_posix()
 
 
+@pytest.mark.parametrize(
+    ("stored", "state"), [({}, plan.OLD), (HEADER, plan.CURRENT), (HEADER | {"source": "another"}, plan.OLD)]
+)
+def test_program_that_ran_alone_is_of_the_version_that_it_has_stored(
+    stored: dict[str, Any], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "RESULTS", tmp_path)
+    measurement = plan.Measurement("corrections", plan.PROGRAMS["corrections"], tmp_path)
+    measurement.runs.write_text(json.dumps({"corrections": {"date": "2026-11-20", "source": "older", "minutes": 2}}))
+    measurement.path.write_text(json.dumps(stored | {"pairs": 1}))
+    assert measurement.state == state
+    assert measurement.stored["minutes"] == 2
+
+
 def test_each_generated_figure_has_its_results_in_the_plan() -> None:
     shown = {page: {mark for of, mark in plan.SHOWN if of == page} for page, _ in plan.SHOWN}
     for page, texts in generated(load()).items():
