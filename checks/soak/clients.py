@@ -32,7 +32,8 @@ import time
 TIMEOUT = 120
 #: The error of such a request: a thread of Zope is lost, which no outage excuses.
 SILENT = f"no answer in {TIMEOUT} s"
-#: A client deletes rather than creates when it has so many pages: the site does not grow for ever.
+#: A client deletes when it has so many pages, and creates otherwise: with a random choice their number would be a random walk,
+#: and the site would grow for ever.
 ENOUGH = 30
 #: Seconds after a write without an acknowledgement from which its effect is certain: no process does it any more.
 CERTAIN_AFTER = 30.0
@@ -335,7 +336,7 @@ class Client:
             self.folders.append(self.home)
         elif self.home not in folders:
             self.home = folders[0]
-        elif self.home and (len(self.live) < ENOUGH or self.rng.random() < 0.5):
+        elif self.home and len(self.live) < ENOUGH:
             portal_type = "File" if self.files and self.rng.random() < self.files else "Document"
             self.create(portal_type, self.rng.choice([self.folder(), str(self.home.version.path)]))
         else:

@@ -1,5 +1,6 @@
 """The soak's clients, on a real site: writes without an acknowledgement are looked up, and go on or are forgotten."""
 
+from checks.soak import clients
 from checks.soak.clients import Client
 from checks.soak.clients import Gate
 from checks.soak.ledger import ABSENT
@@ -71,3 +72,13 @@ def test_move_is_found_by_the_uid(client: Client, is_done: bool) -> None:
     client.resolve()
     assert page.possible == [after if is_done else before]
     assert not client.stale
+
+
+def test_number_of_pages_stays_where_it_is_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    enough = len(client.live) + 3
+    monkeypatch.setattr(clients, "ENOUGH", enough)
+    sizes = []
+    for _ in range(12):
+        client.create_or_delete()
+        sizes.append(len(client.live))
+    assert set(sizes[4:]) == {enough - 1, enough}
