@@ -34,6 +34,8 @@ from benchmarks.tables import tables
 from benchmarks.worker import WorkerFailed
 from collections.abc import Callable
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import wraps
 from rich.console import Console
 from typing import Any
 
@@ -82,9 +84,27 @@ ONLY = click.option(
 )
 
 
-def with_result_file(command: Any) -> Any:
-    """Add the options of a result file to *command*."""
-    return OUTPUT(FORMAT(command))
+@dataclass(frozen=True)
+class Outcome:
+    """Results go to the file *output*, and are printed as *shown*; filled sites go to the folder *sites*.
+
+    With *again* the file's results are measured again.
+    """
+
+    output: Path | None
+    shown: str
+    again: bool
+    sites: Path | None
+
+
+def with_outcome(command: Any) -> Any:
+    """Add the options of an Outcome to *command*, which gets it as ``outcome``."""
+
+    @wraps(command)
+    def decorated(output: Path | None, shown: str, again: bool, keep: Path | None = None, **options: Any) -> None:
+        command(outcome=Outcome(output, shown, again, keep), **options)
+
+    return AGAIN(OUTPUT(FORMAT(decorated)))
 
 
 def compared(*default: str, others: Sequence[str] = ()) -> Callable[[Any], Any]:
@@ -100,8 +120,7 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
 
     def decorate(command: Any) -> Any:
         for option in (
-            AGAIN,
-            with_result_file,
+            with_outcome,
             click.option("--warmup", default=warmup, show_default=True, help="Repetitions that do not count."),
             click.option("--iterations", default=iterations, show_default=True, help="Counted repetitions."),
         ):
@@ -115,20 +134,9 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
 IN_TURN = ("files", "level1", "level2", "search", "scripts", "pages", "plone", "storage", "zodb", "zodbbench")
 
 
-def run(
-    command: str,
-    options: dict[str, Any],
-    jobs: list[Job],
-    output: Path | None,
-    again: bool,
-    shown: str,
-    sites: Path | None = None,
-) -> None:
-    """Run *jobs*; write the results to *output*, and print them in the format *shown*: table, json, both.
-
-    Filled sites are stored in the folder *sites*.
-    """
-    if sites and any(job.checkout for job in jobs):
+def run(command: str, options: dict[str, Any], jobs: list[Job], outcome: Outcome) -> None:
+    """Run *jobs*; write and print the results."""
+    if outcome.sites and any(job.checkout for job in jobs):
         raise click.UsageError("--keep and --other exclude each other: another version fills its own site.")
     # As they will be loaded from JSON; results without a profile, or with generated texts, do not mention these.
     options = {
@@ -139,13 +147,14 @@ def run(
     try:
         if options.get("texts"):
             fetched()
-        data = run_jobs(ResultFile(command, options, output), jobs, again, command in IN_TURN, sites)
+        file = ResultFile(command, options, outcome.output)
+        data = run_jobs(file, jobs, outcome.again, command in IN_TURN, outcome.sites)
     except (NoTexts, OtherOptions, WorkerFailed) as error:
         raise click.ClickException(str(error)) from error
-    if shown != "json":
+    if outcome.shown != "json":
         for table in tables(data):
             Console().print(table.rich())
-    if shown != "table":
+    if outcome.shown != "table":
         click.echo(compact(data), nl=False)
 
 
@@ -167,13 +176,11 @@ def main() -> None:
 @compared("bare-sql", "relstorage-zcatalog", "pgcatalog", others=["bare-sql"])
 @ONLY
 @repeated(50, 5)
-def level1(
-    chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any
-) -> None:
+def level1(chosen: tuple[str, ...], outcome: Outcome, **options: Any) -> None:
     """The query layer without Plone: catalog rows only, next to SQL written by hand."""
     modules = {"bare-sql": "benchmarks.bare_sql"}
     jobs = [Job(modules.get(name, "benchmarks.level1"), name, options) for name in chosen]
-    run("level1", options, jobs, output, again, shown, keep)
+    run("level1", options, jobs, outcome)
 
 
 @main.command()
@@ -181,9 +188,9 @@ def level1(
 @click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
 @click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
 @repeated(20, 3)
-def scale(output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any) -> None:
+def scale(outcome: Outcome, **options: Any) -> None:
     """The catalog of a large site: searches with the pages they read, sizes, changes, VACUUM, memory."""
-    run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again, shown, keep)
+    run("scale", options, [Job("benchmarks.scale", OURS, options)], outcome)
 
 
 @main.command()
@@ -206,14 +213,11 @@ def scale(output: Path | None, again: bool, shown: str, keep: Path | None, **opt
 def level2(
     chosen: tuple[str, ...],
     other: Path | None,
-    output: Path | None,
-    again: bool,
-    shown: str,
-    keep: Path | None,
+    outcome: Outcome,
     **options: Any,
 ) -> None:
     """A real Plone site: creation, modification, rebuild, searches, sizes."""
-    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), output, again, shown, keep)
+    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), outcome)
 
 
 @main.command()
@@ -223,13 +227,9 @@ def level2(
 @TEXTS
 @compared("relstorage-zcatalog", "pgcatalog")
 @repeated(30, 3)
-def search(
-    chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any
-) -> None:
+def search(chosen: tuple[str, ...], outcome: Outcome, **options: Any) -> None:
     """Searches for words by a member with local roles; facets, snippets and suggestions."""
-    run(
-        "search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again, shown, keep
-    )
+    run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], outcome)
 
 
 @main.command()
@@ -248,19 +248,15 @@ def search(
     help="Only this one, and the mix (may be repeated).",
 )
 @ELSEWHERE
-@with_result_file
-@AGAIN
+@with_outcome
 def pages(
     chosen: tuple[str, ...],
     other: Path | None,
-    output: Path | None,
-    again: bool,
-    shown: str,
-    keep: Path | None,
+    outcome: Outcome,
     **options: Any,
 ) -> None:
     """Whole pages over HTTP: Zope processes, clients, a writer."""
-    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again, shown, keep)
+    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), outcome)
 
 
 @main.command()
@@ -281,14 +277,11 @@ def pages(
 def scripts(
     chosen: tuple[str, ...],
     other: Path | None,
-    output: Path | None,
-    again: bool,
-    shown: str,
-    keep: Path | None,
+    outcome: Outcome,
     **options: Any,
 ) -> None:
     """Many changes in one transaction: moves with searches in between, workflow, security of a tree, copies."""
-    run("scripts", options, jobs_of("benchmarks.scripts", chosen, other, options), output, again, shown, keep)
+    run("scripts", options, jobs_of("benchmarks.scripts", chosen, other, options), outcome)
 
 
 @main.command()
@@ -298,11 +291,10 @@ def scripts(
 @click.option("--uploads", default=50, show_default=True, help="Files that are uploaded at once.")
 @click.option("--seconds", default=10.0, show_default=True, help="Of searches before the uploads.")
 @compared("relstorage-zcatalog", "pgcatalog")
-@with_result_file
-@AGAIN
-def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
+@with_outcome
+def files(chosen: tuple[str, ...], outcome: Outcome, **options: Any) -> None:
     """PDFs: saved, renamed, copied, found; needs pdftotext (poppler-utils) for Plone's own catalog."""
-    run("files", options, [Job("benchmarks.files", name, options) for name in chosen], output, again, shown)
+    run("files", options, [Job("benchmarks.files", name, options) for name in chosen], outcome)
 
 
 @main.command()
@@ -318,11 +310,10 @@ def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str,
     type=click.IntRange(min=1),
     help="With so many processes (may be repeated).",
 )
-@with_result_file
-@AGAIN
-def rebuild(output: Path | None, again: bool, shown: str, keep: Path | None, **options: Any) -> None:
+@with_outcome
+def rebuild(outcome: Outcome, **options: Any) -> None:
     """A rebuild beside the live catalog, with searches at the same time."""
-    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again, shown, keep)
+    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], outcome)
 
 
 @main.command()
@@ -330,43 +321,42 @@ def rebuild(output: Path | None, again: bool, shown: str, keep: Path | None, **o
 @CACHE
 @compared("relstorage-zcatalog", "pgjsonb-zcatalog")
 @repeated(100, 10)
-def plone(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def plone(chosen: tuple[str, ...], outcome: Outcome, **options: Any) -> None:
     """The storages below a Plone site with ZCatalog."""
     settings = {**options, "queries": False}
-    run("plone", options, [Job("benchmarks.level2", name, settings) for name in chosen], output, again, shown)
+    run("plone", options, [Job("benchmarks.level2", name, settings) for name in chosen], outcome)
 
 
 @main.command()
 @repeated(100, 10)
-def storage(output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def storage(outcome: Outcome, **options: Any) -> None:
     """PGJsonbStorage against RelStorage: store and load."""
-    storages("storage", options, output, again, shown)
+    storages("storage", options, outcome)
 
 
 @main.command()
 @repeated(100, 10)
-def zodb(output: Path | None, again: bool, shown: str, **options: Any) -> None:
+def zodb(outcome: Outcome, **options: Any) -> None:
     """PGJsonbStorage against RelStorage through ZODB.DB."""
-    storages("zodb", options, output, again, shown)
+    storages("zodb", options, outcome)
 
 
-def storages(table: str, options: dict[str, Any], output: Path | None, again: bool, shown: str) -> None:
+def storages(table: str, options: dict[str, Any], outcome: Outcome) -> None:
     jobs = [Job("benchmarks.storage", name, {**options, "table": table}) for name in RELATIONAL]
-    run(table, options, jobs, output, again, shown)
+    run(table, options, jobs, outcome)
 
 
 @main.command()
 @click.option("--sizes", default="100,1000,10000", show_default=True, help="Numbers of objects.")
-@with_result_file
-@AGAIN
-def pack(sizes: str, output: Path | None, again: bool, shown: str) -> None:
+@with_outcome
+def pack(sizes: str, outcome: Outcome) -> None:
     """PGJsonbStorage against RelStorage: packing, with half of the objects being garbage."""
     jobs = [
         Job("benchmarks.storage", name, {"table": "pack", "size": int(size)})
         for size in sizes.split(",")
         for name in RELATIONAL
     ]
-    run("pack", {"sizes": sizes}, jobs, output, again, shown)
+    run("pack", {"sizes": sizes}, jobs, outcome)
 
 
 @main.command()
@@ -380,9 +370,7 @@ def codec(
     data_fs: Path | None,
     filestorage: Path | None,
     with_site: bool,
-    output: Path | None,
-    again: bool,
-    shown: str,
+    outcome: Outcome,
     **options: Any,
 ) -> None:
     """Pickle against zodb-json-codec: ten kinds of record (synthetic), the records of a Data.fs (filestorage), or all."""
@@ -392,7 +380,7 @@ def codec(
         # A result file contains the name of the Data.fs, but no path of a machine.
     named = {"what": what, **options, "filestorage": path.name if path else False, "with_site": with_site}
     settings = {**named, "filestorage": str(path.resolve()) if path else None}
-    run("codec", named, [Job("benchmarks.codec", "codec", settings, several=True)], output, again, shown)
+    run("codec", named, [Job("benchmarks.codec", "codec", settings, several=True)], outcome)
 
 
 @main.command()
@@ -400,12 +388,11 @@ def codec(
 @click.option("--batch", default=100, show_default=True, help="Objects in a transaction.")
 @click.option("--cache-size", default=20_000, show_default=True, help="Objects in the ZODB cache.")
 @PROFILE
-@with_result_file
-@AGAIN
-def zodbbench(output: Path | None, again: bool, shown: str, **options: Any) -> None:
+@with_outcome
+def zodbbench(outcome: Outcome, **options: Any) -> None:
     """Objects of 1 kB in a growing OOBTree: inserts and look-ups, next to a plain table of PostgreSQL."""
     jobs = [Job("benchmarks.zodbbench", name, options) for name in ("filestorage", *RELATIONAL, PLAIN)]
-    run("zodbbench", options, jobs, output, again, shown)
+    run("zodbbench", options, jobs, outcome)
 
 
 NAMES = [each.name for each in plan.measurements()]
