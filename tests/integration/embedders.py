@@ -97,7 +97,11 @@ def serving(
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            length = int(self.headers["Content-Length"])
+            content = self.rfile.read(length)
+            if len(content) < length:
+                return  # the client has gone
+            request = json.loads(content)
             answers.requests.append(request | {"path": self.path})
             answers.headers.append({name.lower(): value for name, value in self.headers.items()})
             status, headers, body = answers.answer(request)
