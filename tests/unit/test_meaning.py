@@ -191,16 +191,17 @@ def test_one_in_eight_general_questions_reaches_the_threshold() -> None:
         {"vectors": ["?"], "threshold": 0.1, "chunks": 1},
         {"vectors": ["AAAAAA=="], "threshold": float("nan"), "chunks": 1},
         {"vectors": ["AAAAAA=="], "threshold": None, "chunks": 1},
+        {"vectors": ["AAAAAA=="], "threshold": 0.1, "chunks": 1, "length_bias": float("inf")},
         {"vectors": ["AAAAAA=="], "languages": ["AAA="], "threshold": 0.1, "chunks": 1},
     ],
 )
 def test_calibration_survives_json_and_a_damaged_one_is_refused(value: object) -> None:
-    found = calibration.Calibration((0.5, -0.25), ((1.0, 0.0),), 0.0625, 320, ((0.0, 1.0),))
+    found = calibration.Calibration((0.5, -0.25), ((1.0, 0.0),), 0.0625, 320, ((0.0, 1.0),), 0.03125)
     stored = json.loads(json.dumps(found.as_json()))
     assert calibration.Calibration.from_json(stored, 2) == found
-    # An earlier version stored no languages.
-    del stored["languages"]
-    assert calibration.Calibration.from_json(stored, 2) == replace(found, languages=())
+    # An earlier version stored no languages and no bias.
+    del stored["languages"], stored["length_bias"]
+    assert calibration.Calibration.from_json(stored, 2) == replace(found, languages=(), length_bias=0.0)
     assert calibration.Calibration.from_json(None, 2) is None
     with pytest.raises((ValueError, LookupError, TypeError)):
         calibration.Calibration.from_json(value, 2)  # type: ignore[arg-type]

@@ -9,6 +9,8 @@ not expected to answer, serves as a background:
 - Models find texts in the same language more similar.  The *languages* are directions from one language of the site's texts
   to another, and most of a question's components along them are subtracted, too (Yang et al., "A Simple and Effective Method
   to Eliminate the Self Language Bias in Multilingual Representations", 2021).
+- The more chunks a page has, the more similar is the nearest of them, whatever the question.  The *length_bias* is by how much,
+  for the general questions, and is subtracted from the similarities of the site's texts.
 - The *threshold* is the similarity to the nearest text of the site that one in eight general questions reaches.
 
 docs/lab/searches.md compares this rule with others.
@@ -36,7 +38,7 @@ from typing import Self
 DIRECTIONS = 3
 #: Share of a question's components along the languages that is subtracted: the higher, the more pages in other languages
 #: are found, and the fewer in its own; docs/lab/searches.md compares it with others.
-LANGUAGE_SHARE = 0.7
+LANGUAGE_SHARE = 0.8
 #: Least length of the difference between the means of two languages: shorter ones are rounding errors.
 LEAST_DIFFERENCE = 1e-3
 #: One of this many general questions reaches the threshold.
@@ -58,6 +60,7 @@ class Calibration:
     - *centre*, *directions* and *languages*: vectors of the model's dimension.
     - *threshold*: the least similarity of a ``centred`` question to a text that counts as near.
     - *chunks*: the number of chunks of the site at the time.
+    - *length_bias*: the rise of a page's similarity, the largest of its chunks, with the natural logarithm of their number.
     """
 
     centre: tuple[float, ...]
@@ -65,6 +68,7 @@ class Calibration:
     threshold: float = 0.0
     chunks: int = 0
     languages: tuple[tuple[float, ...], ...] = ()
+    length_bias: float = 0.0
 
     def centred(self, vector: Sequence[float]) -> Vector:
         """Return the vector of a question minus the centre, its components along the directions, and most of its language."""
@@ -83,22 +87,24 @@ class Calibration:
             "languages": languages,
             "threshold": round(self.threshold, 6),
             "chunks": self.chunks,
+            "length_bias": round(self.length_bias, 6),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None, dimension: int) -> Self | None:
         """Return the calibration in *value*, a result of ``as_json``; None if *value* is None.
 
-        One of an earlier version has no languages.  Raises ValueError, LookupError or TypeError for an invalid value.
+        One of an earlier version has no languages, and no bias.  Raises ValueError, LookupError or TypeError for an invalid value.
         """
         if value is None:
             return None
         centre, *directions = (_unpacked(vector, dimension) for vector in value["vectors"])
         languages = tuple(_unpacked(vector, dimension) for vector in value.get("languages", ()))
         threshold, chunks = float(value["threshold"]), int(value["chunks"])
-        if not isfinite(threshold):
-            raise ValueError("a threshold that is not a number")
-        return cls(centre, tuple(directions), threshold, chunks, languages)
+        length_bias = float(value.get("length_bias", 0.0))
+        if not (isfinite(threshold) and isfinite(length_bias)):
+            raise ValueError("a threshold or a bias that is not a number")
+        return cls(centre, tuple(directions), threshold, chunks, languages, length_bias)
 
 
 def calibrated(vectors: Sequence[Sequence[float]]) -> Calibration:

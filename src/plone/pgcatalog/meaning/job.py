@@ -8,6 +8,7 @@ The job for a catalog tool
 """
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.connections import connect
@@ -29,6 +30,7 @@ from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.meaning.text import passages_of
 from plone.pgcatalog.meaning.text import TextChunk
 from plone.pgcatalog.meaning.text import WHO_MAY_SEE
+from plone.pgcatalog.query.nearest import MOST_CHUNKS
 from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.kind import IJobKind
 from plone.pgcatalog.queue.kind import JobFailed
@@ -72,8 +74,11 @@ IS_ANY_WAITING = (
 COUNT_LIMIT = 2_000
 HAS_CHUNKS = SQL("SELECT count(*) FROM (SELECT FROM {chunks} LIMIT %s) AS counted")
 COUNT = SQL("SELECT count(*) FROM {chunks}")
+#: The similarity of a question to the nearest of the candidates, without the bias of long texts.
 NEAREST = SQL(
-    "SELECT -(embedding {distance} %(vector)s::{halfvec}) FROM {chunks} ORDER BY embedding {distance} %(vector)s::{halfvec} LIMIT 1"
+    "SELECT max(similarity - %(length_bias)s * ln((SELECT max(chunk) + 1 FROM {chunks} AS whole WHERE whole.zoid = near.zoid)))"
+    " FROM (SELECT zoid, -(embedding {distance} %(vector)s::{halfvec}) AS similarity FROM {chunks}"
+    " ORDER BY embedding {distance} %(vector)s::{halfvec} LIMIT %(candidates)s) AS near"
 )
 #: The mean vectors of the texts in each language, of at least LEAST_OF_LANGUAGE chunks in a sample; the largest ones first.
 MEANS = SQL(
@@ -81,7 +86,19 @@ MEANS = SQL(
     " JOIN object_state USING (zoid) GROUP BY coalesce(state ->> 'language', '') HAVING count(*) >= %(least)s"
     " ORDER BY count(*) DESC LIMIT %(most)s"
 )
-#: Chunks in the sample; least chunks of a language; most languages, each of which costs a kilobyte in a request by meaning.
+#: The number of pages in a sample of chunks, and the slope of their similarities to questions as a function of ln(chunks).
+LENGTH_BIAS = SQL("""
+WITH question AS MATERIALIZED (
+    SELECT number, vector::{halfvec} AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given(vector, number)
+), page AS (SELECT DISTINCT zoid FROM {chunks} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (0) LIMIT %(pages)s)
+SELECT count(DISTINCT zoid), regr_slope(similarity, ln(chunks)) FROM (
+    SELECT zoid, count(*) AS chunks, max(-(embedding {distance} vector)) AS similarity
+    FROM page JOIN {chunks} USING (zoid) CROSS JOIN question GROUP BY zoid, number
+) AS nearest
+""")
+#: Chunks in the sample of LENGTH_BIAS, most of its pages, and the least number of pages with which its slope is no chance.
+LENGTH_SAMPLE, MOST_PAGES, LEAST_PAGES = 1000, 500, 20
+#: Chunks in the sample of MEANS; least chunks of a language; most languages, each of which costs a kilobyte in a request by meaning.
 SAMPLE, LEAST_OF_LANGUAGE, MOST_LANGUAGES = 10_000, 20, 12
 IS_CREATING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
@@ -298,10 +315,23 @@ def calibrate(connection: Connection[Any], mine: Vectors) -> None:
     values = {"percent": min(100, 100 * SAMPLE / chunks), "least": LEAST_OF_LANGUAGE, "most": MOST_LANGUAGES}
     means = connection.execute(MEANS.format(chunks=mine.table, schema=Identifier(mine.schema)), values).fetchall()
     found = replace(calibrated(vectors), languages=language_directions([mean for (mean,) in means]))
-    nearest = NEAREST.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
     centred = [table.literal(found.centred(vector)) for vector in vectors]
-    similarities = [connection.execute(nearest, {"vector": vector}).fetchall()[0][0] for vector in centred]
-    table.note(connection, mine, calibration=replace(found, threshold=threshold_of(similarities), chunks=chunks))
+    found = replace(found, chunks=chunks, length_bias=length_bias(connection, mine, centred, chunks))
+    nearest = NEAREST.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
+    values = {"length_bias": found.length_bias, "candidates": MOST_CHUNKS}
+    similarities = [connection.execute(nearest, values | {"vector": vector}).fetchall()[0][0] for vector in centred]
+    table.note(connection, mine, calibration=replace(found, threshold=threshold_of(similarities)))
+
+
+def length_bias(connection: Connection[Any], mine: Vectors, questions: Sequence[str], chunks: int) -> float:
+    """Return the ``length_bias`` of the table *mine* with so many *chunks*, for the vectors of *questions*, as text.
+
+    It is 0 if there are too few pages for a slope.
+    """
+    statement = LENGTH_BIAS.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
+    values = {"vectors": list(questions), "percent": min(100, 100 * LENGTH_SAMPLE / chunks), "pages": MOST_PAGES}
+    [(pages, slope)] = connection.execute(statement, values).fetchall()
+    return max(0.0, slope) if pages >= LEAST_PAGES and slope is not None else 0.0
 
 
 def create_index(connection: Connection[Any], vectors: Vectors) -> None:

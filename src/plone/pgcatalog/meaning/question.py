@@ -181,14 +181,16 @@ def question_of(
     if vector is None:
         core.session.unanswered.add((core.zoid, words))
         return None
-    return question_by(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)))
+    calibration = vectors.of_questions
+    bias = 0.0 if calibration is None else calibration.length_bias
+    return question_by(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)), bias)
 
 
-def question_by(vectors: Vectors, vector: Fragment) -> Question:
+def question_by(vectors: Vectors, vector: Fragment, length_bias: float = 0.0) -> Question:
     """Return the question for the rows in *vectors*, a table of chunks, that are nearest to *vector*."""
     threshold = vectors.least or (vectors.calibration.threshold if vectors.calibration else 0.0)
     few = few_of(vectors.chunks)
-    return Question(quote(vectors.name), vector, sql(vectors.distance), threshold, vectors.has_hnsw, few)
+    return Question(quote(vectors.name), vector, sql(vectors.distance), threshold, vectors.has_hnsw, few, length_bias)
 
 
 def sql(composable: Any) -> str:
@@ -216,7 +218,8 @@ def vector_of(vectors: Vectors, question: str) -> str | None:
         _count("failed")
         return None
     _count("answered")
-    return literal(vector if vectors.least or vectors.calibration is None else vectors.calibration.centred(vector))
+    calibration = vectors.of_questions
+    return literal(vector if calibration is None else calibration.centred(vector))
 
 
 @lru_cache(REMEMBERED)

@@ -104,6 +104,11 @@ class Vectors:
         return SQL(f"OPERATOR({quote(self.schema)}.<#>)")
 
     @property
+    def of_questions(self) -> Calibration | None:
+        """The calibration of questions; None before the first one, and if the site has set a least similarity."""
+        return None if self.least else self.calibration
+
+    @property
     def about(self) -> dict[str, Any]:
         """The settings of the table in pgcatalog_vectors, by column, as values for JSON."""
         names = ("answers_as", "is_complete", "of_private")

@@ -58,6 +58,8 @@ IS_NEAR = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN
 NOTED = "pgcatalog.near"
 
 EXACT, INDEXED = read_statement("query", "nearest_exact"), read_statement("query", "nearest_indexed")
+#: The bias of long texts, to be subtracted from a similarity: with more chunks, the nearest one is more similar by chance.
+LENGTH_BIAS = " - %s * ln((SELECT max(chunk) + 1 FROM {chunks} AS whole WHERE whole.zoid = {page}.zoid))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Question:
     - *distance*: the SQL operator that returns minus the similarity of two vectors of length 1
     - *threshold*: the least similarity, 0 to 1, of a row without the words
     - *is_indexed*: the chunks have an HNSW index for *distance*; it is used if more than *few* rows are allowed
+    - *length_bias*: see ``meaning.calibration``; it is subtracted from the similarities of the nearest chunks
     """
 
     chunks: str
@@ -77,16 +80,19 @@ class Question:
     threshold: float
     is_indexed: bool = False
     few: int = FEW
+    length_bias: float = 0.0
 
     @property
     def key(self) -> tuple[Any, ...]:
         """A hashable key that identifies the question, shorter than the vector."""
         vector = hashlib.sha256(repr((self.vector.sql, self.vector.params)).encode()).hexdigest()
-        return self.chunks, vector, self.threshold, self.is_indexed, self.few
+        return self.chunks, vector, self.threshold, self.is_indexed, self.few, self.length_bias
 
     def nearest(self, source: Source, among: Condition) -> Fragment:
         """Return the SELECT of (rid, similarity, start, stop): the nearest chunks of *source* rows that match *among*."""
         relation, values = source
+        bias = (self.length_bias,) if self.length_bias else ()
+        of_page = LENGTH_BIAS if bias else ""
         sql = (INDEXED if self.is_indexed else EXACT).format(
             source=relation,
             among=among.sql,
@@ -95,8 +101,10 @@ class Question:
             most=MOST_CHUNKS,
             few=self.few,
             effort=EFFORT,
+            near_bias=of_page.format(chunks=self.chunks, page="near"),
+            walked_bias=of_page.format(chunks=self.chunks, page="walked"),
         )
-        rows, vector = (*values, *among.params), self.vector.params
+        rows, vector = (*values, *among.params), (*bias, *self.vector.params)
         return Fragment(sql, (*rows, *vector, *vector, *rows) if self.is_indexed else (*rows, *vector))
 
     def nearest_rows(self, source: Source, among: Condition) -> Fragment:
