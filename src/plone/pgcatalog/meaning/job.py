@@ -86,17 +86,7 @@ MEANS = SQL(
     " JOIN object_state USING (zoid) GROUP BY coalesce(state ->> 'language', '') HAVING count(*) >= %(least)s"
     " ORDER BY count(*) DESC LIMIT %(most)s"
 )
-#: The number of pages in a sample of chunks, and the slope of their similarities to questions as a function of ln(chunks).
-LENGTH_BIAS = SQL("""
-WITH question AS MATERIALIZED (
-    SELECT number, vector::{halfvec} AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS given(vector, number)
-), page AS (SELECT DISTINCT zoid FROM {chunks} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (0) LIMIT %(pages)s)
-SELECT count(DISTINCT zoid), regr_slope(similarity, ln(chunks)) FROM (
-    SELECT zoid, count(*) AS chunks, max(-(embedding {distance} vector)) AS similarity
-    FROM page JOIN {chunks} USING (zoid) CROSS JOIN question GROUP BY zoid, number
-) AS nearest
-""")
-#: Chunks in the sample of LENGTH_BIAS, most of its pages, and the least number of pages with which its slope is no chance.
+#: Chunks in the sample of length_bias.sql, most of its pages, and the least number of pages with which its slope is no chance.
 LENGTH_SAMPLE, MOST_PAGES, LEAST_PAGES = 1000, 500, 20
 #: Chunks in the sample of MEANS; least chunks of a language; most languages, each of which costs a kilobyte in a request by meaning.
 SAMPLE, LEAST_OF_LANGUAGE, MOST_LANGUAGES = 10_000, 20, 12
@@ -328,7 +318,7 @@ def length_bias(connection: Connection[Any], mine: Vectors, questions: Sequence[
 
     It is 0 if there are too few pages for a slope.
     """
-    statement = LENGTH_BIAS.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
+    statement = SQL(table.load("length_bias")).format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
     values = {"vectors": list(questions), "percent": min(100, 100 * LENGTH_SAMPLE / chunks), "pages": MOST_PAGES}
     [(pages, slope)] = connection.execute(statement, values).fetchall()
     return max(0.0, slope) if pages >= LEAST_PAGES and slope is not None else 0.0
