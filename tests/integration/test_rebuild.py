@@ -1,7 +1,6 @@
 """A rebuild beside the live catalog: no change is lost, all answers are right meanwhile, and it continues after a kill."""
 
 from plone.pgcatalog.database import schema
-from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.indexing import rebuild_worker
 from plone.pgcatalog.indexing.rebuild import BrokenObject
@@ -291,23 +290,6 @@ def test_rebuild_leaves_nothing_behind(filled: Any, db: Any, dsn: str) -> None:
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
     retired = {name for (name,) in sql(dsn, "SELECT relation FROM pgcatalog_retired")}
     assert tables(dsn) - retired == {relation}
-
-
-def test_reader_of_objects_does_not_keep_the_space_of_a_former_relation(filled: Any, db: Any, dsn: str) -> None:
-    """On a busy site there is always one, so the lock for a DROP is not free for hours."""
-    [(former,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
-    rebuild(db)
-    filled._p_jar.close()
-    size = f"SELECT pg_relation_size('{former}')"
-    with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as connection:
-        assert sql(dsn, size) > [(0,)]
-        reader.execute("SELECT count(*) FROM object_state")
-        dropped, is_left = drop_retired(connection.cursor())
-        assert (former in dropped, is_left) == (False, True)
-        assert sql(dsn, size) == [(0,)]
-        reader.rollback()
-        dropped, is_left = drop_retired(connection.cursor())
-        assert (former in dropped, is_left) == (True, False)
 
 
 def test_no_change_is_logged_without_a_rebuild(filled: Any, dsn: str) -> None:

@@ -3,7 +3,6 @@
 A DROP in the commit itself would lock object_state against every reader of every site until its end.
 """
 
-from contextlib import suppress
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.layout import chunks_prefix
@@ -30,7 +29,6 @@ RETIRE_CHUNKS = (
     "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
     " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s ON CONFLICT DO NOTHING"
 )
-HAS_ROWS = "SELECT 1 FROM unnest(%s::text[]) AS name WHERE pg_relation_size(to_regclass(quote_ident(name))) > 0 LIMIT 1"
 #: Objects per transaction; commits of the storage wait for it.
 BATCH = 1000
 CLEAR = (
@@ -58,16 +56,16 @@ def retire_chunks(cursor: Cursor[Any], zoid: int) -> None:
 def drop_retired(cursor: Cursor[Any]) -> tuple[list[str], bool]:
     """Drop the retired relations that no snapshot can read any more; return their names, and whether some are left.
 
+    None is dropped if a lock is not free.
+
     Their foreign key makes a DROP lock object_state against every reader of every site.  So it is not part of a commit,
     which would hold that lock until its end, and NOWAIT prevents readers from queueing behind a request for the lock.
-    On a busy site that lock is seldom free: then the relations are emptied, which gives their space back, and none is dropped.
     """
-    names: list[str] = []
     try:
         with cursor.connection.transaction():
             cursor.execute(load_sql("forget_retired"))
             found = [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
-            names += [name for name in found if name is not None]
+            names = [name for name in found if name is not None]
             if names:
                 tables = sql.SQL(", ").join(map(sql.Identifier, names))
                 cursor.execute(sql.SQL("LOCK TABLE {}, object_state IN ACCESS EXCLUSIVE MODE NOWAIT").format(tables))
@@ -75,7 +73,6 @@ def drop_retired(cursor: Cursor[Any]) -> tuple[list[str], bool]:
                 cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(views))
                 cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
     except LockNotAvailable:
-        _empty(cursor, names)
         return [], True
     # No reader waits for these locks.
     if names:
@@ -84,17 +81,6 @@ def drop_retired(cursor: Cursor[Any]) -> tuple[list[str], bool]:
     cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_retired) AS is_left")
     [row] = cursor.fetchall()
     return names, bool(row["is_left"] if isinstance(row, dict) else row[0])
-
-
-def _empty(cursor: Cursor[Any], names: list[str]) -> None:
-    """Remove the rows of the relations *names*, which no snapshot can read, unless their own locks are not free."""
-    cursor.execute(HAS_ROWS, (names,))
-    if cursor.fetchone() is None:
-        return
-    tables = sql.SQL(", ").join(map(sql.Identifier, names))
-    with suppress(LockNotAvailable), cursor.connection.transaction():
-        cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE NOWAIT").format(tables))
-        cursor.execute(sql.SQL("TRUNCATE {}").format(tables))
 
 
 def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:
