@@ -19,7 +19,7 @@ APPLICATIONS = "SELECT application_name, count(*) FROM pg_stat_activity WHERE da
 #: Name -> bytes with indexes and TOAST, and dead rows.  The relations of a catalog are "rows", those of vectors "vectors".
 TABLES = """
 SELECT CASE WHEN relname ~ '^pgcatalog_[0-9a-f]+_chunks_' THEN 'vectors'
-    WHEN relname ~ '^pgcatalog_[0-9a-f]+(_[0-9]+)*(_idx)?$' THEN 'rows'
+    WHEN relname ~ '^pgcatalog_[0-9a-f]+(_[0-9]+)*(_idx)?(_empty)?$' THEN 'rows'
     ELSE relname END AS name,
     coalesce(sum(pg_total_relation_size(oid)), 0)::bigint, coalesce(sum(pg_stat_get_dead_tuples(oid)), 0)::bigint
 FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relnamespace <> 'pg_catalog'::regnamespace GROUP BY 1

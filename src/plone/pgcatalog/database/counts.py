@@ -176,11 +176,11 @@ def forget(cursor: Cursor[Any], relations: Iterable[str]) -> None:
 
 
 def drop(cursor: Cursor[Any], relations: Iterable[str]) -> None:
-    """Delete the counts of *relations*, which are dropped, and the functions of their triggers."""
+    """Delete the counts of *relations*, which are dropped or emptied, and their triggers with the functions of these."""
     names = list(relations)
     forget(cursor, names)
     for name in names:
-        cursor.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(sql.Identifier(function_name(name))))
+        cursor.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(sql.Identifier(function_name(name))))
 
 
 def function_name(relation: str) -> str:

@@ -187,6 +187,11 @@ def chunks_prefix(zoid: int) -> str:
     return f"{relation_name(zoid, 1)}_chunks_"
 
 
+def emptied(relation: str) -> str:
+    """Return the name of the retired table *relation* from when it is emptied until it is dropped."""
+    return f"{relation}_empty"
+
+
 def idx_table(relation: str) -> str:
     """Return the name of the table with the idx values that *relation*, while it is being built, holds for object_state."""
     return f"{relation}_idx"

@@ -3,9 +3,12 @@
 A DROP in the commit itself would lock object_state against every reader of every site until its end.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.layout import chunks_prefix
+from plone.pgcatalog.database.layout import emptied
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import view_name
@@ -29,6 +32,14 @@ RETIRE_CHUNKS = (
     "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
     " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s ON CONFLICT DO NOTHING"
 )
+#: A concurrent call waits here for the end of this one, and then finds the new names.
+NOT_EMPTIED = f"SELECT relation FROM pgcatalog_retired WHERE relation = ANY(%s::text[]) AND relation !~ '{emptied('')}$' FOR UPDATE"
+INDEXES = (
+    "SELECT c.relname AS relation FROM pg_index JOIN pg_class AS c ON c.oid = indexrelid"
+    " WHERE indrelid IN (SELECT to_regclass(quote_ident(name)) FROM unnest(%s::text[]) AS name)"
+    " AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)"
+)
+RENAME_RETIRED = "UPDATE pgcatalog_retired SET relation = %s WHERE relation = %s"
 #: Objects per transaction; commits of the storage wait for it.
 BATCH = 1000
 CLEAR = (
@@ -40,7 +51,7 @@ CLEAR = (
 
 def retire_left_over(cursor: Cursor[Any], zoid: int) -> None:
     """Mark for dropping the relations of the catalog tool with oid *zoid* that neither it nor its rebuild uses."""
-    cursor.execute(RETIRE_LEFT_OVER, [f"^pgcatalog_{zoid:x}(_[0-9]+)*(_idx)?$"])
+    cursor.execute(RETIRE_LEFT_OVER, [f"^pgcatalog_{zoid:x}(_[0-9]+)*(_idx)?({emptied('')})?$"])
 
 
 def retire_relation(cursor: Cursor[Any], relation: str) -> None:
@@ -56,23 +67,23 @@ def retire_chunks(cursor: Cursor[Any], zoid: int) -> None:
 def drop_retired(cursor: Cursor[Any]) -> tuple[list[str], bool]:
     """Drop the retired relations that no snapshot can read any more; return their names, and whether some are left.
 
-    None is dropped if a lock is not free.
-
     Their foreign key makes a DROP lock object_state against every reader of every site.  So it is not part of a commit,
     which would hold that lock until its end, and NOWAIT prevents readers from queueing behind a request for the lock.
+    On a busy site that lock is seldom free: then none is dropped, and their space is freed.
     """
+    names: list[str] = []
     try:
         with cursor.connection.transaction():
             cursor.execute(load_sql("forget_retired"))
-            found = [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
-            names = [name for name in found if name is not None]
+            names += [name for name in _relations(cursor) if name is not None]
             if names:
-                tables = sql.SQL(", ").join(map(sql.Identifier, names))
+                tables = _listed(names)
                 cursor.execute(sql.SQL("LOCK TABLE {}, object_state IN ACCESS EXCLUSIVE MODE NOWAIT").format(tables))
-                views = sql.SQL(", ").join(sql.Identifier(view_name(name)) for name in names)
-                cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(views))
+                cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(_listed(map(view_name, names))))
                 cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
     except LockNotAvailable:
+        with suppress(LockNotAvailable), cursor.connection.transaction():
+            empty_retired(cursor, names)
         return [], True
     # No reader waits for these locks.
     if names:
@@ -83,12 +94,46 @@ def drop_retired(cursor: Cursor[Any]) -> tuple[list[str], bool]:
     return names, bool(row["is_left"] if isinstance(row, dict) else row[0])
 
 
+def empty_retired(cursor: Cursor[Any], names: list[str]) -> None:
+    """Remove all rows and SQL indexes of the retired relations *names*, and rename these.
+
+    Indexes of constraints stay.  Raises LockNotAvailable if one of the relations is in use.
+
+    TRUNCATE does not respect snapshots.  No session here can read the relations, but one on a standby might: it finds no
+    relation, as after a DROP, and not an empty one.
+    """
+    cursor.execute(NOT_EMPTIED, (names,))
+    left = _relations(cursor)
+    if not left:
+        return
+    cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE NOWAIT").format(_listed(left)))
+    cursor.execute(sql.SQL("TRUNCATE {}").format(_listed(left)))
+    cursor.execute(INDEXES, (left,))
+    if indexes := _relations(cursor):
+        cursor.execute(sql.SQL("DROP INDEX {}").format(_listed(indexes)))
+    counts.drop(cursor, left)
+    cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(_listed(map(view_name, left))))
+    for name in left:
+        cursor.execute(
+            sql.SQL("ALTER TABLE {} RENAME TO {}").format(sql.Identifier(name), sql.Identifier(emptied(name)))
+        )
+        cursor.execute(RENAME_RETIRED, (emptied(name), name))
+
+
+def _relations(cursor: Cursor[Any]) -> list[str]:
+    """Return the column ``relation`` of the result of *cursor*; tuples have no other column."""
+    return [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
+
+
+def _listed(names: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
 def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:
     """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire the relations that it has created."""
     cursor.execute("DELETE FROM pgcatalog_queue WHERE kind = 'visit' AND catalog = %s", (zoid,))
     cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
-    for row in cursor.fetchall():
-        relation = row["relation"] if isinstance(row, dict) else row[0]
+    for relation in _relations(cursor):
         retire_relation(cursor, idx_table(relation))
         retire_relation(cursor, relation)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.expected import values_of
+from plone.pgcatalog.database.layout import emptied
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import in_row_order
 from plone.pgcatalog.database.layout import index_name
@@ -36,7 +37,7 @@ LOCK_TIMEOUT = "10s"
 RARE = 0.1
 
 #: Whether a relation with one of two names exists.
-NAME_EXISTS = "SELECT coalesce(to_regclass(quote_ident(%s)), to_regclass(quote_ident(%s))) IS NOT NULL"
+NAME_EXISTS = "SELECT bool_or(to_regclass(quote_ident(name)) IS NOT NULL) FROM unnest(%s::text[]) AS name"
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +45,11 @@ logger = logging.getLogger(__name__)
 def free_relation(cursor: Cursor[Any], zoid: int, version: int) -> tuple[int, str]:
     """Return version and name of the first free relation, from *version* on, for the catalog tool with oid *zoid*.
 
-    Earlier names may belong to tables without a state, as after a partial restore of a dump.
+    Earlier names may belong to tables without a state, as after a partial restore of a dump.  The SQL indexes of an emptied
+    relation still have its earlier name.
     """
     relation = relation_name(zoid, version)
-    while cursor.execute(NAME_EXISTS, [relation, idx_table(relation)]).fetchone() == (True,):
+    while cursor.execute(NAME_EXISTS, [[relation, idx_table(relation), emptied(relation)]]).fetchone() == (True,):
         if is_unfilled(relation):
             relation += "_0"
         else:
