@@ -24,7 +24,9 @@ class RequestFailed(RuntimeError):
 
 
 class Client:
-    """A browser with one connection to the process at *port*."""
+    """A browser with one connection to the process at *port*; ``received`` are the bytes of all answers."""
+
+    received = 0
 
     def __init__(self, port: int) -> None:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
@@ -47,6 +49,7 @@ class Client:
         response = self._connection.getresponse()
         text = response.read()
         seconds = perf_counter() - started
+        self.received += len(text)
         # Plone's vocabularies return errors with status 200.
         if response.status not in (200, 204) or (method == "GET" and not text) or text.startswith(b'{"error"'):
             raise RequestFailed(f"{method} {path}: {response.status} {text[:500]!r}")
@@ -95,16 +98,18 @@ def server_cpu(postmaster: int) -> float:
 
 @dataclass
 class Sample:
-    """The measurements of one kind of page: seconds of each request, and processor time."""
+    """The measurements of one kind of page: seconds of each request, processor time, bytes of the answers."""
 
     meter: Meter
     seconds: list[float] = field(default_factory=list)
     elapsed: float = 0
+    received: int = 0
 
     def costs(self) -> dict[str, Any]:
-        """Return the processor time of a page in ms."""
+        """Return the processor time of a page in ms, and the KB of its answer if they were counted."""
         count = max(1, len(self.seconds))
-        return {"zope_cpu": self.meter.zope / count * 1e3, "postgresql_cpu": self.meter.postgresql / count * 1e3}
+        times = {"zope_cpu": self.meter.zope / count * 1e3, "postgresql_cpu": self.meter.postgresql / count * 1e3}
+        return times | ({"answer_kb": self.received / count / 1024} if self.received else {})
 
 
 class Load:

@@ -159,11 +159,12 @@ def single(
             farm.numbers.begin_turn()
             for _ in range(WARMUP):
                 client.get(page, farm.site, next(farm.numbers))
-            until, requests = perf_counter() + seconds, 0
+            until, requests, before = perf_counter() + seconds, 0, client.received
             with samples[page.name].meter:
                 while requests < LEAST or perf_counter() < until:
                     samples[page.name].seconds.append(client.get(page, farm.site, next(farm.numbers)))
                     requests += 1
+            samples[page.name].received += client.received - before
     client.close()
     for page in pages:
         yield record(page.name, READ_ONLY, samples[page.name])

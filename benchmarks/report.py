@@ -269,6 +269,14 @@ def real_texts(stored: Sequence[Record]) -> str:
         for group, (mean, worst) in page_means(data).items()
     ]
     found = [Table("", ["", "ours / ZCatalog's", "the worst"], means).markdown(titled=False)] if means else []
+    for data in sites:
+        rows = [
+            [our["page"], number(ratio(our, their)), number(their.get("answer_kb")), number(our.get("answer_kb"))]
+            for our, their in page_pairs(data, READ_ONLY)
+            if our["page"] != MIX and (ratio(our, their) or 0) > SLOWER
+        ]
+        head = [f"Slower, {size_of(data):,} pages", "ours / ZCatalog's", "ZCatalog answers, KB", "ours answers, KB"]
+        found.append(Table("", head, rows).markdown(titled=False))
     for data in searches:
         found.append(search_ratios(data).markdown(titled=False))
         measured = data["results"][PAIRS["search"][0]]["measures"]

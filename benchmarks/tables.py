@@ -34,6 +34,7 @@ PAGE_COLUMNS = {
     "postgresql_cpu": "processor time of PostgreSQL, ms",
     "messages": "messages to PostgreSQL",
     "kb": "KB from PostgreSQL",
+    "answer_kb": "KB of the answer",
 }
 Record = dict[str, Any]
 

@@ -78,6 +78,10 @@ def test_command_measures_the_same_with_each_backend(command: str, tmp_path: Pat
         assert all(medians[name] > 0 for name in names)
         records = results[backend].get("queries", []) + results[backend].get("pages", [])
         assert all(record["min"] <= record["median"] <= record["p95"] for record in records)
+        answers = [
+            record for record in records if record.get("page") == "live search" and record["state"] == "read only"
+        ]
+        assert command != "pages" or [record["answer_kb"] > 0 for record in answers] == [True]
         found = {record["scenario"]: record["found"] for record in results[backend].get("queries", [])}
         assert found == {record["scenario"]: record["found"] for record in results[backends[0]].get("queries", [])}
         assert command != "search" or found["a word of all documents"] == VISIBLE
