@@ -85,7 +85,15 @@ def test_long_pages_are_found_as_often_as_short_ones(portal: Any) -> None:
 @pytest.mark.parametrize("few", [0, FEW])
 def test_similarities_do_not_depend_on_the_way_to_the_chunks(portal: Any, few: int) -> None:
     for text in QUESTIONS:
-        assert nearest(portal, text, is_indexed=True, few=few) == nearest(portal, text)
+        assert nearest(portal, text, is_indexed=True, few=few)[:TOP] == nearest(portal, text)[:TOP]
+
+
+@pytest.mark.parametrize("portal", [PAGES], indirect=True)
+@pytest.mark.parametrize("changes", [{}, {"is_indexed": True}])
+def test_chunks_of_long_pages_do_not_push_out_other_pages(portal: Any, changes: dict[str, Any]) -> None:
+    for text in QUESTIONS[:4]:
+        found = nearest(portal, text, **changes)
+        assert len([id for id in found if id != "plone"]) == 2 * PAGES
 
 
 @pytest.mark.parametrize("portal", [3], indirect=True)

@@ -23,8 +23,8 @@ AS_SITE = "as_site"
 #: The key of such a query for the path of the page on which the visitor searches, if pins depend on it.
 SECTION = "search_section"
 
-#: Upper limits of rows that a question finds by meaning, and of nearest chunks to select them from: more chunks
-#: make a search with HNSW slower.
+#: Upper limits of rows that a question finds by meaning, and of nearest chunks to select them from with HNSW: more chunks
+#: make such a search slower.
 MOST_ROWS, MOST_CHUNKS = 100, 150
 #: Largest difference in similarity between the nearest row and another near row.  Similarities differ between models, but
 #: rows far behind the best one are rarely relevant: with the margin, a question has far fewer hits,
@@ -57,9 +57,12 @@ IS_NEAR = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN
 #: The setting in which a transaction caches the near rows: 32 characters that identify them, then an array of rids.
 NOTED = "pgcatalog.near"
 
-EXACT, INDEXED = read_statement("query", "nearest_exact"), read_statement("query", "nearest_indexed")
+ALLOWED = "WITH allowed AS MATERIALIZED (SELECT rid, zoid FROM {source} WHERE {among}) "
+COMPARED, INDEXED = read_statement("query", "nearest_compared"), read_statement("query", "nearest_indexed")
 #: The bias of long texts, to be subtracted from a similarity: with more chunks, the nearest one is more similar by chance.
-LENGTH_BIAS = " - %s * ln((SELECT max(chunk) + 1 FROM {chunks} AS whole WHERE whole.zoid = {page}.zoid))"
+#: For the group of all chunks of a page, and for a chunk found by HNSW.
+LENGTH_BIAS = " - %s * ln(count(*))"
+WALKED_BIAS = " - %s * ln((SELECT max(chunk) + 1 FROM {chunks} AS whole WHERE whole.zoid = walked.zoid))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +94,24 @@ class Question:
     def nearest(self, source: Source, among: Condition) -> Fragment:
         """Return the SELECT of (rid, similarity, start, stop): the nearest chunks of *source* rows that match *among*."""
         relation, values = source
+        vector, rows = self.vector.params, (*values, *among.params)
         bias = (self.length_bias,) if self.length_bias else ()
-        of_page = LENGTH_BIAS if bias else ""
-        sql = (INDEXED if self.is_indexed else EXACT).format(
+        names = {"chunks": self.chunks, "distance": f"embedding {self.distance} {self.vector.sql}"}
+        compared = COMPARED.format(bias=LENGTH_BIAS if bias else "", rows=MOST_ROWS, **names)
+        of_compared = (*rows, *vector, *bias, *vector)
+        if not self.is_indexed:
+            return Fragment(ALLOWED.format(source=relation, among=among.sql) + compared, of_compared)
+        sql = INDEXED.format(
             source=relation,
             among=among.sql,
-            distance=f"embedding {self.distance} {self.vector.sql}",
-            chunks=self.chunks,
+            compared=compared,
+            bias=WALKED_BIAS.format(chunks=self.chunks) if bias else "",
             most=MOST_CHUNKS,
             few=self.few,
             effort=EFFORT,
-            near_bias=of_page.format(chunks=self.chunks, page="near"),
-            walked_bias=of_page.format(chunks=self.chunks, page="walked"),
+            **names,
         )
-        rows, vector = (*values, *among.params), (*bias, *self.vector.params)
-        return Fragment(sql, (*rows, *vector, *vector, *rows) if self.is_indexed else (*rows, *vector))
+        return Fragment(sql, (*of_compared, *bias, *vector, *rows))
 
     def nearest_rows(self, source: Source, among: Condition) -> Fragment:
         """Return the SELECT of (rid, similarity, place, is_near) of the nearest rows; places count from 1."""

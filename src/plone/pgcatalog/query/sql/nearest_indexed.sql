@@ -1,19 +1,13 @@
--- Returns the same as nearest_exact.sql.  If few rows are allowed, it compares all their chunks; otherwise it scans the HNSW
--- index from the nearest chunk on, until enough chunks belong to allowed rows (hnsw.iterative_scan).
+-- Returns (rid, similarity, start, stop).  If few rows are allowed, as nearest_compared.sql; otherwise it scans the HNSW index from
+-- the nearest chunk on, until enough chunks belong to allowed rows (hnsw.iterative_scan).  Then a row may have several chunks, and
+-- their order does not consider the bias of long texts, which is subtracted from the similarities of those found.
 WITH few AS MATERIALIZED (SELECT rid, zoid FROM {source} WHERE {among} LIMIT {few} + 1),
-counting AS MATERIALIZED (SELECT count(*) > {few} AS are_many FROM few)
-(
-    SELECT few.rid, near.similarity{near_bias} AS similarity, near.start, near.stop
-    FROM (
-        SELECT zoid, start, stop, -({distance}) AS similarity FROM {chunks}
-        WHERE (SELECT NOT are_many FROM counting) AND zoid = ANY(ARRAY(SELECT zoid FROM few))
-        ORDER BY similarity DESC, zoid DESC, start LIMIT {most}
-    ) AS near
-    JOIN few ON few.zoid = near.zoid
-)
+counting AS MATERIALIZED (SELECT count(*) > {few} AS are_many FROM few),
+allowed AS MATERIALIZED (SELECT rid, zoid FROM few WHERE (SELECT NOT are_many FROM counting))
+({compared})
 UNION ALL
 (
-    SELECT allowed.rid, -walked.distance{walked_bias}, walked.start, walked.stop
+    SELECT allowed.rid, -walked.distance{bias}, walked.start, walked.stop
     FROM (SELECT zoid, start, stop, {distance} AS distance FROM {chunks} ORDER BY distance) AS walked
     CROSS JOIN LATERAL (SELECT rid FROM {source} WHERE zoid = walked.zoid AND ({among}) OFFSET 0) AS allowed
     WHERE (SELECT are_many AND set_config('hnsw.iterative_scan', 'relaxed_order', true) <> ''
