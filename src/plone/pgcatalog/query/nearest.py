@@ -57,7 +57,10 @@ IS_NEAR = f"similarity >= greatest(%s::float8, max(similarity) OVER () - {MARGIN
 #: The setting in which a transaction caches the near rows: 32 characters that identify them, then an array of rids.
 NOTED = "pgcatalog.near"
 
-ALLOWED = "WITH allowed AS MATERIALIZED (SELECT rid, zoid FROM {source} WHERE {among}) "
+ALLOWED = (
+    "WITH question AS MATERIALIZED (SELECT {vector} AS vector),"
+    " allowed AS MATERIALIZED (SELECT rid, zoid FROM {source} WHERE {among}) "
+)
 COMPARED, INDEXED = read_statement("query", "nearest_compared"), read_statement("query", "nearest_indexed")
 #: The bias of long texts, to be subtracted from a similarity: with more chunks, the nearest one is more similar by chance.
 #: For the group of all chunks of a page, and for a chunk found by HNSW.
@@ -92,18 +95,19 @@ class Question:
         return self.chunks, vector, self.threshold, self.is_indexed, self.few, self.length_bias
 
     def nearest(self, source: Source, among: Condition) -> Fragment:
-        """Return the SELECT of (rid, similarity, start, stop): the nearest chunks of *source* rows that match *among*."""
+        """Return the SELECT of (rid, similarity, start, stop): the nearest chunk of each of the nearest *source* rows.
+
+        The rows match *among*.  If HNSW finds them, one may have several chunks.
+        """
         relation, values = source
-        vector, rows = self.vector.params, (*values, *among.params)
+        rows = (*values, *among.params)
         bias = (self.length_bias,) if self.length_bias else ()
-        names = {"chunks": self.chunks, "distance": f"embedding {self.distance} {self.vector.sql}"}
+        names = {"chunks": self.chunks, "distance": f"embedding {self.distance} (SELECT vector FROM question)"}
         compared = COMPARED.format(bias=LENGTH_BIAS if bias else "", rows=MOST_ROWS, **names)
-        of_compared = (*rows, *vector, *bias, *vector)
+        names |= {"vector": self.vector.sql, "source": relation, "among": among.sql}
         if not self.is_indexed:
-            return Fragment(ALLOWED.format(source=relation, among=among.sql) + compared, of_compared)
+            return Fragment(ALLOWED.format(**names) + compared, (*self.vector.params, *rows, *bias))
         sql = INDEXED.format(
-            source=relation,
-            among=among.sql,
             compared=compared,
             bias=WALKED_BIAS.format(chunks=self.chunks) if bias else "",
             most=MOST_CHUNKS,
@@ -111,7 +115,7 @@ class Question:
             effort=EFFORT,
             **names,
         )
-        return Fragment(sql, (*of_compared, *bias, *vector, *rows))
+        return Fragment(sql, (*self.vector.params, *rows, *bias, *bias, *rows))
 
     def nearest_rows(self, source: Source, among: Condition) -> Fragment:
         """Return the SELECT of (rid, similarity, place, is_near) of the nearest rows; places count from 1."""
