@@ -23,7 +23,7 @@ import pytest
 
 HOW_TO = ROOT / "docs" / "how-to"
 TOPOLOGY = ROOT / "checks" / "topology" / "results"
-SOAKS = [json.loads(text(overview.RESULTS / name)) for name in overview.RUNS.values()]
+SOAKS = [json.loads(text(overview.RESULTS / name)) for name in (*overview.RUNS.values(), "soak-mixed.json")]
 PATRONI = json.loads(text(TOPOLOGY / "patroni.json"))
 STATEMENTS = json.loads(text(TOPOLOGY / "standby.json"))["statements that the primary gets"]
 PAIRS = table.stored()
