@@ -36,7 +36,7 @@ LOCK_TIMEOUT = "10s"
 #: A column is rarely used if less than this share of the rows has a value there.
 RARE = 0.1
 
-#: Whether a relation with one of two names exists.
+#: Whether a relation with one of some names exists.
 NAME_EXISTS = "SELECT bool_or(to_regclass(quote_ident(name)) IS NOT NULL) FROM unnest(%s::text[]) AS name"
 
 logger = logging.getLogger(__name__)
