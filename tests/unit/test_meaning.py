@@ -15,27 +15,32 @@ from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
 from plone.pgcatalog.fulltext.text_index import source_text
 from plone.pgcatalog.fulltext.text_index import TextOfFile
 from plone.pgcatalog.meaning import calibration
+from plone.pgcatalog.meaning.text import CHUNK_WORDS
 from plone.pgcatalog.meaning.text import chunks_of
-from plone.pgcatalog.meaning.text import LONGEST_CHUNK
+from plone.pgcatalog.meaning.text import LEAD_WORDS
 from plone.pgcatalog.meaning.text import MOST_CHUNKS
+from plone.pgcatalog.meaning.text import MOST_PIECES
 from plone.pgcatalog.meaning.text import passages
+from plone.pgcatalog.meaning.text import pieces_of
 from random import Random
 
 import json
 import pytest
 
 
-TEXTS = st.lists(st.sampled_from(["word", "end.", "what?", "語語語。", "x" * 40, "\n", "\f", "…"]), max_size=400).map(
-    " ".join
+PARTS = ["word", "end.", "what?", "語語語。", "語語「語", "x" * 40, "हिन्दी", "a_1234", "\n", "\f", "…"]
+TEXTS = st.lists(st.sampled_from(PARTS), max_size=400).flatmap(
+    lambda parts: st.sampled_from([" ".join(parts), "".join(parts)])
 )
 
 
-@given(TEXTS, st.integers(1, 30), st.integers(0, 20))
-def test_chunks_have_all_words_in_order(text: str, words: int, overlap: int) -> None:
-    spans = chunks_of(text, words, overlap)
+@given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.integers(1, 60))
+def test_chunks_have_all_words_in_order(text: str, words: int, overlap: int, pieces: int) -> None:
+    spans = chunks_of(text, words, overlap, pieces)
     covered = [span for span in spans if span[0] < span[1]]
     assert covered == spans
-    assert all(len(text[start:stop].split()) <= words and stop - start <= LONGEST_CHUNK for start, stop in spans)
+    assert all(len(text[start:stop].split()) <= words for start, stop in spans)
+    assert all(pieces_of(text[start:stop]) <= pieces for start, stop in spans)
     assert all(first[0] < second[0] and first[1] < second[1] for first, second in pairwise(spans))
     if len(spans) < MOST_CHUNKS:
         inside = {place for start, stop in spans for place in range(start, stop)}
@@ -49,6 +54,17 @@ def test_a_chunk_ends_with_a_sentence_and_the_next_one_repeats_the_last() -> Non
     assert all(second[0] < first[1] for first, second in pairwise(spans))
 
 
+def test_the_first_chunk_is_short() -> None:
+    lengths = [len(text.split()) for text in passages_of_words(3 * CHUNK_WORDS)]
+    assert lengths[:2] == [LEAD_WORDS, CHUNK_WORDS]
+    assert [len(text.split()) for text in passages_of_words(LEAD_WORDS)] == [LEAD_WORDS]
+
+
+def passages_of_words(count: int) -> list[str]:
+    """Return the texts of the passages of a page of *count* words without a sentence."""
+    return [passage.text for passage in passages("word " * count, "", "", "")]
+
+
 def test_a_chunk_ends_with_a_page_rather_than_a_sentence() -> None:
     text = "\f".join(["One two three. Four five six seven eight"] * 10)
     spans = chunks_of(text, words=20, overlap=0)
@@ -57,10 +73,30 @@ def test_a_chunk_ends_with_a_page_rather_than_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 4), ("a. " * 100_000, MOST_CHUNKS)]
+    ("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 13), ("a. " * 500_000, MOST_CHUNKS)]
 )
 def test_a_text_has_a_bounded_number_of_chunks(text: str, number: int) -> None:
     assert len(chunks_of(text)) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "語" * 9000,
+        "語語。" * 3000,
+        "ไทย" * 3000,
+        "x" * 9000,
+        "1" * 9000,
+        "-" * 9000,
+        "a-b " * 3000,
+        "हिन्दी " * 3000,
+        "Wörterbuch " * 3000,
+    ],
+)
+def test_a_chunk_and_its_heading_are_no_longer_than_models_read(text: str) -> None:
+    found = passages(text, "page", "A title", "and a description")
+    assert all(pieces_of(passage.text) <= MOST_PIECES for passage in found)
+    assert pieces_of(found[1].text) > min(MOST_PIECES, CHUNK_WORDS) / 2
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import accumulate
+from itertools import batched
 from itertools import chain
+from itertools import takewhile
 from plone.pgcatalog.fulltext.text_index import body_of
 from plone.pgcatalog.fulltext.text_index import PAGE_END
 from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.settings import SOURCE_INDEX
+from Products.CMFPlone.UnicodeSplitter.config import rx_all
 from typing import Any
+from unicodedata import category
 
 import re
 
@@ -86,7 +91,8 @@ def passages(source: str, id: str, title: str, description: str, file: str = "")
     heading = title if description in source else f"{title}. {description}"
     heading = heading.strip()[:LONGEST_HEADING]
     begin = len(source) - len(body_of(source, (id, title)))
-    spans = [(begin + start, begin + stop) for start, stop in chunks_of(source[begin:])]
+    room = MOST_PIECES - pieces_of(heading)
+    spans = [(begin + start, begin + stop) for start, stop in chunks_of(source[begin:], pieces=room)]
     if not spans and heading:
         spans = [(begin, begin)]
     if file:
@@ -94,7 +100,8 @@ def passages(source: str, id: str, title: str, description: str, file: str = "")
         if spans and spans[-1][0] >= file_begin:
             # This passage is cut where the stored text ends: it is read again from the file.
             rest = spans.pop()[0] - file_begin
-        spans += [(SOURCE_LENGTH + rest + start, SOURCE_LENGTH + rest + stop) for start, stop in chunks_of(file[rest:])]
+        behind = SOURCE_LENGTH + rest
+        spans += [(behind + start, behind + stop) for start, stop in chunks_of(file[rest:], pieces=room)]
     text = source.ljust(SOURCE_LENGTH) + file
     return [
         TextChunk(number, start, stop, f"{heading}\n{text[start:stop].replace(PAGE_END, ' ')}".strip())
@@ -102,73 +109,89 @@ def passages(source: str, id: str, title: str, description: str, file: str = "")
     ]
 
 
-#: Most words of a chunk.
-CHUNK_WORDS = 200
+#: Most words of a chunk; and of the first one, which mostly says what a text is about, as a question does.
+CHUNK_WORDS, LEAD_WORDS = 200, 100
 #: Most words that a chunk repeats of the chunk before it, so that a sentence at the border is whole in one of them.
 OVERLAP = 40
-#: Most characters of a chunk: scripts without spaces have long "words", and models have a limit of tokens.
-LONGEST_CHUNK = 1600
+#: Most pieces of a chunk and its heading.  Models read no more than 512 tokens; docs/lab/searches.md compares both.
+MOST_PIECES = 450
 #: Most chunks of a text: enough for the text of a file.
-MOST_CHUNKS = 500
+MOST_CHUNKS = 1600
 
-_WORD = re.compile(r"\S+")
+#: The letters of scripts without spaces; combining marks, which are no letters for re.
+_DENSE = rx_all.pattern[1:-1]
+_MARKS = "".join(char for char in map(chr, range(0x0300, 0x3000)) if category(char).startswith("M"))
+#: A word; in a script without spaces two letters and the signs behind them.
+_WORD = re.compile(rf"[{_DENSE}]{{1,2}}[^\w\s]*|[^\s{_DENSE}]+")
+#: A part of a word, about as long as a token of a model.
+_PIECE = re.compile(rf"[{_DENSE}]{{1,2}}|(?:[^\W\d_{_DENSE}]|[{_MARKS}]){{1,5}}|\d{{1,3}}|[^\w\s]|_")
 _SENTENCE_END = re.compile(r"[.!?…]['\")\]»“”]*$|[。！？]['\")\]」』]*$")
 
-#: (start, end) of a chunk or word in its text.
+#: (start, end) of a chunk in its text.
 Span = tuple[int, int]
+#: (start, end, number of pieces) of a word in its text.
+Word = tuple[int, int, int]
 
 
-def chunks_of(text: str, words: int = CHUNK_WORDS, overlap: int = OVERLAP) -> list[Span]:
+def pieces_of(text: str) -> int:
+    """Return the number of pieces of *text*."""
+    return sum(1 for _ in _PIECE.finditer(text))
+
+
+def chunks_of(text: str, words: int = CHUNK_WORDS, overlap: int = OVERLAP, pieces: int = MOST_PIECES) -> list[Span]:
     """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST_CHUNKS chunks.
 
-    A chunk ends with a page of a file if one ends in its last two thirds, else with a sentence if one ends in its last third.
-    It begins at the first sentence that starts in the last
-    *overlap* words of the chunk before it, else behind that chunk.
+    A chunk has at most *words* words, the first one at most LEAD_WORDS, and *pieces* pieces.  It ends with a page of a file if
+    one ends in its last two thirds, else with a sentence if one ends in its last third.  It begins at the first sentence that
+    starts in the last *overlap* words of the chunk before it, else behind that chunk.
     """
-    tokens = list(_tokens(text))
+    found = list(_words(text, pieces))
     spans: list[Span] = []
     first = 0
-    while first < len(tokens) and len(spans) < MOST_CHUNKS:
-        last = _end(text, tokens, first, words)
-        spans.append((tokens[first][0], tokens[last][1]))
-        if last == len(tokens) - 1:
+    while first < len(found) and len(spans) < MOST_CHUNKS:
+        last = _end(text, found, first, words if spans else min(words, LEAD_WORDS), pieces)
+        spans.append((found[first][0], found[last][1]))
+        if last == len(found) - 1:
             break
-        first = _begin(text, tokens, first, last, overlap)
+        first = _begin(text, found, first, last, overlap, pieces)
     return spans
 
 
-def _tokens(text: str) -> Iterator[Span]:
-    """Yield the spans of the words of *text*; a word longer than a chunk in pieces."""
+def _words(text: str, pieces: int) -> Iterator[Word]:
+    """Yield the words of *text*; one of more than *pieces* pieces in parts."""
     for match in _WORD.finditer(text):
-        for start in range(match.start(), match.end(), LONGEST_CHUNK):
-            yield start, min(start + LONGEST_CHUNK, match.end())
+        start, ends = match.start(), [piece.end() for piece in _PIECE.finditer(text, *match.span())]
+        for part in batched(ends, pieces):
+            yield start, part[-1], len(part)
+            start = part[-1]
 
 
-def _ends_sentence(text: str, token: Span) -> bool:
-    is_end = _SENTENCE_END.search(text, max(token[0], token[1] - 8), token[1]) is not None
-    return is_end or _ends_page(text, token)
+def _ends_sentence(text: str, word: Word) -> bool:
+    is_end = _SENTENCE_END.search(text, max(word[0], word[1] - 8), word[1]) is not None
+    return is_end or _ends_page(text, word)
 
 
-def _ends_page(text: str, token: Span) -> bool:
-    return text.startswith(PAGE_END, token[1])
+def _ends_page(text: str, word: Word) -> bool:
+    return text.startswith(PAGE_END, word[1])
 
 
-def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
-    """Return the number of the last token of the chunk that begins with token *first*."""
-    begin = tokens[first][0]
-    last = first
-    while last + 1 < min(len(tokens), first + words) and tokens[last + 1][1] - begin <= LONGEST_CHUNK:
-        last += 1
-    if last == len(tokens) - 1:
+def _end(text: str, found: list[Word], first: int, words: int, pieces: int) -> int:
+    """Return the number of the last word of the chunk that begins with the word *first*."""
+    sums = accumulate(count for _, _, count in found[first : first + words])
+    last = first - 1 + sum(1 for _ in takewhile(pieces.__ge__, sums))
+    if last == len(found) - 1:
         return last
     third = (last - first) // 3
-    pages = (number for number in range(last, first + third, -1) if _ends_page(text, tokens[number]))
-    sentences = (number for number in range(last, last - third, -1) if _ends_sentence(text, tokens[number]))
+    pages = (number for number in range(last, first + third, -1) if _ends_page(text, found[number]))
+    sentences = (number for number in range(last, last - third, -1) if _ends_sentence(text, found[number]))
     return next(chain(pages, sentences), last)
 
 
-def _begin(text: str, tokens: list[Span], first: int, last: int, overlap: int) -> int:
-    """Return the number of the first token of the chunk after the chunk of the tokens *first* to *last*."""
+def _begin(text: str, found: list[Word], first: int, last: int, overlap: int, pieces: int) -> int:
+    """Return the number of the first word of the chunk after the chunk of the words *first* to *last*."""
     earliest = max(first + 1, last + 1 - min(overlap, (last - first + 1) // 2))
-    beginnings = (number for number in range(earliest, last + 1) if _ends_sentence(text, tokens[number - 1]))
-    return next(beginnings, last + 1)
+    beginnings = (number for number in range(earliest, last + 1) if _ends_sentence(text, found[number - 1]))
+    # A chunk reaches beyond the chunk before it.
+    return next(
+        (number for number in beginnings if sum(count for _, _, count in found[number : last + 2]) <= pieces), last + 1
+    )
