@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
 
+import ast
 import os
 import platform
 import psutil
@@ -65,16 +66,18 @@ def versions(postgresql: str) -> dict[str, str]:
 
 
 def hash_of(paths: Iterable[Path]) -> str:
-    """Return a short hash of the names and contents of the files *paths*."""
+    """Return a short hash of the names and contents of the files *paths*, of Python modules without comments and layout."""
     digest = sha256()
     for path in paths:
-        digest.update(path.name.encode() + sha256(path.read_bytes()).digest())
+        content = path.read_bytes()
+        code = ast.unparse(ast.parse(content)).encode() if path.suffix == ".py" else content
+        digest.update(path.name.encode() + sha256(code).digest())
     return digest.hexdigest()[:12]
 
 
 @cache
 def source() -> str:
-    """Return a hash of the source files of the package: the version of a measurement, exact to a line."""
+    """Return a hash of the source files of the package: the version of a measurement, exact to a line of code."""
     return hash_of(path for path in sorted(SOURCE.rglob("*")) if path.is_file() and path.suffix not in COMPILED)
 
 

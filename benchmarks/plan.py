@@ -2,6 +2,7 @@
 
 from benchmarks.kept import CONTENTS
 from benchmarks.machine import source
+from benchmarks.machine import versions
 from benchmarks.report import EXPLANATION
 from benchmarks.report import FILES
 from benchmarks.report import MEANING
@@ -77,6 +78,8 @@ PROGRAMS = {
 }
 #: Results that need libraries outside of the project: they are listed, but not measured again.
 BY_HAND = {"readers": "python -m benchmarks.readers"}
+#: Measurements of storages without a catalog: they depend on the versions of other packages, and not on ``src``.
+OF_STORAGES = ("storage", "zodb", "pack", "plone", "codec", "zodbbench")
 HOW_TO = ROOT / "docs" / "how-to"
 RANKING = EXPLANATION / "ranking.md"
 #: (page, mark or name of a picture) -> the results that it shows; a name ending with ``-`` stands for all sizes.
@@ -91,7 +94,7 @@ SHOWN: dict[tuple[Path, str], tuple[str, ...]] = {
     (PERFORMANCE, SITES_PLOT.name): ("pages-",),
     (PERFORMANCE, PLOT.name): ("level1-",),
     (SCALE, "largest"): ("scale-1000000",),
-    **{(STORAGE, name): (name,) for name in ("storage", "zodb", "pack", "plone", "codec", "zodbbench")},
+    **{(STORAGE, name): (name,) for name in OF_STORAGES},
     **{(MEANING, name): ("meaning",) for name in ("quality", "silence", "latency", "costs")},
     (FILES, "costs"): ("files",),
     (FILES, "scans"): ("scans",),
@@ -154,9 +157,17 @@ class Measurement:
         """MISSING, OLD, PARTIAL (of this version, but interrupted) or CURRENT."""
         if not self.path.exists():
             return MISSING
-        if self.stored.get("source") != source():
+        if not self.is_of_this_version:
             return OLD
         return CURRENT if self.is_program or "minutes" in self.stored else PARTIAL
+
+    @property
+    def is_of_this_version(self) -> bool:
+        """True if the stored result was measured with this code, or for storages with the installed versions of packages."""
+        stored = self.stored
+        if self.name in OF_STORAGES:
+            return of_storages().items() <= stored.get("versions", {}).items()
+        return bool(stored.get("source") == source())
 
     @property
     def words(self) -> list[str]:
@@ -196,6 +207,11 @@ class Measurement:
         if filestorage and command == "codec":
             more += ["--filestorage", filestorage.resolve().as_posix()]
         return [*more, "--again"] if self.state == OLD else more
+
+
+def of_storages() -> dict[str, str]:
+    """Return the versions of Python and of the packages on which measurements of storages depend."""
+    return {name: found for name, found in versions("").items() if name not in ("PostgreSQL", "plone.pgcatalog")}
 
 
 def measurements(results: Path = RESULTS) -> list[Measurement]:

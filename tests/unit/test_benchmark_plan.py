@@ -7,6 +7,7 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import LABELS
 from benchmarks.machine import hash_of
 from benchmarks.machine import source
+from benchmarks.machine import versions
 from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import READ_ONLY
 from benchmarks.pages import Numbers
@@ -54,6 +55,23 @@ def test_state_of_a_result_follows_from_source_and_duration(
 
 
 @pytest.mark.parametrize(
+    ("changed", "state"),
+    [
+        ({}, plan.CURRENT),
+        ({"PostgreSQL": "15.1", "plone.pgcatalog": "0.1"}, plan.CURRENT),
+        ({"zodb-pgjsonb": "0.1"}, plan.OLD),
+        ({"Python": "3.1"}, plan.OLD),
+    ],
+)
+def test_state_of_a_measurement_of_storages_follows_from_their_versions(
+    changed: dict[str, str], state: str, tmp_path: Path
+) -> None:
+    measurement = plan.Measurement("storage", plan.COMMANDS["storage"], tmp_path)
+    measurement.path.write_text(json.dumps({"source": "another", "minutes": 1, "versions": versions("") | changed}))
+    assert measurement.state == state
+
+
+@pytest.mark.parametrize(
     ("stored", "state"), [({}, plan.OLD), (HEADER, plan.CURRENT), (HEADER | {"source": "another"}, plan.OLD)]
 )
 def test_program_that_ran_alone_is_of_the_version_that_it_has_stored(
@@ -96,11 +114,11 @@ def test_stale_results_are_measured_again_and_a_failure_stops_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = []
-    for name, minutes in (("storage", {"minutes": 1}), ("zodb", {"source": "another"}), ("pack", {"minutes": 1})):
+    for name, minutes in (("files", {"minutes": 1}), ("level1-500", {"source": "another"}), ("pack", {"minutes": 1})):
         (tmp_path / f"{name}.json").write_text(json.dumps(HEADER | minutes))
     monkeypatch.setattr(plan.Measurement, "run", lambda self, *more: ran.append((self.name, more)))
-    words = ["--results", str(tmp_path), *(f"--only={name}" for name in ("storage", "zodb", "plone"))]
-    for more, names in (([], ["plone"]), (["--stale"], ["zodb", "plone"])):
+    words = ["--results", str(tmp_path), *(f"--only={name}" for name in ("files", "rebuild-20000", "level1-500"))]
+    for more, names in (([], ["rebuild-20000"]), (["--stale"], ["rebuild-20000", "level1-500"])):
         ran.clear()
         result = CliRunner().invoke(everything, [*words, *more])
         assert [name for name, _ in ran] == names
@@ -125,13 +143,17 @@ def test_all_writes_its_results_into_one_file_and_reads_a_filestorage(
     assert "--filestorage" not in found["storage"]
 
 
-def test_source_depends_on_names_and_contents(tmp_path: Path) -> None:
+def test_source_depends_on_names_and_code(tmp_path: Path) -> None:
     one, two = tmp_path / "one.py", tmp_path / "two.py"
     one.write_text("x = 1")
     two.write_text("x = 1")
     hashes = {hash_of([one]), hash_of([two]), hash_of([one, two])}
     one.write_text("x = 2")
     assert len(hashes | {hash_of([one])}) == 4
+    with_comment = "#: The number.\nx = (\n    2\n)\n"
+    former = hash_of([one])
+    one.write_text(with_comment)
+    assert hash_of([one]) == former
 
 
 def test_sites_are_shared_by_commands_with_the_same_content_only() -> None:
