@@ -109,7 +109,7 @@ def passages(source: str, id: str, title: str, description: str, file: str = "")
     ]
 
 
-#: Most words of a chunk; and of the first one, which mostly says what a text is about, as a question does.
+#: Most words of a chunk; and of the first one, which mostly names the subject of a text, as a question does.
 CHUNK_WORDS, LEAD_WORDS = 200, 100
 #: Most words that a chunk repeats of the chunk before it, so that a sentence at the border is whole in one of them.
 OVERLAP = 40
