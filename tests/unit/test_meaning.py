@@ -54,10 +54,16 @@ def test_a_chunk_ends_with_a_sentence_and_the_next_one_repeats_the_last() -> Non
     assert all(second[0] < first[1] for first, second in pairwise(spans))
 
 
-def test_the_first_chunk_is_short() -> None:
-    lengths = [len(text.split()) for text in passages_of_words(3 * CHUNK_WORDS)]
-    assert lengths[:2] == [LEAD_WORDS, CHUNK_WORDS]
-    assert [len(text.split()) for text in passages_of_words(LEAD_WORDS)] == [LEAD_WORDS]
+@pytest.mark.parametrize(
+    ("words", "lengths"),
+    [
+        (LEAD_WORDS, [LEAD_WORDS]),
+        (LEAD_WORDS + 10, [LEAD_WORDS // 2 + 5] * 2),
+        (2 * CHUNK_WORDS, [CHUNK_WORDS // 2, CHUNK_WORDS // 2, CHUNK_WORDS]),
+    ],
+)
+def test_the_first_chunk_is_halved(words: int, lengths: list[int]) -> None:
+    assert [len(text.split()) for text in passages_of_words(words)] == lengths
 
 
 def passages_of_words(count: int) -> list[str]:
@@ -73,7 +79,7 @@ def test_a_chunk_ends_with_a_page_rather_than_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 13), ("a. " * 500_000, MOST_CHUNKS)]
+    ("text", "number"), [("", 0), ("  ", 0), ("a", 1), ("語" * 5000, 14), ("a. " * 500_000, MOST_CHUNKS)]
 )
 def test_a_text_has_a_bounded_number_of_chunks(text: str, number: int) -> None:
     assert len(chunks_of(text)) == number

@@ -109,7 +109,7 @@ def passages(source: str, id: str, title: str, description: str, file: str = "")
     ]
 
 
-#: Most words of a chunk; and of the first one, which mostly names the subject of a text, as a question does.
+#: Most words of a chunk; and of one at the beginning, which mostly names the subject of a text, as a question does.
 CHUNK_WORDS, LEAD_WORDS = 200, 100
 #: Most words that a chunk repeats of the chunk before it, so that a sentence at the border is whole in one of them.
 OVERLAP = 40
@@ -141,15 +141,19 @@ def pieces_of(text: str) -> int:
 def chunks_of(text: str, words: int = CHUNK_WORDS, overlap: int = OVERLAP, pieces: int = MOST_PIECES) -> list[Span]:
     """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST_CHUNKS chunks.
 
-    A chunk has at most *words* words, the first one at most LEAD_WORDS, and *pieces* pieces.  It ends with a page of a file if
-    one ends in its last two thirds, else with a sentence if one ends in its last third.  It begins at the first sentence that
-    starts in the last *overlap* words of the chunk before it, else behind that chunk.
+    A chunk has at most *words* words and *pieces* pieces.  It ends with a page of a file if one ends in its last two thirds,
+    else with a sentence if one ends in its last third.  It begins at the first sentence that starts in the last *overlap* words
+    of the chunk before it, else behind that chunk.  The first one is halved if it has more than LEAD_WORDS words.
     """
     found = list(_words(text, pieces))
     spans: list[Span] = []
     first = 0
     while first < len(found) and len(spans) < MOST_CHUNKS:
-        last = _end(text, found, first, words if spans else min(words, LEAD_WORDS), pieces)
+        last = _end(text, found, first, words, pieces)
+        if first == 0 and last >= LEAD_WORDS:
+            half = _end(text, found, 0, (last + 1) // 2, pieces)
+            spans.append((found[0][0], found[half][1]))
+            first = _begin(text, found, 0, half, overlap, pieces)
         spans.append((found[first][0], found[last][1]))
         if last == len(found) - 1:
             break
