@@ -22,9 +22,9 @@ import transaction
 
 
 DIMENSION = 16
-#: Number of short pages, and of long ones; words of a long one, which has several chunks.
+#: Number of short pages, and of long ones; words of a long one, which has several chunks: HNSW finds no more than 150 chunks.
 PAGES = 20
-LONG = 1500
+LONG = 500
 QUESTIONS = [f"question{number}" for number in range(40)]
 TOP = 10
 
