@@ -1,14 +1,19 @@
 """HTTP clients of a site, and the cost of their requests."""
 
 from base64 import b64encode
+from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import Page
 from benchmarks.page_kinds import Visited
+from benchmarks.timing import summary
+from collections import defaultdict
+from collections.abc import Iterable
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import field
 from http.client import HTTPConnection
 from random import Random
+from statistics import fmean
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +22,8 @@ import psutil
 
 
 TIMEOUT = 120
+#: The names in a record that identify its kind of page and state.
+KIND = ("page", "state", "clients", "processes")
 
 
 class RequestFailed(RuntimeError):
@@ -98,18 +105,51 @@ def server_cpu(postmaster: int) -> float:
 
 @dataclass
 class Sample:
-    """The measurements of one kind of page: seconds of each request, processor time, bytes of the answers."""
+    """The measurements of one kind of page: seconds of requests, processor time, bytes of the answers.
+
+    A series is the seconds of the requests of one client in one turn, which are the same for each backend.
+    """
 
     meter: Meter
-    seconds: list[float] = field(default_factory=list)
-    elapsed: float = 0
+    series: list[list[float]] = field(default_factory=list)
     received: int = 0
+
+    @property
+    def requests(self) -> int:
+        return sum(map(len, self.series))
 
     def costs(self) -> dict[str, Any]:
         """Return the processor time of a page in ms, and the KB of its answer if they were counted."""
-        count = max(1, len(self.seconds))
+        count = max(1, self.requests)
         times = {"zope_cpu": self.meter.zope / count * 1e3, "postgresql_cpu": self.meter.postgresql / count * 1e3}
         return times | ({"answer_kb": self.received / count / 1024} if self.received else {})
+
+
+def summarise_common(results: Iterable[Iterable[dict[str, Any]]]) -> None:
+    """Replace ``series`` in the records of each backend by the ``summary`` of those requests that all have answered.
+
+    In the same time a faster backend answers more requests.  Those are for other pages, which may be larger or smaller.
+    A record of the mix gets the pages in a second, too: its clients wait for nothing but answers.
+    """
+    kinds: defaultdict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for records in results:
+        for record in records:
+            if "series" in record:
+                kinds[*(record[name] for name in KIND)].append(record)
+    for records in kinds.values():
+        for record, seconds in zip(records, common([each.pop("series") for each in records]), strict=True):
+            record |= summary(seconds)
+            if record["page"] == MIX:
+                record["per_second"] = record["clients"] / fmean(seconds)
+
+
+def common(backends: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """Return the seconds in the series of each of *backends*, without the ends that another one does not have."""
+    lengths = [min(map(len, same)) for same in zip(*backends, strict=True)]
+    return [
+        [seconds for each, length in zip(series, lengths, strict=True) for seconds in each[:length]]
+        for series in backends
+    ]
 
 
 class Load:
@@ -124,13 +164,10 @@ class Load:
 
     def run(self, sample: Sample, duration: float) -> None:
         """Send requests for *duration* seconds, and add the results to *sample*."""
-        started = perf_counter()
+        until = perf_counter() + duration
         with sample.meter:
-            for seconds in self._pool.map(
-                self._visit, range(len(self._clients)), [started + duration] * len(self._clients)
-            ):
-                sample.seconds += seconds
-        sample.elapsed += perf_counter() - started
+            for seconds in self._pool.map(self._visit, range(len(self._clients)), [until] * len(self._clients)):
+                sample.series.append(seconds)
 
     def _visit(self, number: int, until: float) -> list[float]:
         chance, client = self._chances[number], self._clients[number]

@@ -45,7 +45,7 @@ import tempfile
 #: Threads of a Zope process.
 THREADS = 2
 #: For each page and turn: number of ignored requests, and minimum number of measured ones.
-WARMUP, LEAST = 1, 2
+WARMUP, LEAST = 1, 4
 #: Number of requests of each page whose messages are counted.
 COUNTED = 4
 #: (clients, processes) of each measurement of the mix.
@@ -141,10 +141,10 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def record(page: str, state: str, sample: Sample, clients: int = 1, processes: int = 1) -> dict[str, Any]:
-    """Return the figures of one kind of page."""
+    """Return the series of one kind of page, which ``summarise_common`` summarises, and its costs."""
     group = BY_NAME[page].group if page in BY_NAME else MIX
     kind = {"page": page, "group": group, "state": state, "clients": clients, "processes": processes}
-    return kind | summary(sample.seconds) | sample.costs()
+    return kind | {"series": sample.series} | sample.costs()
 
 
 def single(
@@ -159,12 +159,12 @@ def single(
             farm.numbers.begin_turn()
             for _ in range(WARMUP):
                 client.get(page, farm.site, next(farm.numbers))
-            until, requests, before = perf_counter() + seconds, 0, client.received
-            with samples[page.name].meter:
-                while requests < LEAST or perf_counter() < until:
-                    samples[page.name].seconds.append(client.get(page, farm.site, next(farm.numbers)))
-                    requests += 1
-            samples[page.name].received += client.received - before
+            until, sample, before = perf_counter() + seconds, samples[page.name], client.received
+            sample.series.append(series := [])
+            with sample.meter:
+                while len(series) < LEAST or perf_counter() < until:
+                    series.append(client.get(page, farm.site, next(farm.numbers)))
+            sample.received += client.received - before
     client.close()
     for page in pages:
         yield record(page.name, READ_ONLY, samples[page.name])
@@ -186,12 +186,12 @@ def after_saves(
         for name, sample in samples.items():
             progress(f"{name}, {AFTER}")
             farm.numbers.begin_turn()
-            until, requests = perf_counter() + seconds, 0
-            while requests < LEAST or perf_counter() < until:
+            until = perf_counter() + seconds
+            sample.series.append(series := [])
+            while len(series) < LEAST or perf_counter() < until:
                 writer.save(farm.site, next(farm.numbers), EDITOR)
                 with sample.meter:
-                    sample.seconds.append(client.get(BY_NAME[name], farm.site, next(farm.numbers)))
-                requests += 1
+                    series.append(client.get(BY_NAME[name], farm.site, next(farm.numbers)))
     client.close()
     writer.close()
     for name, sample in samples.items():
@@ -230,7 +230,7 @@ def mix(
             # In the first round connections are opened, and caches filled.
             load.run(sample if number else Sample(farm.meter()), seconds * 2)
     load.close()
-    return record(MIX, state, sample, clients, len(used)) | {"per_second": len(sample.seconds) / sample.elapsed}
+    return record(MIX, state, sample, clients, len(used))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from benchmarks import kept
 from benchmarks.backends import OURS
+from benchmarks.http_load import summarise_common
 from benchmarks.machine import header
 from benchmarks.timing import summary
 from benchmarks.worker import run_in_turns
@@ -174,6 +175,7 @@ def run_group(
             (job, stack.enter_context(started(server, job, file.command, progress, with_stored))) for job in jobs
         ]
         run_in_turns([worker for _, worker in running])
+        summarise_common(worker.result.get("pages", ()) for _, worker in running)
         for job, worker in running:
             if profile := worker.result.pop("profile", None):
                 progress.console.print(

@@ -5,10 +5,12 @@ from benchmarks import plan
 from benchmarks import plots
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import LABELS
+from benchmarks.http_load import summarise_common
 from benchmarks.machine import hash_of
 from benchmarks.machine import source
 from benchmarks.machine import versions
 from benchmarks.page_kinds import HTML
+from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
 from benchmarks.pages import Numbers
 from benchmarks.report import generated
@@ -223,3 +225,19 @@ def test_faster_backend_gets_the_same_requests() -> None:
     fast.begin_turn()
     slow.begin_turn()
     assert [next(fast) for _ in range(9)] == [next(slow) for _ in range(9)]
+
+
+@pytest.mark.parametrize("page", ["document", MIX])
+def test_figures_are_of_the_requests_that_all_backends_have_answered(page: str) -> None:
+    kind = {"page": page, "group": HTML, "state": READ_ONLY, "clients": 2, "processes": 1}
+    # Seconds in two turns: the fast backend has answered another, large page in the first one, the slow one in the second one.
+    series = {"fast": [[0.1, 0.1, 0.9], [0.2]], "slow": [[0.4, 0.4], [0.6, 2.0]]}
+    records = {backend: dict[str, Any](kind, series=each) for backend, each in series.items()}
+    first = {"page": page, "state": "first request", "median": 7}
+    summarise_common([[each, dict(first)] for each in records.values()])
+    fast, slow = records["fast"], records["slow"]
+    assert [fast["median"], slow["median"]] == pytest.approx([100, 400])
+    assert [each["n"] for each in (fast, slow)] == [3, 3]
+    assert all("series" not in each for each in (fast, slow))
+    rates = [each["per_second"] for each in (fast, slow) if "per_second" in each]
+    assert rates == (pytest.approx([2 * 3 / 0.4, 2 * 3 / 1.4]) if page == MIX else [])
