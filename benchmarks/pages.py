@@ -45,7 +45,7 @@ import tempfile
 #: Threads of a Zope process.
 THREADS = 2
 #: For each page and turn: number of ignored requests, and minimum number of measured ones.
-WARMUP, LEAST = 1, 4
+WARMUP, LEAST = 1, 2
 #: Number of requests of each page whose messages are counted.
 COUNTED = 4
 #: (clients, processes) of each measurement of the mix.
@@ -228,7 +228,7 @@ def mix(
             if state == WITH_WRITER:
                 stack.enter_context(writing(farm, ports[-1]))
             # In the first round connections are opened, and caches filled.
-            load.run(sample if number else Sample(farm.meter()), seconds * 2)
+            load.run(sample if number else Sample(farm.meter()), seconds * 4)
     load.close()
     return record(MIX, state, sample, clients, len(used))
 

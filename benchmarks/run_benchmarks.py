@@ -236,8 +236,8 @@ def search(chosen: tuple[str, ...], outcome: Outcome, **options: Any) -> None:
 @KEEP
 @DOCS
 @TEXTS
-@click.option("--seconds", default=1.0, show_default=True, help="For each kind of page in each round.")
-@click.option("--rounds", default=3, show_default=True, help="How often it is each backend's turn for a page.")
+@click.option("--seconds", default=0.5, show_default=True, help="For each kind of page in each round.")
+@click.option("--rounds", default=6, show_default=True, help="How often it is each backend's turn for a page.")
 @click.option("--starts", default=5, show_default=True, help="Processes whose first requests are measured.")
 @compared("relstorage-zcatalog", "pgcatalog")
 @click.option(
