@@ -18,6 +18,10 @@ from plone.pgcatalog.query import bind
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.ranked import LARGE
+from plone.pgcatalog.query.ranked import PLANNED_ONCE
+from plone.pgcatalog.query.ranked import Score
+from plone.pgcatalog.query.ranked import Stages
 from plone.pgcatalog.settings import RANKED_ROWS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.expression import Condition
@@ -196,11 +200,25 @@ def test_long_values_are_not_compared_in_a_scan_and_the_setting_ends_with_the_st
     assert [each.sql for each in found if each is not statement] == hints
 
 
-@pytest.mark.parametrize("other", [below(PATH, "/plone/a"), between(PATH, "a", "b"), TEXT | DOCUMENTS, ~TEXT])
-def test_only_a_condition_without_alternative_plans_is_planned_once(other: Condition) -> None:
-    """Another one may be found by an index, which depends on its values."""
-    assert not bind.plans_once(TEXT & other)
-    assert all(map(bind.plans_once, (TEXT, TEXT & DOCUMENTS, TEXT & below(PATH, "/plone").hidden())))
+@pytest.mark.parametrize(
+    ("where", "largest"),
+    [
+        (TEXT, PLANNED_ONCE),
+        (TEXT & below(PATH, "/plone").hidden() & DOCUMENTS.hidden(), PLANNED_ONCE),
+        (TEXT & DOCUMENTS, LARGE),
+        (TEXT & compiled({"Title": "blue"}).where, LARGE),
+        (DOCUMENTS, LARGE),
+        *((TEXT & other, 0) for other in (below(PATH, "/plone/a"), between(PATH, "a", "b"), TEXT | DOCUMENTS, ~TEXT)),
+    ],
+)
+def test_only_a_condition_without_alternative_plans_is_planned_once(where: Condition, largest: int) -> None:
+    """Another one may be found by an index, which depends on its values: in a catalog with many rows more so."""
+    score = Score("1", ())
+    sizes = (RANKED_ROWS + 1, LARGE, LARGE + 1, PLANNED_ONCE, PLANNED_ONCE + 1)
+    stages = {rows: Stages.of(("catalog", ()), where, score, rows, RANKED_ROWS) for rows in sizes}
+    assert [rows for rows, each in stages.items() if each and each.plans_once] == [
+        rows for rows in sizes if rows <= largest
+    ]
 
 
 def test_the_plan_of_one_statement_is_not_that_of_the_next() -> None:

@@ -22,8 +22,6 @@ from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import EVERYTHING
 from plone.pgcatalog.sql.expression import Statement
-from plone.pgcatalog.sql.predicate import BELOW
-from plone.pgcatalog.sql.predicate import BETWEEN
 from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.predicate import RANGES
@@ -163,18 +161,6 @@ def needs_share(part: Predicate, complete: Collection[str], interned_columns: Co
     if part.operator == NOT_NULL:
         return part.column.name not in complete
     return part.can_be_hidden or part.column.name in interned_columns or part.operator in RANGES
-
-
-def plans_once(where: Condition) -> bool:
-    """Return True if the same plan is good for any values in *where*, a condition on long values.
-
-    For a generic plan PostgreSQL expects 0.5 % of all rows from a search for words, and as many from a range: the index of
-    a range could look cheaper than the index of the texts.  Planning a ranked page takes longer than ranking it.
-    """
-    return all(
-        isinstance(part, Predicate) and (part.is_hidden or part.operator not in (BELOW, BETWEEN))
-        for part in where.conjuncts()
-    )
 
 
 # -- columns and order

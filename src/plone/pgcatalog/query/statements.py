@@ -7,7 +7,6 @@ from plone.pgcatalog.query.bind import columns_sql
 from plone.pgcatalog.query.bind import condition
 from plone.pgcatalog.query.bind import first_condition
 from plone.pgcatalog.query.bind import order_by
-from plone.pgcatalog.query.bind import plans_once
 from plone.pgcatalog.query.bind import select
 from plone.pgcatalog.query.bind import selective_condition
 from plone.pgcatalog.query.bind import Stored
@@ -76,7 +75,7 @@ def page(
     where = first_condition(compiled.where, stored) if is_first else selective_condition(compiled.where, stored)
     stages = Stages.of(stored.source, where, score, stored.rows, stored.full)
     if stages is not None:
-        first, once = stages.first, stages.plans_once and plans_once(where)
+        first, once = stages.first, stages.plans_once
         if size is not None and start + size <= stages.newest:
             where = stages.only_ranked
         else:
