@@ -39,9 +39,9 @@ from typing import Any
 NEWEST_SCORED = 100
 GOOD = 300
 #: In a catalog with more rows than this, not all hits are visited.
-LARGE = 10_000
-#: Up to this number of rows, planning takes longer than comparing texts that the best plan for some words would not read.
-PLANNED_ONCE = 50_000
+LARGE = 40_000
+#: Up to this number of rows, reading the hits of any index takes less time than planning.
+SMALL = 10_000
 #: A text in the walk takes as long as visiting 1.5 hits, and the walk needs ``NEWEST_SCORED`` hits: 1.5 * 100.
 WALKED = 150
 
@@ -82,12 +82,13 @@ class Score(Fragment):
 
 @dataclass(frozen=True)
 class Stages:
-    """SQL of the two stages for the rows of *source* that match *where*.  Up to *full* hits are all ranked."""
+    """SQL of the two stages for those of the *rows* of *source* that match *where*.  Up to *full* hits are all ranked."""
 
     source: Source
     where: Condition
     score: Score
     full: int
+    rows: int
 
     #: True if ``found`` counts all hits, however many there are.
     counts_all = True
@@ -99,20 +100,21 @@ class Stages:
             return None
         if rows > LARGE:
             return StagesOfMany(source, where, score, full, rows, bound(rows, full))
-        return Stages(source, where, score, full)
+        return Stages(source, where, score, full, rows)
 
     @property
     def plans_once(self) -> bool:
         """True if the same plan is good for any values of the statement.  Planning it takes longer than ranking some hits.
 
         For a plan without values PostgreSQL expects 0.5 % of all rows from a search for words, and as many from a range: the
-        index of a range could look cheaper than the index of the texts.
+        index of a range could look cheaper than the index of the texts.  With more than SMALL rows, any other index could be
+        far better for a frequent word and a rare value.
         """
-        return all(isinstance(part, Predicate) and part.operator not in (BELOW, BETWEEN) for part in self._indexed())
-
-    def _indexed(self) -> list[Condition]:
-        """Return the conditions for which PostgreSQL may use an index."""
-        return [part for part in self.where.conjuncts() if not (isinstance(part, Predicate) and part.is_hidden)]
+        indexed = [part for part in self.where.conjuncts() if not (isinstance(part, Predicate) and part.is_hidden)]
+        operators = [part.operator if isinstance(part, Predicate) else None for part in indexed]
+        if self.rows > SMALL:
+            return operators == [MATCHES]
+        return not {None, BELOW, BETWEEN}.intersection(operators)
 
     @property
     def newest(self) -> int:
@@ -186,21 +188,10 @@ class Stages:
 class StagesOfMany(Stages):
     """SQL of the two stages for a catalog of very many *rows*: it reads the rids of at most *bound* hits, not of all."""
 
-    rows: int
     bound: int
 
+    plans_once = False
     counts_all = False
-
-    @property
-    def plans_once(self) -> bool:
-        """True if only the index of the texts can be used, in a catalog of up to PLANNED_ONCE rows.
-
-        Another index may be far better for a frequent word and a rare value, and the more so the larger the catalog is.  For
-        titles with a frequent word, a plan without values compares the text of each, up to *bound*.
-        """
-        indexed = self._indexed()
-        are_texts = all(isinstance(part, Predicate) and part.operator == MATCHES for part in indexed)
-        return are_texts and len(indexed) == 1 and self.rows <= PLANNED_ONCE
 
     def _found(self) -> Fragment:
         newest = self._newest(self.where, self.full, self.newest)
