@@ -42,6 +42,8 @@ PLOT = EXPLANATION / "performance-plots" / "growth.svg"
 SITES_PLOT = EXPLANATION / "performance-plots" / "sites.svg"
 #: The ratio ours / theirs from which on a measurement counts as slower: two runs differ by as much.
 SLOWER = 1.05
+#: What a slower page costs, processor times and its size: name in the result files -> name in the pages.
+COSTS = {"zope_cpu": "Zope, ms", "postgresql_cpu": "PostgreSQL, ms", "answer_kb": "KB"}
 #: Use of a search's result: name in the result files -> name in the pages.
 TOUCHES = {"page": "page", "len": "count", "page with count": "page with count"}
 #: State of the caches, with ``{}`` for the word of ``TOUCHES`` -> (values, state, ZODB cache) in the result files.
@@ -271,11 +273,12 @@ def real_texts(stored: Sequence[Record]) -> str:
     found = [Table("", ["", "ours / ZCatalog's", "the worst"], means).markdown(titled=False)] if means else []
     for data in sites:
         rows = [
-            [our["page"], number(ratio(our, their)), number(their.get("answer_kb")), number(our.get("answer_kb"))]
+            [our["page"], number(ratio(our, their)), *(number(side.get(name)) for name in COSTS for side in (their, our))]
             for our, their in page_pairs(data, READ_ONLY)
             if our["page"] != MIX and (ratio(our, their) or 0) > SLOWER
         ]
-        head = [f"Slower, {size_of(data):,} pages", "ours / ZCatalog's", "ZCatalog answers, KB", "ours answers, KB"]
+        costs = (f"{side}, {label}" for label in COSTS.values() for side in ("ZCatalog", "ours"))
+        head = [f"Slower, {size_of(data):,} pages", "ours / ZCatalog's", *costs]
         found.append(Table("", head, rows).markdown(titled=False))
     for data in searches:
         found.append(search_ratios(data).markdown(titled=False))
