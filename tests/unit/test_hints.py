@@ -92,5 +92,39 @@ def test_words_are_found_by_their_parts() -> None:
     assert found == {"*wat*": ["bridwaters"], "w?*": ["wind"], "?*": ["sea", "bridwaters", "wind"]}
 
 
+@pytest.mark.parametrize(
+    ("language", "searched", "found"),
+    [
+        ("en", "die", "dying"),
+        ("ar", "كتاب", "الكتاب"),
+        ("ar", "احداث", "أحداث"),
+        ("de", "Übung", "Uebungen"),
+        ("de", "Aerzte", "Ärzte"),
+        ("el", "ένα", "εναν"),
+        ("eo", "cxevalo", "cxevaloj"),
+        ("fa", "خبر", "اخبار"),
+        ("ga", "bád", "bhád"),
+        ("ga", "bád", "mbád"),
+        ("ga", "fear", "bhfear"),
+        ("ga", "páirc", "bpáirc"),
+        ("ga", "teach", "dteach"),
+        ("id", "baca", "membaca"),
+        ("id", "pukul", "memukul"),
+        ("id", "jalan", "berjalan"),
+        ("nl", "pakken", "gepakt"),
+        ("nl", "opgepakt", "oppakken"),
+        ("ru", "ёлка", "елки"),
+        ("ru", "четного", "чётный"),
+        ("sr", "knjiga", "књиге"),
+        ("sr", "човек", "човека"),
+        ("sr", "ђак", "djaka"),
+        ("tr", "kitap", "kitabı"),
+    ],
+)
+def test_forms_with_other_first_letters_are_marked(language: str, searched: str, found: str) -> None:
+    marks = Highlighter([(LEXICON, searched)], Stemming(language, (language,)))
+    assert marks.mark(f"x {found} x") == f"x <mark>{found}</mark> x"
+
+
 def test_all_words_are_compared_with_another_lexicon() -> None:
     assert compared("water", "sea and sand", plaintext_lexicon()) == 3

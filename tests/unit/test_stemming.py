@@ -5,6 +5,7 @@ from itertools import product
 from pathlib import Path
 from plone.pgcatalog.fulltext import lexicon
 from plone.pgcatalog.fulltext.lexicon import find_parts
+from plone.pgcatalog.fulltext.stemming import beginnings
 from plone.pgcatalog.fulltext.stemming import has_stemmer
 from plone.pgcatalog.fulltext.stemming import stem
 from plone.pgcatalog.fulltext.stemming import STEMMERS
@@ -45,6 +46,15 @@ def test_stemmers_in_c_and_in_python_agree(language: str) -> None:
     in_c = snowballstemmer.stemmer(name)
     assert type(in_c).__module__ == "Stemmer"
     assert [in_c.stemWord(word) for word in words] == [in_python.stemWord(word) for word in words]
+
+
+@pytest.mark.parametrize("language", STEMMERS)
+def test_words_have_a_beginning_of_their_stem(language: str) -> None:
+    path = LOCALES / language / "LC_MESSAGES" / "plone.po"
+    text = " ".join(re.findall(r'^msgstr "(.*)"$', path.read_text("utf-8"), re.M)) if path.exists() else ""
+    words = {form for word in re.findall(r"[^\W\d_]{3,}", text) for form in lexicon.words(plone_lexicon(), [word])}
+    stems = {word: stem(language, word) for word in words}
+    assert [each for each in stems.items() if not each[0].startswith(tuple(beginnings(language, each[1])))] == []
 
 
 @pytest.mark.parametrize(

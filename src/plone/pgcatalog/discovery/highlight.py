@@ -148,10 +148,13 @@ class Highlighter:
         self._patterns = [*map(glob_regex, terms.patterns)]
         self._globs, self._phrases = terms.patterns, terms.phrases
         self._stems: set[str] = set()
+        beginnings: set[str] = set()
         if stemming is not None:
-            self._stems.update(*map(stemming.marks, filter(is_plain, terms.stemmed)))
-        # Other forms of a word begin with the first letters of its stem, so few words need to be stemmed.
-        self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
+            forms = [*filter(is_plain, terms.stemmed)]
+            self._stems.update(*map(stemming.marks, forms))
+            beginnings.update(*map(stemming.beginnings, forms))
+        # Few other words have one of these prefixes, so few need to be stemmed.
+        self._beginnings = tuple(beginnings)
         self._is_plain = all(class_name(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
         #: compared token -> its marked parts
         self._matches_of: dict[str, list[MarkedSpan]] = {}
@@ -179,7 +182,7 @@ class Highlighter:
 
     def patterns(self) -> list[str]:
         """Return PostgreSQL's regular expressions of the words; see ``word_patterns``."""
-        # Other forms of a word begin with its stem, but for a last e, i or y.
+        # Other forms of a word begin with its stem, but for a last e, i or y; others, as gepakt of pak, are not found.
         stems = (stem.partition(":")[2] for stem in self._stems)
         forms = {stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem for stem in stems}
         inside = {f"*{form}*" for form in forms} if self._stemming is not None and self._stemming.find_splits else set()
@@ -296,7 +299,7 @@ class Highlighter:
             return True
         if self._stemming is None:
             return False
-        if word[:2] in self._beginnings and not self._stems.isdisjoint(self._stemming.marks(word)):
+        if word.startswith(self._beginnings) and not self._stems.isdisjoint(self._stemming.marks(word)):
             return True
         if self._stemming.find_splits is None or not any(beginning in word for beginning in self._beginnings):
             return False

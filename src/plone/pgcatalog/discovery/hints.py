@@ -77,7 +77,9 @@ def _expression(words: Collection[str], before: str) -> re.Pattern[str]:
 
     It begins with a class of letters, because Python's engine skips characters outside of that very fast.
     """
-    classes = [[*map(_class, word)] for word in sorted(words)]
+    # Where a longer word may be, the shorter one that it begins with may be, too.
+    shortest = [word for word in sorted(words) if not any(word[:length] in words for length in range(1, len(word)))]
+    classes = [[*map(_class, word)] for word in shortest]
     alternatives = (f"(?<=[{first}])" + "".join(f"[{each}]" for each in others) for first, *others in classes)
     return re.compile(f"[{''.join(first for first, *_ in classes)}]{before}(?:{'|'.join(alternatives)})", re.DOTALL)
 

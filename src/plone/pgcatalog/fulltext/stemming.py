@@ -9,9 +9,12 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
+from functools import cache
 from functools import lru_cache
+from itertools import product
 from plone.pgcatalog.fulltext.lexicon import STEM
 from typing import Any
+from unicodedata import normalize
 
 import snowballstemmer
 import threading
@@ -25,6 +28,11 @@ pl:polish pt:portuguese ro:romanian ru:russian sr:serbian sv:swedish ta:tamil tr
 """
 #: Languages that have a stemmer: ISO 639-1 code -> Snowball's name.
 STEMMERS = dict(entry.split(":") for entry in _STEMMERS.split())
+#: Letters whose signs a lexicon keeps.
+_GREEK_TO_ARABIC = range(0x370, 0x700)
+#: First letters in Latin script, each with those of the same words in Cyrillic script.
+_SERBIAN_LETTERS = "aа bб cц čч ćћ dдџ đђd eе fф gг hх iи jј kк lлљ mм nнњ oо pп rр sс šш tт uу vв zз žж"
+_SERBIAN = {letters[0]: letters[1:] for letters in _SERBIAN_LETTERS.split()}
 #: Function from a word to the stems of its parts; () for a word that is no compound.
 Split = Callable[[str], tuple[str, ...]]
 #: Size of the cache of stems.
@@ -67,6 +75,40 @@ def stem(language: str, word: str) -> str:
     if not is_plain(word):
         return word
     return _stemmers.get(STEMMERS[language]).stemWord(word) or word
+
+
+def beginnings(language: str, stem: str) -> set[str]:
+    """Return prefixes, one of which each word of *language* with *stem* has, in the form of a lexicon.
+
+    They are from Snowball's definitions of stemmers, and from trials with Plone's texts and 98,877 other words.
+    """
+    first = stem[:1]
+    usual = {"".join(each) for each in product(*map(_with_signs, stem[: min(2, len(stem) // 2)]))}
+    match language:
+        case "ar":  # kitab, al-kitab, wa-bi-l-kitab
+            return {*_with_signs(first), *"اأإآلبوفكسيتنـ"}
+        case "de" if first in tuple("aou"):  # Übung, Uebung
+            return {*usual, first + "e"}
+        case "eo":  # ĉevalo, cxevalo
+            return _with_signs(first)
+        case "fa":  # khabar, akhbar
+            return {*usual, "ا"}
+        case "ga":  # bád, bhád, mbád
+            return {first, "bhf", *(letter + first for letter in "bdghmnt")}
+        case "id":  # baca, membaca, dibaca
+            return {*usual, "be", "di", "ke", "me", "pe", "te"}
+        case "nl":  # pak, gepakt
+            return {*usual, "ge"}
+        case "sr":  # knjiga, књига
+            return {first, *_SERBIAN.get(first, "")}
+    return usual
+
+
+@cache
+def _with_signs(letter: str) -> set[str]:
+    """Return the letters that differ from *letter* by signs only, as ά from α; a lexicon has removed those of Latin ones."""
+    base = normalize("NFD", letter)[0]
+    return {base, *(char for char in map(chr, _GREEK_TO_ARABIC) if normalize("NFD", char)[0] == base)}
 
 
 def mark(language: str, stem: str) -> str:
@@ -130,6 +172,10 @@ class Stemming:
     def marks(self, word: str) -> set[str]:
         """Return the marked stems of *word* in all languages; words with a common one are forms of each other."""
         return {mark(language, stem(language, word)) for language in self.languages}
+
+    def beginnings(self, word: str) -> set[str]:
+        """Return prefixes, one of which each form of *word* has in one of the languages."""
+        return {prefix for language in self.languages for prefix in beginnings(language, stem(language, word))}
 
     def part_marks(self, word: str) -> set[str]:
         """Return the marked stems of the parts of *word*, a compound, in all languages."""
