@@ -273,7 +273,11 @@ def real_texts(stored: Sequence[Record]) -> str:
     found = [Table("", ["", "ours / ZCatalog's", "the worst"], means).markdown(titled=False)] if means else []
     for data in sites:
         rows = [
-            [our["page"], number(ratio(our, their)), *(number(side.get(name)) for name in COSTS for side in (their, our))]
+            [
+                our["page"],
+                number(ratio(our, their)),
+                *(number(side.get(name)) for name in COSTS for side in (their, our)),
+            ]
             for our, their in page_pairs(data, READ_ONLY)
             if our["page"] != MIX and (ratio(our, their) or 0) > SLOWER
         ]
