@@ -42,7 +42,7 @@ PLOT = EXPLANATION / "performance-plots" / "growth.svg"
 SITES_PLOT = EXPLANATION / "performance-plots" / "sites.svg"
 #: The ratio ours / theirs from which on a measurement counts as slower: two runs differ by as much.
 SLOWER = 1.05
-#: What a slower page costs, processor times and its size: name in the result files -> name in the pages.
+#: Costs of a slower page, processor times and its size: name in the result files -> name in the pages.
 COSTS = {"zope_cpu": "Zope, ms", "postgresql_cpu": "PostgreSQL, ms", "answer_kb": "KB"}
 #: Use of a search's result: name in the result files -> name in the pages.
 TOUCHES = {"page": "page", "len": "count", "page with count": "page with count"}

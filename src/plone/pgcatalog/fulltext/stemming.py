@@ -28,7 +28,7 @@ pl:polish pt:portuguese ro:romanian ru:russian sr:serbian sv:swedish ta:tamil tr
 """
 #: Languages that have a stemmer: ISO 639-1 code -> Snowball's name.
 STEMMERS = dict(entry.split(":") for entry in _STEMMERS.split())
-#: Letters whose signs a lexicon keeps.
+#: Scripts of which a lexicon does not remove the signs of letters.
 _GREEK_TO_ARABIC = range(0x370, 0x700)
 #: First letters in Latin script, each with those of the same words in Cyrillic script.
 _SERBIAN_LETTERS = "aа bб cц čч ćћ dдџ đђd eе fф gг hх iи jј kк lлљ mм nнњ oо pп rр sс šш tт uу vв zз žж"
@@ -78,7 +78,7 @@ def stem(language: str, word: str) -> str:
 
 
 def beginnings(language: str, stem: str) -> set[str]:
-    """Return prefixes, one of which each word of *language* with *stem* has, in the form of a lexicon.
+    """Return the prefixes of words of *language* with *stem*, in the form of a lexicon.
 
     They are from Snowball's definitions of stemmers, and from trials with Plone's texts and 98,877 other words.
     """
@@ -174,7 +174,7 @@ class Stemming:
         return {mark(language, stem(language, word)) for language in self.languages}
 
     def beginnings(self, word: str) -> set[str]:
-        """Return prefixes, one of which each form of *word* has in one of the languages."""
+        """Return the prefixes of the forms of *word* in all languages."""
         return {prefix for language in self.languages for prefix in beginnings(language, stem(language, word))}
 
     def part_marks(self, word: str) -> set[str]:
