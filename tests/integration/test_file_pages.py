@@ -177,24 +177,26 @@ def test_visitor_sees_no_page_of_a_private_file(shared_filled: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "texts", "others"),
+    ("language", "words", "texts", "others"),
     [
-        ("sleeping", ["he sleeps", "sleepy"], ["asleep", "happy"]),
-        ("happiness", ["so happy"], ["hap"]),
-        ("fuss", ["Der Fuß", "F\u00adU\u00adSS"], ["Fus", "Barfuß"]),
-        ("cafe", ["Cafe\u0301", "(CAFÉ)", "das\ncafe"], ["Coffee"]),
-        ("aeon", ["Æon", "aeon"], ["aon"]),
-        ("a.b", ["a.b", "B."], ["axe"]),
-        ("x*", ["xylem"], ["ox"]),
-        ("h?dg*g", ["Hedgehog"], ["hedge", "dog"]),
-        ("สวัสดี", ["สวัสดีครับ"], ["ครับ"]),
-        ("大学", ["東京大学の"], ["東京"]),
+        ("en", "sleeping", ["he sleeps", "sleepy"], ["asleep", "happy"]),
+        ("en", "happiness", ["so happy"], ["hap"]),
+        ("en", "fuss", ["Der Fuß", "F\u00adU\u00adSS"], ["Fus", "Barfuß"]),
+        ("en", "cafe", ["Cafe\u0301", "(CAFÉ)", "das\ncafe"], ["Coffee"]),
+        ("en", "aeon", ["Æon", "aeon"], ["aon"]),
+        ("en", "a.b", ["a.b", "B."], ["axe"]),
+        ("en", "x*", ["xylem"], ["ox"]),
+        ("en", "h?dg*g", ["Hedgehog"], ["hedge", "dog"]),
+        ("en", "สวัสดี", ["สวัสดีครับ"], ["ครับ"]),
+        ("en", "大学", ["東京大学の"], ["東京"]),
+        ("nl", "pakken", ["zijn gepakt", "pakt in"], ["getafeld"]),
+        ("ar", "كتاب", ["هذا الكتاب"], ["الناس"]),
     ],
 )
 def test_patterns_match_the_words_that_are_marked(
-    shared_filled: Any, words: str, texts: list[str], others: list[str]
+    shared_filled: Any, language: str, words: str, texts: list[str], others: list[str]
 ) -> None:
-    marks = Highlighter([(shared_filled.portal_catalog.plone_lexicon, words)], Stemming("en", ("en",)))
+    marks = Highlighter([(shared_filled.portal_catalog.plone_lexicon, words)], Stemming(language, (language,)))
     with connect(database_dsn(shared_filled._p_jar.db()), "test") as connection:
         query = 'SELECT text FROM unnest(%s::text[]) AS text WHERE text COLLATE "C" ~ ANY (%s)'
         found = connection.execute(query, ([*texts, *others], marks.patterns())).fetchall()

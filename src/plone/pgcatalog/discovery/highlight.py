@@ -24,7 +24,9 @@ from plone.pgcatalog.fulltext.places import PART
 from plone.pgcatalog.fulltext.places import Piece
 from plone.pgcatalog.fulltext.places import pieces
 from plone.pgcatalog.fulltext.places import written_words
+from plone.pgcatalog.fulltext.stemming import beginnings
 from plone.pgcatalog.fulltext.stemming import is_plain
+from plone.pgcatalog.fulltext.stemming import mark
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import pattern_of
@@ -147,14 +149,11 @@ class Highlighter:
         self._prefix_lengths = sorted(set(map(len, terms.prefixes)))
         self._patterns = [*map(glob_regex, terms.patterns)]
         self._globs, self._phrases = terms.patterns, terms.phrases
-        self._stems: set[str] = set()
-        beginnings: set[str] = set()
-        if stemming is not None:
-            forms = [*filter(is_plain, terms.stemmed)]
-            self._stems.update(*map(stemming.marks, forms))
-            beginnings.update(*map(stemming.beginnings, forms))
+        words = filter(is_plain, terms.stemmed)
+        self._stems = set() if stemming is None else {each for word in words for each in stemming.stems(word)}
+        self._marked_stems = {mark(*each) for each in self._stems}
         # Few other words have one of these prefixes, so few need to be stemmed.
-        self._beginnings = tuple(beginnings)
+        self._beginnings = tuple({prefix for each in self._stems for prefix in beginnings(*each)})
         self._is_plain = all(class_name(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
         #: compared token -> its marked parts
         self._matches_of: dict[str, list[MarkedSpan]] = {}
@@ -182,10 +181,14 @@ class Highlighter:
 
     def patterns(self) -> list[str]:
         """Return PostgreSQL's regular expressions of the words; see ``word_patterns``."""
-        # Other forms of a word begin with its stem, but for a last e, i or y; others, as gepakt of pak, are not found.
-        stems = (stem.partition(":")[2] for stem in self._stems)
-        forms = {stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem for stem in stems}
-        inside = {f"*{form}*" for form in forms} if self._stemming is not None and self._stemming.find_splits else set()
+        has_parts = self._stemming is not None and self._stemming.find_splits is not None
+        forms, inside = set(), set()
+        for language, stem in self._stems:
+            # Other forms of a word begin with its stem, but for a last e, i or y, and for prefixes.
+            form = stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem
+            forms.add(form)
+            if has_parts or any(not stem.startswith(prefix) for prefix in beginnings(language, stem)):
+                inside.add(f"*{form}*")
         return word_patterns(self._words, self._prefixes | forms, self._globs | inside, self._phrases)
 
     @property
@@ -299,11 +302,11 @@ class Highlighter:
             return True
         if self._stemming is None:
             return False
-        if word.startswith(self._beginnings) and not self._stems.isdisjoint(self._stemming.marks(word)):
+        if word.startswith(self._beginnings) and not self._marked_stems.isdisjoint(self._stemming.marks(word)):
             return True
         if self._stemming.find_splits is None or not any(beginning in word for beginning in self._beginnings):
             return False
-        return not self._stems.isdisjoint(self._stemming.part_marks(word))
+        return not self._marked_stems.isdisjoint(self._stemming.part_marks(word))
 
     def _best(self, spans: Sequence[MarkedSpan], length: int) -> MarkedSpan:
         """Return the match that starts the *length* characters with the most different words; (0, 0, "") without one."""

@@ -6,6 +6,7 @@ language so that it equals no word, as in ``\\2en:run``.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -169,13 +170,13 @@ class Stemming:
         bare = dict.fromkeys(each for _, each in stems if each != word)
         return tuple(filter(None, (tuple(mark(language, each) for language, each in stems), tuple(bare))))
 
+    def stems(self, word: str) -> Iterator[tuple[str, str]]:
+        """Yield (language, stem of *word*) for each of the languages."""
+        return ((language, stem(language, word)) for language in self.languages)
+
     def marks(self, word: str) -> set[str]:
         """Return the marked stems of *word* in all languages; words with a common one are forms of each other."""
-        return {mark(language, stem(language, word)) for language in self.languages}
-
-    def beginnings(self, word: str) -> set[str]:
-        """Return the prefixes of the forms of *word* in all languages."""
-        return {prefix for language in self.languages for prefix in beginnings(language, stem(language, word))}
+        return {mark(*each) for each in self.stems(word)}
 
     def part_marks(self, word: str) -> set[str]:
         """Return the marked stems of the parts of *word*, a compound, in all languages."""
