@@ -48,12 +48,13 @@ def test_stemmers_in_c_and_in_python_agree(language: str) -> None:
     assert [in_c.stemWord(word) for word in words] == [in_python.stemWord(word) for word in words]
 
 
-@pytest.mark.parametrize("language", STEMMERS)
+@pytest.mark.parametrize("language", [each for each in STEMMERS if (LOCALES / each).exists()])
 def test_words_have_a_beginning_of_their_stem(language: str) -> None:
-    path = LOCALES / language / "LC_MESSAGES" / "plone.po"
-    text = " ".join(re.findall(r'^msgstr "(.*)"$', path.read_text("utf-8"), re.M)) if path.exists() else ""
+    text = (LOCALES / language / "LC_MESSAGES" / "plone.po").read_text("utf-8")
+    text = " ".join(re.findall(r'^msgstr "(.*)"$', text, re.M))
     words = {form for word in re.findall(r"[^\W\d_]{3,}", text) for form in lexicon.words(plone_lexicon(), [word])}
     stems = {word: stem(language, word) for word in words}
+    assert stems
     assert [each for each in stems.items() if not each[0].startswith(tuple(beginnings(language, each[1])))] == []
 
 

@@ -105,11 +105,20 @@ def beginnings(language: str, stem: str) -> set[str]:
     return usual
 
 
-@cache
 def _with_signs(letter: str) -> set[str]:
     """Return the letters that differ from *letter* by signs only, as ά from α; a lexicon has removed those of Latin ones."""
     base = normalize("NFD", letter)[0]
-    return {base, *(char for char in map(chr, _GREEK_TO_ARABIC) if normalize("NFD", char)[0] == base)}
+    return {base, *_signed().get(base, "")}
+
+
+@cache
+def _signed() -> dict[str, str]:
+    """Return letter -> the letters that consist of it and signs."""
+    letters: dict[str, str] = {}
+    for char in map(chr, _GREEK_TO_ARABIC):
+        base = normalize("NFD", char)[0]
+        letters[base] = letters.get(base, "") + char
+    return letters
 
 
 def mark(language: str, stem: str) -> str:
