@@ -184,7 +184,8 @@ class Highlighter:
         has_parts = self._stemming is not None and self._stemming.find_splits is not None
         forms, inside = set(), set()
         for language, stem in self._stems:
-            # Other forms of a word begin with its stem, but for a last e, i or y, and for prefixes.
+            # Other forms of a word begin with its stem, but for a last e, i or y, and for prefixes.  Forms without its letters,
+            # as the Indonesian memukul of pukul, are not found.
             form = stem.rstrip("eiy") if len(stem) > SHORTEST_STEM else stem
             forms.add(form)
             if has_parts or any(not stem.startswith(prefix) for prefix in beginnings(language, stem)):
