@@ -34,6 +34,8 @@ CONTENTS = {
     "scripts": "documents",
     "search": "documents",
 }
+#: Commands that do not measure how their sites are filled.
+NOT_MEASURED = ("pages", "scripts", "search")
 #: The modules that create the content.
 MODULES = ("content", "debian", "documents", "manual_parts", "rows", "scale", "texts", "zope_site")
 #: The packages whose versions change the stored data.

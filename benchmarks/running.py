@@ -5,6 +5,7 @@ from benchmarks.backends import OURS
 from benchmarks.http_load import summarise_common
 from benchmarks.machine import header
 from benchmarks.timing import summary
+from benchmarks.worker import fill_at_once
 from benchmarks.worker import run_in_turns
 from benchmarks.worker import Worker
 from collections.abc import Iterable
@@ -174,7 +175,10 @@ def run_group(
         running = [
             (job, stack.enter_context(started(server, job, file.command, progress, with_stored))) for job in jobs
         ]
-        run_in_turns([worker for _, worker in running])
+        workers = [worker for _, worker in running]
+        if with_stored and file.command in kept.NOT_MEASURED:
+            fill_at_once(workers)
+        run_in_turns(workers)
         summarise_common(worker.result.get("pages", ()) for _, worker in running)
         for job, worker in running:
             if profile := worker.result.pop("profile", None):

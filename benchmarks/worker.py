@@ -2,7 +2,8 @@
 
 A worker is ``python -m benchmarks.worker <module> <options as JSON>``: it calls ``run(options, progress)`` of the
 module, and writes one JSON object per line, ``{"progress": text}`` and finally ``{"result": ...}``.  After each
-progress it waits for a line, so that only one worker of a command runs at a time.
+progress it waits for a line, so that only one worker of a command runs at a time; but fills that are not measured
+run at once.
 """
 
 from benchmarks.http_load import cpu
@@ -10,6 +11,7 @@ from benchmarks.http_load import server_cpu
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,11 @@ class Worker:
             raise WorkerFailed(self._module, "".join(self._log.readlines()[-30:]))
         return False
 
+    def fill(self) -> None:
+        """Let it work until its site is filled, or it has ended.  Raises WorkerFailed."""
+        while self.turns < TURNS_FILLED and self.run_step():
+            pass
+
     def _processor_times(self) -> tuple[float, float]:
         return cpu(psutil.Process(self._process.pid)), server_cpu(self._postmaster)
 
@@ -108,6 +115,13 @@ class Worker:
         for stream in (self._process.stdin, self._process.stdout, self._log):
             if stream is not None:
                 stream.close()
+
+
+def fill_at_once(workers: Sequence[Worker]) -> None:
+    """Let *workers* fill their sites at the same time, on all cores: for fills that are not measured.  Raises WorkerFailed."""
+    with ThreadPoolExecutor(len(workers)) as pool:
+        for filled in [pool.submit(worker.fill) for worker in workers]:
+            filled.result()
 
 
 def run_in_turns(workers: Sequence[Worker]) -> None:
