@@ -29,10 +29,9 @@ LANGUAGES = ("eng", "deu")
 
 
 def measure(pages: int) -> dict[str, Any]:
-    """Return the figures of a PDF with so many scanned *pages*.  Raises RuntimeError without Tesseract."""
-    languages = [name for name in LANGUAGES if name in installed()]
-    if not languages:
-        raise RuntimeError(f"install Tesseract with one of the languages {LANGUAGES}")
+    """Return the figures of a PDF with so many scanned *pages*.  Raises RuntimeError without Tesseract and all LANGUAGES."""
+    if missing := {*LANGUAGES}.difference(installed()):
+        raise RuntimeError(f"install Tesseract with the languages {', '.join(sorted(missing))}")
     random = Random(1)
     texts = ["\n".join(text(random, WORDS_OF_A_LINE) for _ in range(LINES)) for _ in range(pages)]
     extractor, parts, recognised, is_complete = Xberg(), [], list[str](), False
@@ -42,7 +41,7 @@ def measure(pages: int) -> dict[str, Any]:
         started = perf_counter()
         while not is_complete:
             part = perf_counter()
-            found = extractor.recognise(str(path), PDF, languages, recognised)
+            found = extractor.recognise(str(path), PDF, LANGUAGES, recognised)
             recognised, is_complete = found.pages, found.is_complete
             parts.append(perf_counter() - part)
         seconds = perf_counter() - started
@@ -56,7 +55,7 @@ def measure(pages: int) -> dict[str, Any]:
         "parts": len(parts),
         "longest part": max(parts),
         "words found": len(shown & read) / len(shown),
-        "languages": languages,
+        "languages": LANGUAGES,
     }
 
 
