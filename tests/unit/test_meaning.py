@@ -4,6 +4,7 @@ from benchmarks.labelled import labelled
 from benchmarks.labelled import stems
 from benchmarks.labelled import unanswered
 from dataclasses import replace
+from hypothesis import example
 from hypothesis import given
 from hypothesis import strategies as st
 from itertools import pairwise
@@ -34,6 +35,7 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=400).flatmap(
 )
 
 
+@example("word語語語。語語語。word\fend.語語語。", 6, 3, 8)
 @given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.integers(1, 60))
 def test_chunks_have_all_words_in_order(text: str, words: int, overlap: int, pieces: int) -> None:
     spans = chunks_of(text, words, overlap, pieces)

@@ -142,16 +142,17 @@ def chunks_of(text: str, words: int = CHUNK_WORDS, overlap: int = OVERLAP, piece
     """Return the spans of the chunks of *text*, in order; together they cover all of its words, up to MOST_CHUNKS chunks.
 
     A chunk has at most *words* words and *pieces* pieces.  It ends with a page of a file if one ends in its last two thirds,
-    else with a sentence if one ends in its last third.  It begins at the first sentence that starts in the last *overlap* words
-    of the chunk before it, else behind that chunk.  The first one is halved if it has more than LEAD_WORDS words.
+    else with a sentence if one ends in its last third; in both cases behind the chunk before it.  It begins at the first sentence
+    that starts in the last *overlap* words of the chunk before it, else behind that chunk.  The first one is halved if it has more
+    than LEAD_WORDS words.
     """
     found = list(_words(text, pieces))
     spans: list[Span] = []
-    first = 0
+    first, last = 0, -1
     while first < len(found) and len(spans) < MOST_CHUNKS:
-        last = _end(text, found, first, words, pieces)
+        last = _end(text, found, first, last, words, pieces)
         if first == 0 and last >= LEAD_WORDS:
-            half = _end(text, found, 0, (last + 1) // 2, pieces)
+            half = _end(text, found, 0, -1, (last + 1) // 2, pieces)
             spans.append((found[0][0], found[half][1]))
             first = _begin(text, found, 0, half, overlap, pieces)
         spans.append((found[first][0], found[last][1]))
@@ -179,15 +180,16 @@ def _ends_page(text: str, word: Word) -> bool:
     return text.startswith(PAGE_END, word[1])
 
 
-def _end(text: str, found: list[Word], first: int, words: int, pieces: int) -> int:
-    """Return the number of the last word of the chunk that begins with the word *first*."""
+def _end(text: str, found: list[Word], first: int, former: int, words: int, pieces: int) -> int:
+    """Return the number of the last word of the chunk that begins with the word *first*, behind a chunk to the word *former*."""
     sums = accumulate(count for _, _, count in found[first : first + words])
     last = first - 1 + sum(1 for _ in takewhile(pieces.__ge__, sums))
     if last == len(found) - 1:
         return last
     third = (last - first) // 3
-    pages = (number for number in range(last, first + third, -1) if _ends_page(text, found[number]))
-    sentences = (number for number in range(last, last - third, -1) if _ends_sentence(text, found[number]))
+    # A page or a sentence that ends in the chunk before would make this one a part of it.
+    pages = (number for number in range(last, max(first + third, former), -1) if _ends_page(text, found[number]))
+    sentences = (number for number in range(last, max(last - third, former), -1) if _ends_sentence(text, found[number]))
     return next(chain(pages, sentences), last)
 
 
