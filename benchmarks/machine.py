@@ -31,6 +31,8 @@ PACKAGES = (
 SOURCE = Path(__file__).parents[1] / "src"
 #: Suffixes of files in ``src`` that are compiled.
 COMPILED = (".pyc", ".mo")
+#: Modules that cut and embed texts: a site without a model runs of them no more than the name of a column.
+OF_MODEL = [SOURCE / "plone" / "pgcatalog" / "meaning" / f"{name}.py" for name in ("calibration", "embedder", "job", "text")]
 
 
 def machine() -> dict[str, str]:
@@ -76,9 +78,18 @@ def hash_of(paths: Iterable[Path]) -> str:
 
 
 @cache
-def source() -> str:
-    """Return a hash of the source files of the package: the version of a measurement, exact to a line of code."""
-    return hash_of(path for path in sorted(SOURCE.rglob("*")) if path.is_file() and path.suffix not in COMPILED)
+def source(model: bool = False) -> str:
+    """Return a hash of the source files of the package: the version of a measurement, exact to a line of code.
+
+    The modules OF_MODEL count only for a measurement that embeds texts by a *model*.
+    """
+    files = (path for path in sorted(SOURCE.rglob("*")) if path.is_file() and path.suffix not in COMPILED)
+    return hash_of(path for path in files if model or path not in OF_MODEL)
+
+
+def sources() -> dict[str, str]:
+    """Return both hashes, by their names in a result."""
+    return {"source": source(), "source with model": source(model=True)}
 
 
 def header(postgresql: str) -> dict[str, object]:
@@ -87,7 +98,7 @@ def header(postgresql: str) -> dict[str, object]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
         "versions": versions(postgresql),
-        "source": source(),
+        **sources(),
     }
 
 

@@ -2,6 +2,7 @@
 
 from benchmarks.kept import CONTENTS
 from benchmarks.machine import source
+from benchmarks.machine import sources
 from benchmarks.machine import versions
 from benchmarks.report import EXPLANATION
 from benchmarks.report import FILES
@@ -80,6 +81,8 @@ PROGRAMS = {
 BY_HAND = {"readers": "python -m benchmarks.readers"}
 #: Measurements of storages without a catalog: they depend on the versions of other packages, and not on ``src``.
 OF_STORAGES = ("storage", "zodb", "pack", "plone", "codec", "zodbbench")
+#: Measurements that embed texts by a model.
+OF_MODEL = ("meaning", "known_items")
 HOW_TO = ROOT / "docs" / "how-to"
 RANKING = EXPLANATION / "ranking.md"
 #: (page, mark or name of a picture) -> the results that it shows; a name ending with ``-`` stands for all sizes.
@@ -132,7 +135,7 @@ class Measurement:
 
     @property
     def runs(self) -> Path:
-        """The file with source, day and duration of the programs' last runs."""
+        """The file with sources, day and duration of the programs' last runs."""
         return RESULTS / "runs.json"
 
     @property
@@ -143,12 +146,12 @@ class Measurement:
 
     @property
     def stored(self) -> Record:
-        """The conditions of the stored result: date, source, versions, minutes; empty if there is none.
+        """The conditions of the stored result: date, sources, versions, minutes; empty if there is none.
 
         A program that also runs alone writes its own, which are newer than those of its last run in the plan.
         """
         data = self.data if self.path.exists() else {}
-        found = {name: data[name] for name in ("date", "versions", "source", "minutes") if name in data}
+        found = {name: data[name] for name in ("date", "versions", *sources(), "minutes") if name in data}
         runs = json.loads(self.runs.read_text("utf-8")) if self.is_program and self.runs.exists() else {}
         return {**runs.get(self.name, {}), **found} if data else {}
 
@@ -167,7 +170,8 @@ class Measurement:
         stored = self.stored
         if self.name in OF_STORAGES:
             return of_storages().items() <= stored.get("versions", {}).items()
-        return bool(stored.get("source") == source())
+        needed = "source with model" if self.name in OF_MODEL else "source"
+        return bool(stored.get(needed) == sources()[needed])
 
     @property
     def words(self) -> list[str]:
@@ -188,7 +192,7 @@ class Measurement:
             runs = json.loads(self.runs.read_text("utf-8")) if self.runs.exists() else {}
             date = datetime.now(UTC).strftime("%Y-%m-%d")
             minutes = round((perf_counter() - begin) / 60, 1)
-            runs[self.name] = {"date": date, "source": source(), "minutes": minutes}
+            runs[self.name] = {"date": date, **sources(), "minutes": minutes}
             self.runs.write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n", "utf-8")
         return True
 

@@ -7,7 +7,9 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import LABELS
 from benchmarks.http_load import summarise_common
 from benchmarks.machine import hash_of
+from benchmarks.machine import OF_MODEL
 from benchmarks.machine import source
+from benchmarks.machine import sources
 from benchmarks.machine import versions
 from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import MIX
@@ -31,7 +33,7 @@ import json
 import pytest
 
 
-HEADER = {"date": "2026-11-28", "source": source(), "versions": {}}
+HEADER = {"date": "2026-11-28", **sources(), "versions": {}}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,20 @@ def test_program_that_ran_alone_is_of_the_version_that_it_has_stored(
     measurement.path.write_text(json.dumps(stored | {"pairs": 1}))
     assert measurement.state == state
     assert measurement.stored["minutes"] == 2
+
+
+@pytest.mark.parametrize("name", plan.PROGRAMS)
+def test_cutting_and_embedding_texts_count_for_measurements_with_a_model(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "RESULTS", tmp_path)
+    measurement = plan.Measurement(name, plan.PROGRAMS[name], tmp_path)
+    measurement.path.write_text(json.dumps(HEADER | {"source with model": "another"}))
+    assert (measurement.state == plan.OLD) == (name in plan.OF_MODEL)
+    measurement.path.write_text(json.dumps(HEADER | {"source": "another"}))
+    assert (measurement.state == plan.OLD) == (name not in plan.OF_MODEL)
+    assert source() != source(model=True)
+    assert all(path.exists() for path in OF_MODEL)
 
 
 def test_each_generated_figure_has_its_results_in_the_plan() -> None:
