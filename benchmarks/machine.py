@@ -32,7 +32,9 @@ SOURCE = Path(__file__).parents[1] / "src"
 #: Suffixes of files in ``src`` that are compiled.
 COMPILED = (".pyc", ".mo")
 #: Modules that cut and embed texts: a site without a model runs of them no more than the name of a column.
-OF_MODEL = [SOURCE / "plone" / "pgcatalog" / "meaning" / f"{name}.py" for name in ("calibration", "embedder", "job", "text")]
+OF_MODEL = [
+    SOURCE / "plone" / "pgcatalog" / "meaning" / f"{name}.py" for name in ("calibration", "embedder", "job", "text")
+]
 
 
 def machine() -> dict[str, str]:
