@@ -69,9 +69,7 @@ def statements(server: EmbeddedPostgres) -> int:
 def served(folder: Path, dsn: str, processes: int, threads: int) -> Iterator[list[str]]:
     """Yield the URLs of the site in the database *dsn*, from *processes* processes with *threads* threads each."""
     with ExitStack() as stack:
-        started = [
-            worker(folder, "serve", dsn, name=f"zope{n}", threads=threads, trace=False) for n in range(processes)
-        ]
+        started = [worker(folder, "serve", dsn, name=f"zope{n}", threads=threads) for n in range(processes)]
         for process in started:
             stack.callback(end, process)
         yield [f"http://127.0.0.1:{answer_of(process)['port']}/Plone" for process in started]

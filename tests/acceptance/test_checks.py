@@ -10,6 +10,8 @@ from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.conftest import memory_folder
 from tests.integration.bouncer import find_pgbouncer
+from tests.integration.bouncer import FOLLOWS
+from tests.integration.bouncer import version_of
 from typing import Any
 
 import json
@@ -70,6 +72,26 @@ def test_mixed_soak_fulfils_every_promise_and_draws_its_course(tmp_path: Path) -
     assert {line["points"][0][0] >= 0 for by_name in report["levels"].values() for line in by_name.values()} == {True}
     assert "| rebuild | 1 |" in page
     assert drawing.read_text("utf-8").startswith("<?xml")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_pgbouncer() is None, reason="PgBouncer is not installed")
+def test_users_behind_a_pooler_see_no_stale_answer(tmp_path: Path) -> None:
+    """An older PgBouncer is refused, when the figures without it are measured."""
+    command = [sys.executable, "-m", "checks.topology", "pgbouncer", *SMALL.split(), "--seconds", "3"]
+    output = tmp_path / "results.json"
+    command += ["--output", str(output)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    program = find_pgbouncer()
+    assert program is not None
+    if version_of(program) < FOLLOWS:
+        assert "follows no prepared statements" in done.stderr
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    for figures in json.loads(output.read_text())["figures"].values():
+        assert figures["requests"] > 0
+        assert figures["stale answers"] == 0
+        assert figures["problems"] == "none"
 
 
 @pytest.mark.slow
