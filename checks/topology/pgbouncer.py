@@ -160,6 +160,6 @@ def text(result: dict[str, Any]) -> str:
     """Return the how-to's text about a *result*."""
     options = result["options"]
     return (
-        f"Measured on {result['date']} on a busy machine with `make topology T=pgbouncer` for {options['seconds']} seconds each way,"
+        f"Measured on {result['date']} with `make topology T=pgbouncer` for {options['seconds']} seconds each way,"
         f" with {options['clients']} users who read, search and edit:\n\n{table(result).markdown()}"
     )
