@@ -75,7 +75,7 @@ PROGRAMS = {
         "make topology T=pgbouncer TOPOLOGY_ARGS='--output benchmarks/results/topology-pgbouncer.json"
         " --page docs/how-to/pgbouncer.md'"
     ),
-    "pooler": "make test-pooler",
+    "pooler": "make test-pooler POOLER_ARGS='--mark \"not slow\"'",
 }
 #: Results that need libraries outside of the project: they are listed, but not measured again.
 BY_HAND = {"readers": "python -m benchmarks.readers"}

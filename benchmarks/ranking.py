@@ -16,6 +16,7 @@ from dataclasses import replace
 from demo.words import language
 from demo.words import LANGUAGES
 from demo.words import topics
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.tsquery import compile_text
@@ -122,7 +123,7 @@ def fill(site: Any, oracle: Okapi, content: list[Page]) -> None:
             oracle.add(page)
             catalog._catalog.catalogObject(page, f"{root}/{page.id}")
         transaction.commit()
-    with psycopg.connect(site._p_jar.db().storage._dsn, autocommit=True) as connection:
+    with psycopg.connect(direct_dsn(site._p_jar.db().storage._dsn), autocommit=True) as connection:
         count_words(connection, catalog._core.zoid)
         connection.execute("VACUUM ANALYZE")
     transaction.begin()

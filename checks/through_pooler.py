@@ -113,14 +113,17 @@ def row(name: str, cells: list[Any]) -> str:
 
 
 def run(program: str, paths: tuple[str, ...], options: list[str]) -> Modules:
-    """Run the tests in *paths* through *program*, with further *options* of pytest; return the results by module."""
+    """Run the tests in *paths* through *program*, with further *options* of pytest; return the results by module.
+
+    Each process of pytest has a server and a pooler.
+    """
     with tempfile.TemporaryDirectory(prefix="pgcatalog-pooler-") as folder:
         report = Path(folder) / "report.xml"
         environ = dict(os.environ)
         if version_of(program) < FOLLOWS:
             patch_storage(Path(folder))
             environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--through-pooler", "--pgbouncer", program]
+        command = [sys.executable, "-m", "pytest", "-q", "--through-pooler", "--pgbouncer", program]
         command += ["--junitxml", str(report), *options, *paths]
         status = subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
         if status not in RAN:
@@ -131,20 +134,24 @@ def run(program: str, paths: tuple[str, ...], options: list[str]) -> Modules:
 @click.command()
 @click.option("--program", default=find_pgbouncer, help="PgBouncer; by default the one that is installed.")
 @click.option("--mark", default="", help="Run only tests with these marks: 'slow' or 'not slow'.")
+@click.option("--jobs", default=2, show_default=True, help="Processes that run tests.")
 @click.argument("paths", nargs=-1)
-def main(program: str | None, mark: str, paths: tuple[str, ...]) -> None:
+def main(program: str | None, mark: str, jobs: int, paths: tuple[str, ...]) -> None:
     """Run the tests in PATHS, all of tests/integration by default, through PgBouncer."""
     if program is None:
         raise click.ClickException("PgBouncer is not installed: apt-get install pgbouncer")
-    found = run(program, paths or (str(TESTS),), ["-m", mark] if mark else [])
+    options = ["-n", str(jobs), *(["-m", mark] if mark else [])]
+    found = run(program, paths or (str(TESTS),), options)
     today = datetime.date.today().isoformat()
     dated = {name: {"date": today} | of for name, of in found.items()}
     number = version_of(program)
     stored = json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
     of_version = stored.setdefault(".".join(map(str, number)), {})
+    modules = of_version.get(mark, {}).get("modules", {}) | dated
+    there = modules_in((str(TESTS),))
     of_version[mark] = {
         "storage": version("zodb-pgjsonb") + (", patched" if number < FOLLOWS else ""),
-        "modules": dict(sorted((of_version.get(mark, {}).get("modules", {}) | dated).items())),
+        "modules": {name: modules[name] for name in sorted(modules) if name in there},
     }
     STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
     put_between(PAGE, "through-pooler", table(stored))

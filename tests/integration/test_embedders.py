@@ -355,6 +355,7 @@ def test_model_replaced_at_the_same_address_gets_a_table_of_its_own(site: Any, k
     assert chunks(site, portal.page)
 
 
+@pytest.mark.direct("the pooler of the tests logs in as one role")
 def test_missing_pgvector_is_reported_and_vectors_are_computed_later(site: Any, kind: Embedding) -> None:
     portal, _, dsn = site
     needs_pgvector(portal)

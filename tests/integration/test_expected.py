@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from plone.pgcatalog.cli.reports import catalog_findings
 from plone.pgcatalog.database import counts
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.expected import COLUMN
 from plone.pgcatalog.database.expected import FUNCTION
 from plone.pgcatalog.database.expected import INDEX
@@ -260,7 +261,7 @@ def test_rebuild_restores_columns_and_the_view(dsn: str) -> None:
 
 def test_session_that_blocks_a_save_is_named(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plone.pgcatalog.database.statistics.BLOCKING_SECONDS", 0.0)
-    with sites.opened(dsn) as db, psycopg.connect(dsn, application_name="report") as blocker:
+    with sites.opened(dsn) as db, psycopg.connect(direct_dsn(dsn), application_name="report") as blocker:
         blocker.execute("LOCK TABLE pgcatalog_state IN SHARE MODE")
         pid = blocker.info.backend_pid
 
@@ -291,7 +292,7 @@ def test_session_that_blocks_a_save_is_named(dsn: str, monkeypatch: pytest.Monke
 def lose(dsn: str, path: str) -> int:
     """Delete the object at *path* by SQL; return its oid."""
     [(zoid,)] = sql(dsn, f"SELECT zoid FROM {{}} WHERE path = '{path}'")
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(direct_dsn(dsn), autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute("DELETE FROM object_state WHERE zoid = %s", [zoid])
     return int(zoid)

@@ -5,6 +5,7 @@ from demo import documents as files
 from OFS import ObjectManager
 from pathlib import Path
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.files.job import put_all
@@ -368,7 +369,7 @@ def test_dump_has_texts_words_and_waiting_jobs(portal: Any, worker: Any, postgre
     dump, other = str(tmp_path / "site.dump"), postgres.createdb("restored_files")
     for program, database in (("pg_dump", worker.dsn), ("pg_restore", other)):
         options = ["-Fc", "-f", dump] if program == "pg_dump" else [dump]
-        subprocess.run([postgres._binaries / program, "-d", database, *options], check=True)
+        subprocess.run([postgres._binaries / program, "-d", direct_dsn(database), *options], check=True)
     with sites.opened(other) as db, sites.inside(db) as portal:
         assert found(portal, "quokka") == ["known"]
         assert found(portal, "wombat") == []

@@ -264,6 +264,7 @@ def listing_web(shared_site: Site) -> Web:
 
 @pytest.mark.parametrize("times", [1, 4])
 @pytest.mark.parametrize("way", [lose, pytest.param(spoil, marks=pytest.mark.slow)])
+@pytest.mark.direct("a pooler gives a session another number than the server")
 def test_a_page_whose_connection_breaks_in_its_template(
     listing_web: Web, listing: type[Listing], log: Log, way: Any, times: int
 ) -> None:

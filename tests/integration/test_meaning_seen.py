@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.files.scans import installed
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.metrics.database import database_metrics
@@ -166,17 +167,17 @@ def test_missing_worker_is_named_after_half_a_minute(site: Any, embedder: Answer
         connection.execute("UPDATE pgcatalog_queue SET put_at = put_at - interval '31 seconds'")
     [named] = findings(dsn)
     assert "no worker processes them; start pgcatalog work" in named
-    with connect(dsn, "queue of text"):
+    with connect(direct_dsn(dsn), "queue of text"):
         [still] = findings(dsn)  # the embedding kind of jobs is missing
         assert still.split("and no worker")[1] == named.split("and no worker")[1]
-    with connect(dsn, "queue of embed text"):
+    with connect(direct_dsn(dsn), "queue of embed text"):
         assert findings(dsn) == []
 
 
 def test_pages_waiting_behind_texts_need_no_attention(site: Any, embedder: Answers) -> None:
     portal, _, dsn = site
     grow_old(dsn)
-    with connect(dsn, "queue of embed text") as connection:
+    with connect(direct_dsn(dsn), "queue of embed text") as connection:
         [named] = findings(dsn)
         assert "pages wait for vectors" in named
         with connection.transaction(), connection.cursor() as cursor:

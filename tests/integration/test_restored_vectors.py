@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.meaning.job import create_index
 from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.queue.kind import IJobKind
@@ -58,7 +59,7 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
         with plain_connection(dsn, "test") as connection:
             create_index(connection, vectors)
         with dump.open("wb") as output:
-            subprocess.run([postgres._binaries / "pg_dump", "-Fc", "-d", dsn], stdout=output, check=True)
+            subprocess.run([postgres._binaries / "pg_dump", "-Fc", "-d", direct_dsn(dsn)], stdout=output, check=True)
         answers.requests.clear()
         yield answers, dump, dsn
     getUtility(IJobKind, name="embed")._paused_until = 0.0
@@ -67,7 +68,7 @@ def dumped(site_template: str, postgres: Any, tmp_path: Path) -> Iterator[tuple[
 def restore(postgres: Any, dump: Path, dsn: str) -> str:
     """Restore *dump* into the database *dsn*; return the errors of pg_restore."""
     with dump.open("rb") as stream:
-        command = [postgres._binaries / "pg_restore", "-d", dsn]
+        command = [postgres._binaries / "pg_restore", "-d", direct_dsn(dsn)]
         return subprocess.run(command, stdin=stream, stderr=subprocess.PIPE, text=True, check=False).stderr
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from datetime import UTC
 from pathlib import Path
 from plone.pgcatalog.database import counts
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.layout import emptied
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.query.objects import Eq
@@ -265,8 +266,9 @@ def test_data_restored_into_tables_with_triggers_are_counted_once(
         save(portal)
     other, dump = postgres.createdb(f"restored_data{len(dumped)}{len(restored)}"), tmp_path / "dump"
     for what, how in (["--schema-only"], []), (["--data-only", *dumped], restored):
-        subprocess.run([postgres._binaries / "pg_dump", "-Fc", *what, "-f", dump, "-d", dsn], check=True)
-        subprocess.run([postgres._binaries / "pg_restore", "--exit-on-error", *how, "-d", other, dump], check=True)
+        subprocess.run([postgres._binaries / "pg_dump", "-Fc", *what, "-f", dump, "-d", direct_dsn(dsn)], check=True)
+        command = [postgres._binaries / "pg_restore", "--exit-on-error", *how, "-d", direct_dsn(other), dump]
+        subprocess.run(command, check=True)
     assert set(different(other).values()) == {0}
     with sites.opened(other) as db, sites.inside(db) as portal:
         check(portal)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.generations import TRIGRAMS
 from plone.pgcatalog.database.layout import load_sql
@@ -327,7 +328,7 @@ def connection(request: Any, zope: None, postgres: EmbeddedPostgres) -> Iterator
 def filled(dsn: str, trigrams: bool) -> Iterator[psycopg.Connection[Any]]:
     with sites.opened(dsn):
         pass
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(direct_dsn(dsn), autocommit=True) as connection:
         connection.execute(load_sql("base"))
         put_words(
             connection, CATALOG, COLUMN, {"\2mous": 9, **{word: documents_of(word) for word in {*generated(), *WORDS}}}

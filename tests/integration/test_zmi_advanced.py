@@ -7,6 +7,7 @@ from lxml import html
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.queue import table
@@ -236,7 +237,7 @@ def test_ended_job_can_be_started_again_at_once(site: Site) -> None:
 
 
 def test_job_waits_for_a_worker_for_long_jobs_if_there_is_one(site: Site) -> None:
-    with plain_connection(site.db.storage._dsn, LONG):
+    with plain_connection(direct_dsn(site.db.storage._dsn), LONG):
         post(site, verify="1")
         assert background_ended()
         line = line_of(site, "verify")
