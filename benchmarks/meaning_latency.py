@@ -188,7 +188,7 @@ def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
         [(bytes_of_table,)] = connection.execute("SELECT pg_total_relation_size(%s)", (vectors.name,)).fetchall()
         found = {"chunks": vectors.chunks, "bytes a chunk": round(bytes_of_table / vectors.chunks)}
         if vectors.wants_hnsw:
-            found["HNSW, s"] = round(timed(create_index, dsn, vectors), 1)
+            found["HNSW, s"] = round(timed(create_index, connection, vectors), 1)
             [(size,)] = connection.execute("SELECT pg_relation_size(%s)", (f"{vectors.name}_hnsw",)).fetchall()
             found["HNSW, bytes a chunk"] = round(size / vectors.chunks)
     return found

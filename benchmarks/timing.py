@@ -21,10 +21,10 @@ FACTORS = {"s": 1.0, "ms": 1e3, "us": 1e6}
 PROFILED = 40
 
 
-def timed(action: Callable[..., Any], *arguments: Any) -> float:
-    """Return the seconds that ``action(*arguments)`` takes."""
+def timed[**P](action: Callable[P, object], *arguments: P.args, **options: P.kwargs) -> float:
+    """Return the seconds that ``action(*arguments, **options)`` takes."""
     started = perf_counter()
-    action(*arguments)
+    action(*arguments, **options)
     return perf_counter() - started
 
 
