@@ -72,7 +72,7 @@ def reference(oid: Any) -> Any:
 def unpickle(record: bytes) -> tuple[Any, Any]:
     """Return class and state of *record*: two pickles in sequence."""
     unpickler = pickle.Unpickler(io.BytesIO(record))
-    unpickler.persistent_load = reference
+    unpickler.persistent_load = reference  # type: ignore[method-assign]
     return unpickler.load(), unpickler.load()
 
 

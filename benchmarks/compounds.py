@@ -22,6 +22,7 @@ from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.stemming import stem
 from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.tuning import listed_stop_words
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone.UnicodeSplitter.splitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter.splitter import Splitter
@@ -110,7 +111,7 @@ def counted(texts: Iterable[str]) -> Counter[str]:
 
 
 def parts_of(counts: Counter[str]) -> tuple[str, str]:
-    stop = compounds.listed_stop_words()["de"]
+    stop = listed_stop_words()["de"]
     excluded = [{*words(LEXICON, [*stop, each["de"]])} for each in (compounds.NOT_FIRST, compounds.NOT_LAST)]
     return compounds.find_parts(counts, "de", *excluded)
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
-from plone.pgcatalog.fulltext.compounds import listed_stop_words
+from plone.pgcatalog.fulltext.tuning import listed_stop_words
 from Products.CMFPlone.UnicodeSplitter.config import rx_all
 from random import Random
 

@@ -144,7 +144,9 @@ def queries(oracle: Okapi, lexicon: Any, content: list[Page], count: int) -> lis
 
 def use(catalog: Any, settings: Mapping[str, Any]) -> None:
     """Apply *settings* to the site of *catalog*."""
-    setattr(catalog, SETTINGS_ATTRIBUTE, getattr(catalog, SETTINGS_ATTRIBUTE, {}) | dict.fromkeys(NEUTRAL) | settings)
+    setattr(
+        catalog, SETTINGS_ATTRIBUTE, getattr(catalog, SETTINGS_ATTRIBUTE, {}) | {**dict.fromkeys(NEUTRAL), **settings}
+    )
 
 
 def ours(catalog: Any, query: str) -> list[str]:

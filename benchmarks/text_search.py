@@ -203,7 +203,7 @@ def sizes(place: PloneSite, documents: int) -> dict[str, Any]:
     with psycopg.connect(place.dsn) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state WHERE catalog = %s", [catalog])
         names = {"rows of the catalog": [relation], "counts of words": ["pgcatalog_words", "pgcatalog_spellings"]}
-        found = {name: connection.execute(SIZES, [tables]).fetchone() for name, tables in names.items()}
+        found = {name: connection.execute(SIZES, [tables]).fetchall()[0] for name, tables in names.items()}
     return {
         **{f"size: {name}": value(size / 2**20, "MB") for name, (size, _) in found.items()},
         **{f"size: {name}, SQL indexes": value(size / 2**20, "MB") for name, (_, size) in found.items()},

@@ -389,10 +389,10 @@ def orderable(value: Any) -> Any:
 def page_of(case: Case, total: int) -> range:
     query = case.query
     start, size = int(query.get("b_start", 0)), query.get("b_size")
-    limit = query.get("sort-limit", query.get("sort_limit"))
-    if size is None and not limit:
+    limit = query.get("sort-limit", query.get("sort_limit")) if size is None else size
+    if limit is None or (size is None and not limit):
         return range(total)
-    return range(total)[start : start + int(limit if size is None else size)]
+    return range(total)[start : start + int(limit)]
 
 
 def name_sorting(pair: Pair, case: Case, theirs: Answer) -> list[str]:

@@ -119,9 +119,9 @@ class Run:
             lambda: compare_unique(self.pair, sample(random, self.maker.values.names, 2)),
         ]
         cases = [self.maker.case(f"/plone/{self.id}") for _ in range(5)]
-        checks += [lambda case=case: compare_case(self.pair, case) for case in cases]  # type: ignore[misc]
+        checks += [lambda case=case: compare_case(self.pair, case) for case in cases]
         if random.random() < 0.5:
-            checks += [lambda case=case: self.compare_elsewhere(case) for case in cases[:2]]  # type: ignore[misc]
+            checks += [lambda case=case: self.compare_elsewhere(case) for case in cases[:2]]
             checks.append(lambda: compare_contents(self.other))
         for check in checks:
             difference = check()

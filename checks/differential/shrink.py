@@ -44,7 +44,7 @@ def smaller_values(value: Any) -> Iterator[Any]:
             yield value["query"]
     elif isinstance(value, list | tuple) and not isinstance(value, str):
         for at in range(len(value)):
-            yield value[:at] + value[at + 1 :]
+            yield type(value)([*value[:at], *value[at + 1 :]])
         if len(value) == 1:
             yield value[0]
     elif isinstance(value, str) and " " in value:

@@ -41,7 +41,7 @@ import transaction
 DATABASE = "histories"
 KEYS = [f"key{number}" for number in range(4)]
 #: Commits are acknowledged when they are on the disk of the standby, too.
-SETTINGS = TEST_SETTINGS | {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+SETTINGS = {**TEST_SETTINGS, "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 #: Seconds after which a connection to a dead server is not waited for.
 OPTIONS = {"pool_timeout": 5}
 WRITERS = ("w1", "w2")

@@ -21,6 +21,7 @@ class Drive:
         from plone.pgcatalog.subscribers import register_processors
 
         db = self._stack.stack().opened
+        assert db is not None
         register_processors(SimpleNamespace(database=db))
         return db.open()
 

@@ -205,7 +205,8 @@ def run(folder: Path, options: dict[str, Any], servers: Servers | None = None) -
         "lost_by_failovers": [line for failover in failovers for line in failover.lost],
         "compared_answers": sum(failover.compared for failover in failovers),
         "answers": answers,
-        "stale": [line for seen in (*clients, *failovers) for line in seen.stale],
+        "stale": [line for client in clients for line in client.stale]
+        + [line for failover in failovers for line in failover.stale],
         "problems": [client.problem for client in clients if client.problem]
         + [line for failover in failovers for line in failover.wrong]
         + (mixture.problems if mixture else [])

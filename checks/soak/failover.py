@@ -18,6 +18,7 @@ from dataclasses import field
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import dsn_of
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import Standby
 from plone.pgcatalog.testing.embedded import with_standby
 from psycopg import sql
 from random import Random
@@ -90,7 +91,7 @@ class Pair:
         self.synchronous = synchronous
         self._folder = tempfile.TemporaryDirectory(prefix="pgcatalog-soak-servers-")
         self.primary: EmbeddedPostgres
-        self.standby: EmbeddedPostgres
+        self.standby: Standby
         self._former: EmbeddedPostgres
 
     def __enter__(self) -> Self:
@@ -245,7 +246,7 @@ def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failove
 def at(rows: Rows, page: Page) -> Version:
     """Return the version of a *page* with unknown UID."""
     for version in [*page.possible, *page.past]:
-        if version.path in rows:
+        if version.path is not None and version.path in rows:
             _, title, state = rows[version.path]
             return Version(version.path, title, state)
     return ABSENT

@@ -156,8 +156,8 @@ class Cluster:
             connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
 
     def dsn(self, dbname: str) -> str:
-        account = {"user": "postgres", "password": self._password}
-        return make_conninfo(host=HOST, port=self._port, dbname=dbname, **account, **PARAMETERS)
+        place: dict[str, Any] = {"host": HOST, "port": self._port, "user": "postgres", "password": self._password}
+        return make_conninfo(**{**place, "dbname": dbname, **PARAMETERS})
 
     def prepare(self, clients: Sequence[Client], random: Random) -> float:
         """Return inf if the standby is synchronous, otherwise -inf: the lag of an asynchronous standby is unknown."""

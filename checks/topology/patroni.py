@@ -34,7 +34,7 @@ WAYS = {"kills": KILLED, "pauses": PAUSED, "cuts": CUT, "switchovers": SWITCHED}
 
 def measured(synchronous: bool, ways: Sequence[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Let the leader fail in each of *ways*; return the cost, and the versions of the programs."""
-    more = {"synchronous": synchronous, "kills": 0, "failovers": len(ways), "seconds": EACH * len(ways)}
+    more: dict[str, Any] = {"synchronous": synchronous, "kills": 0, "failovers": len(ways), "seconds": EACH * len(ways)}
     more |= {"seed": 1, "max_growth": 100.0}
     with (
         tempfile.TemporaryDirectory(prefix="pgcatalog-topology-") as folder,

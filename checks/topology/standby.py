@@ -76,12 +76,12 @@ def topology(objects: int = OBJECTS, max_replay_lag: float = 30.0) -> Iterator[T
                 reader=keys[name],
             )
             stack.callback(end, processes[name])
-        zopes = [f"http://{HOST}:{ports[name]}/Plone" for name in ("writer", "reader")]
+        writer, reader = (f"http://{HOST}:{ports[name]}/Plone" for name in ("writer", "reader"))
         for page in PAGES:
             # A first visit may save something, such as assignments of portlets.
-            urlopen(f"{zopes[0]}{page}", timeout=TIMEOUT).read()
+            urlopen(f"{writer}{page}", timeout=TIMEOUT).read()
         standby.catch_up()
-        yield Topology(primary, standby, *zopes, processes["reader"], ports)
+        yield Topology(primary, standby, writer, reader, processes["reader"], ports)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def axe_source(folder: Path) -> str:
         npm = shutil.which("npm")
         if npm is None:
             pytest.skip("no npm to load axe-core with")
-        command = [npm, "pack", "--silent", f"axe-core@{VERSION}"]
+        command = [str(npm), "pack", "--silent", f"axe-core@{VERSION}"]
         try:
             subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=SECONDS)
         except (subprocess.SubprocessError, OSError) as error:

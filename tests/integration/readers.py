@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextlib import suppress
 from plone.pgcatalog.reader import ReadOnlyStorage
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import Standby
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from plone.pgcatalog.testing.embedded import with_standby
 from tests.integration import site as sites
@@ -40,7 +41,7 @@ _LEFT_OUT = re.compile(
 class Servers:
     """A primary and its standby; ``dsn`` and ``standby_dsn`` are the database of a site on each."""
 
-    def __init__(self, primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    def __init__(self, primary: EmbeddedPostgres, standby: Standby) -> None:
         self.primary = primary
         self.standby = standby
         self.dsn = primary.dsn(NAME)

@@ -13,7 +13,6 @@ from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import RecognisedText
 from plone.pgcatalog.files.extractor import Xberg
 from plone.pgcatalog.queue.worker import Worker
-from plone.pgcatalog.storage import database_dsn
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
@@ -27,13 +26,13 @@ import pytest
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(portal, worker) of a site of its own."""
     with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        yield portal, Worker(db, database_dsn(db))
+        yield portal, Worker(db, db.storage._dsn)
 
 
 @pytest.fixture
 def worker(db: Any) -> Worker:
     """A worker for the site of the fixture ``portal``."""
-    return Worker(db, database_dsn(db))
+    return Worker(db, db.storage._dsn)
 
 
 def upload(portal: Any, name: str, data: bytes, kind: str = files.PDF) -> Any:
