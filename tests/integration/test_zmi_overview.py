@@ -173,6 +173,7 @@ def test_times_carry_their_zone(site: Site) -> None:
     assert re.search(r"\d\d:\d\d:\d\d [A-Z+-]\w*", figures(site)["Last change"])
 
 
+@pytest.mark.direct("a session that stays open reports its dead rows later")
 def test_maintenance_is_started_here_and_its_result_shown(site: Site) -> None:
     tree = site.page(OVERVIEW)
     [form] = [form for form in tree.forms if form.xpath(".//button[@name='vacuum']")]
