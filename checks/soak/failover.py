@@ -203,9 +203,21 @@ def wait_for_writes(clients: Sequence[Client], seconds: float) -> None:
         time.sleep(0.05)
 
 
+def connected(dsn: str) -> psycopg.Connection[Any]:
+    """Return a connection to *dsn*, which leads to the former primary until the balancer has seen the new one."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return psycopg.connect(dsn)
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def read_rows(dsn: str) -> Rows:
     """Return the rows of the area by SQL; raise ValueError if catalog and objects do not agree."""
-    with psycopg.connect(dsn) as connection:
+    with connected(dsn) as connection:
         # One snapshot: a rebuild may replace the relation meanwhile.
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
