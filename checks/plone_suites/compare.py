@@ -74,6 +74,17 @@ def compare_suite(
     )
 
 
+def regressions(comparisons: list[SuiteComparison]) -> dict[str, Any]:
+    """Return the part of the candidate's result that has only tests that are bad with it alone."""
+    return {
+        "suites": {
+            suite.name: {"tests": {test_id: suite.candidate["tests"][test_id] for test_id in suite.regressions}}
+            for suite in comparisons
+            if suite.regressions
+        }
+    }
+
+
 def markdown(comparisons: list[SuiteComparison]) -> str:
     """Return the comparison as a table, followed by the tests that differ."""
     lines = table(comparisons)

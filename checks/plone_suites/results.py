@@ -43,6 +43,15 @@ def stored_controls() -> dict[str, Any]:
     return merged
 
 
+def updated(control: dict[str, Any], repeated: dict[str, Any]) -> dict[str, Any]:
+    """Return *control* with the statuses of the tests that were *repeated* with its profile."""
+    suites = {
+        name: suite | {"tests": suite["tests"] | repeated["suites"].get(name, {"tests": {}})["tests"]}
+        for name, suite in control["suites"].items()
+    }
+    return control | {"suites": suites}
+
+
 def save(result: dict[str, Any], path: Path) -> None:
     """Write a result atomically."""
     draft = path.with_name(path.name + ".new")

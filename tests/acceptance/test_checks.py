@@ -2,7 +2,9 @@
 
 from checks.plone_suites.compare import compare
 from checks.plone_suites.compare import load_bound
+from checks.plone_suites.compare import regressions
 from checks.plone_suites.results import stored_controls
+from checks.plone_suites.results import updated
 from checks.soak import mixed
 from checks.topology import cluster
 from checks.zodb_suites import results as zodb_suites
@@ -135,6 +137,16 @@ def test_only_failures_with_the_candidate_alone_and_tests_not_run_count(
     control = {"a": "ok", "b": "fail", "c": "ok"}
     candidate = {name: status for name, status in (control | changes).items() if status}
     [suite] = compare(result(control), result(candidate), {re.compile(excused): "because"} if excused else {})
+    assert suite.passed is not counts
+
+
+@pytest.mark.parametrize(("today", "counts"), [("fail", False), ("ok", True)])
+def test_failures_that_the_control_has_on_the_same_day_do_not_count(today: str, counts: bool) -> None:
+    """Such as those of tests about "this month" in the last hour of one."""
+    control, candidate = result({"a": "ok", "b": "ok"}), result({"a": "ok", "b": "fail"})
+    suspects = regressions(compare(control, candidate, {}))
+    assert list(suspects["suites"]["s"]["tests"]) == ["b"]
+    [suite] = compare(updated(control, result({"b": today})), candidate, {})
     assert suite.passed is not counts
 
 
