@@ -95,6 +95,6 @@ def costs(fill: Record, saves: Record) -> Table:
     rows += [
         [name if "page" in name else f"a save, {name}", number(figure)]
         for name, figure in saves.items()
-        if "with" in name
+        if "with" in name and isinstance(figure, float)  # not a hash of "source with model"
     ]
     return Table("Vectors of pages", ["", ""], rows)
