@@ -88,6 +88,25 @@ def test_an_object_that_cannot_be_loaded_answers_503(web: Web) -> None:
         assert response.headers["Retry-After"] == "10"
 
 
+@pytest.mark.parametrize(("error", "status"), [(TransientError(), 200), (psycopg.OperationalError("gone"), 503)])
+def test_the_end_of_a_request_needs_no_object_of_its_closed_connection(
+    web: Web, caplog: pytest.LogCaptureFixture, error: Exception, status: int
+) -> None:
+    """After a lost connection no object is in memory, not even the registry of the site; Zope closes, then publishes the end."""
+    errors = [error]
+
+    def fail(event: Any) -> None:
+        if errors:
+            raise errors.pop()
+
+    def forget(event: Any) -> None:
+        web.db.cacheMinimize()
+
+    with handlers(IPubAfterTraversal=fail, IPubFailure=forget):
+        response = web.get("/plone/@search", MANAGER, accept="application/json", getId="page")
+    assert (response.status, "connection is closed" in caplog.text) == (status, False), response.text
+
+
 @pytest.fixture(autouse=True)
 def closed_pools() -> Any:
     yield

@@ -115,8 +115,7 @@ class Web:
         try:
             body = (self._application or application(self.db))(environ, lambda *answer: start.extend(answer[:2]))
         except Exception as error:  # noqa: BLE001  what leaves an application is 500 for a server, whatever it is
-            # After a lost connection, Zope publishes the end-of-request events, whose subscribers may need that connection;
-            # for an unreadable request it renders an error page, which may fail as well.
+            # For an unreadable request Zope renders an error page, which may fail as well.
             return Response(500, {}, repr(error).encode())
         return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))
 

@@ -6,6 +6,8 @@ from hashlib import sha256
 from inspect import getsource
 from plone.pgcatalog.storage.snapshots import publishing
 from typing import Any
+from zope.component import getSiteManager
+from zope.component.hooks import setSite
 from ZPublisher import WSGIPublisher
 
 import logging
@@ -57,6 +59,26 @@ def begin_requests_once() -> None:
 @contextmanager
 def load_app(module_info: Any) -> Iterator[Any]:
     """Open the application of a request, as the publisher's own function does."""
-    with publishing.request(), _load_app(module_info) as loaded:
-        publishing.is_opening = False
-        yield loaded
+    try:
+        with publishing.request(), _load_app(module_info) as loaded:
+            publishing.is_opening = False
+            yield loaded
+    finally:
+        leave_unloaded_site()
+
+
+def leave_unloaded_site() -> None:
+    """Leave the current site if its registry is not in memory, as after a lost connection.
+
+    The publisher looks for subscribers to the end of the request in it, after it has closed the connection.  The error
+    replaced the answer; logged while a template's error was handled, it was formatted for minutes: the text of such an error
+    loads the template's variables, each of which logged it again.
+    """
+    registry = getSiteManager()
+    if is_unloaded(registry) or is_unloaded(registry.adapters) or is_unloaded(registry.utilities):
+        setSite(None)
+
+
+def is_unloaded(obj: Any) -> bool:
+    """Return whether *obj* is persistent, and its state is not in memory."""
+    return getattr(obj, "_p_changed", False) is None
