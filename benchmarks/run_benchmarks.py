@@ -32,6 +32,7 @@ from benchmarks.scenarios import SCENARIOS
 from benchmarks.scripts import SCRIPTS
 from benchmarks.tables import tables
 from benchmarks.worker import WorkerFailed
+from click.core import ParameterSource
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,6 +139,8 @@ def run(command: str, options: dict[str, Any], jobs: list[Job], outcome: Outcome
     """Run *jobs*; write and print the results."""
     if outcome.sites and any(job.checkout for job in jobs):
         raise click.UsageError("--keep and --other exclude each other: another version fills its own site.")
+    context = click.get_current_context()
+    is_chosen = context.get_parameter_source("chosen") is ParameterSource.COMMANDLINE
     # As they will be loaded from JSON; results without a profile, or with generated texts, do not mention these.
     options = {
         name: list(given) if isinstance(given, tuple) else given
@@ -147,7 +150,7 @@ def run(command: str, options: dict[str, Any], jobs: list[Job], outcome: Outcome
     try:
         if options.get("texts"):
             fetched()
-        file = ResultFile(command, options, outcome.output)
+        file = ResultFile(command, options, outcome.output, context.params["chosen"] if is_chosen else ())
         data = run_jobs(file, jobs, outcome.again, command in IN_TURN, outcome.sites)
     except (NoTexts, OtherOptions, WorkerFailed) as error:
         raise click.ClickException(str(error)) from error

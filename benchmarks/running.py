@@ -80,11 +80,15 @@ class Job:
 
 @dataclass
 class ResultFile:
-    """The results of one command; they are not written if *path* is None."""
+    """The results of one command; they are not written if *path* is None.
+
+    *backends* are the chosen ones, empty if the command's default is measured.
+    """
 
     command: str
     options: dict[str, Any]
     path: Path | None
+    backends: Sequence[str] = ()
     data: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=perf_counter)
 
@@ -116,6 +120,7 @@ class ResultFile:
                 words += [word for each in setting for word in (flag, str(each))]
             elif setting is not False:
                 words += [flag] if setting is True else [flag, str(setting)]
+        words += [word for backend in self.backends for word in ("--backend", backend)]
         return shlex.join(words)
 
     def add(self, job: Job, result: dict[str, Any]) -> None:

@@ -70,7 +70,8 @@ def test_command_measures_the_same_with_each_backend(command: str, tmp_path: Pat
     assert done.returncode == 0, done.stderr[-3000:]
     assert str(ROOT) not in path.read_text()
     data = json.loads(path.read_text())
-    assert {"machine", "versions", "date", "command_line"} <= data.keys()
+    assert {"machine", "versions", "date"} <= data.keys()
+    assert ("--backend" in words) == ("--backend" in shlex.split(data["command_line"]))
     results = data["results"]
     for backend in backends:
         medians = {name: figure["median"] for name, figure in results[backend]["measures"].items()}
