@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import urlsplit
 
 import re
 import requests
@@ -231,6 +232,10 @@ class Client:
                 break
             self.answers[-1].repeated = True
             response = self.api(kind, method, path, **options)
+        if response is not None and response.history:
+            # A failover has moved the object back, to where Plone has redirected the request.
+            requested, source, target = become, *difference(path, urlsplit(response.url).path[len(f"/{self.site}/") :])
+            become = lambda version: moved(source, target, requested(version))  # noqa: E731
         for page in pages:
             changed = [become(version) for version in page.possible]
             page.repeated = [become(version) for version in page.past]
@@ -455,6 +460,14 @@ def renamed(name: str, title: str, version: Version) -> Version:
         return version
     container = version.path.rpartition("/")[0]
     return replace(version, path=f"{container}/{name}", title=title)
+
+
+def difference(path: str, other: str) -> tuple[str, str]:
+    """Return *path* and *other* without the last names that both have in common."""
+    names, others = path.split("/"), other.split("/")
+    while names and others and names[-1] == others[-1]:
+        del names[-1], others[-1]
+    return "/".join(names), "/".join(others)
 
 
 def moved(source: str, target: str, version: Version) -> Version:

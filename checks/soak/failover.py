@@ -246,7 +246,7 @@ def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failove
             lost.append(page.version)
             was_interrupted = page.written >= failover.outage[0]
             if actual not in page.past and not (was_interrupted and actual in page.repeated):
-                failover.wrong.append(f"phantom: {line}")
+                failover.wrong.append(f"phantom: {line}; before: {page.past}; {'; '.join(page.events)}")
             elif page.written < safe:
                 failover.wrong.append(f"lost, though the standby had it: {line}")
             page.possible = [actual] if page.certain else [actual, *page.possible]

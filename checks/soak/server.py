@@ -34,6 +34,9 @@ PROBED = tuple(f"p{number}" for number in range(8))
 POOL_TIMEOUT = 5
 #: Seconds from one line of ``note_memory`` to the next.
 NOTED_EVERY = 60
+#: Seconds after which a request's stack is printed: Zope's pauses before RETRIES repetitions are 63 s at most, and a client
+#: waits for longer.
+LONG = 75.0
 #: Names of the fields of glibc's ``mallinfo2``, numbers of bytes except for three.
 MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
 #: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
@@ -176,9 +179,20 @@ def origin(frames: list[str]) -> str:
 
 
 def named_errors(application: Any) -> Any:
-    """Return a WSGI application that names the exception that left *application*, instead of waitress' own page."""
+    """Return a WSGI application that names the exception that left *application*, instead of waitress' own page.
+
+    After LONG seconds it prints the stack of a request that is not answered yet.
+    """
 
     def call(environ: Any, start_response: Any) -> Any:
+        thread = threading.get_ident()
+
+        def print_stack() -> None:
+            frames = "".join(traceback.format_stack(sys._current_frames()[thread]))
+            print(f"{time.ctime()}: {environ['PATH_INFO']} takes {LONG} s\n{frames}", file=sys.stderr, flush=True)
+
+        timer = threading.Timer(LONG, print_stack)
+        timer.start()
         try:
             return application(environ, start_response)
         except Exception as error:
@@ -187,6 +201,8 @@ def named_errors(application: Any) -> Any:
             header = f"{type(error).__name__} in {origin(frames)}"
             start_response("500 Internal Server Error", [("X-Error", header), ("Content-Type", "text/plain")])
             return [b"Internal Server Error"]
+        finally:
+            timer.cancel()
 
     return call
 

@@ -9,6 +9,8 @@ from checks.soak.ledger import Version
 from checks.soak.server import AREA
 from checks.soak.server import FOLDERS
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from tests.acceptance.browser import served
 from tests.integration.content import create
 from tests.integration.web import MANAGER
@@ -72,6 +74,20 @@ def test_move_is_found_by_the_uid(client: Client, is_done: bool) -> None:
     client.resolve()
     assert page.possible == [after if is_done else before]
     assert not client.stale
+
+
+def test_writes_are_recorded_where_plone_redirects_them(client: Client) -> None:
+    """As after a failover that has moved a folder back: its client still has the other path."""
+    folder = client.create("Folder", f"{AREA}/f4")
+    former, name = str(folder.version.path), str(folder.version.path).rpartition("/")[2]
+    after = Version(f"{AREA}/f5/{name}", folder.version.title)
+    client.write([folder], lambda version: after, "move", "POST", f"{AREA}/f5/@move", json={"source": f"/{former}"})
+    page = client.create("Document", former)
+    assert str(page.version.path).startswith(f"{after.path}/")
+    page.possible = [replace(page.version, path=f"{former}/{str(page.version.path).rpartition('/')[2]}")]
+    publish = partial(replace, state="published")
+    client.write([page], publish, "workflow", "POST", f"{page.version.path}/@workflow/publish")
+    assert client.found("resolve", {"UID": page.uid}) == [(page.uid, page.version)]
 
 
 def test_number_of_pages_stays_where_it_is_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
