@@ -248,6 +248,20 @@ class Client:
                 self.unknown.append(page)
         return response
 
+    def write_folder(
+        self, become: Become, kind: str, method: str, path: str, source: str, **options: Any
+    ) -> list[Page]:
+        """Send a write of the object *source* with all pages below it, which are returned; see ``write``.
+
+        A failover may have undone that a page has left the folder, and Zope then repeats the request for this page, too.
+        """
+        pages = self.below(source)
+        self.write(pages, become, kind, method, path, **options)
+        for page in self.pages:
+            if page not in pages and any(is_below(source, version) for version in page.past):
+                page.repeated, page.carried = [become(version) for version in page.past], time.monotonic()
+        return pages
+
     def retire(self, page: Page) -> None:
         if page in self.live:
             self.live.remove(page)
@@ -348,9 +362,9 @@ class Client:
             self.delete(self.rng.choice(self.leaves()))
 
     def delete(self, page: Page) -> None:
-        pages, path = self.below(str(page.version.path)), str(page.version.path)
-        self.write(pages, lambda version: ABSENT if is_below(path, version) else version, "delete", "DELETE", path)
-        for each in pages:
+        path = str(page.version.path)
+        become: Become = lambda version: ABSENT if is_below(path, version) else version  # noqa: E731
+        for each in self.write_folder(become, "delete", "DELETE", path, path):
             self.retire(each)
 
     def create(self, portal_type: str, container: str) -> Page:
@@ -404,7 +418,7 @@ class Client:
         if container != target:
             become = partial(moved, source, f"{target}/{name}")
             data = {"source": f"/{source}"}
-            self.write(self.below(source), become, kind, "POST", f"{target}/@move", json=data)
+            self.write_folder(become, kind, "POST", f"{target}/@move", source, json=data)
 
     def rename(self) -> None:
         """Rename by the form of the folder contents, which requires a token."""

@@ -244,7 +244,7 @@ def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failove
             line = f"{page.uid}: {actual} instead of {page.possible}"
             failover.lost.append(line)
             lost.append(page.version)
-            was_interrupted = page.written >= failover.outage[0]
+            was_interrupted = max(page.written, page.carried) >= failover.outage[0]
             if actual not in page.past and not (was_interrupted and actual in page.repeated):
                 failover.wrong.append(f"phantom: {line}; before: {page.past}; {'; '.join(page.events)}")
             elif page.written < safe:

@@ -31,7 +31,8 @@ class Page:
     - ``past``: its former versions; a failover may restore one.
     - ``repeated``: the results of the last write on those: Zope repeats a request that the failover interrupts, on whatever
       version is left.
-    - ``written``: the time at which the last write was answered.
+    - ``written``: the time at which the last write was answered; ``carried``: the same for the last write of a folder in which
+      a former version was.
     - ``word``: a word that only its file contains; "" for a page without a file.
     - ``events``: its creation, writes without an acknowledgement and look-ups after these, with the time of the clock.
     """
@@ -41,6 +42,7 @@ class Page:
     past: list[Version] = field(default_factory=list)
     repeated: list[Version] = field(default_factory=list)
     written: float = 0.0
+    carried: float = 0.0
     word: str = ""
     events: list[str] = field(default_factory=list)
 

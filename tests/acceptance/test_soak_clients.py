@@ -3,6 +3,9 @@
 from checks.soak import clients
 from checks.soak.clients import Client
 from checks.soak.clients import Gate
+from checks.soak.clients import moved
+from checks.soak.failover import Failover
+from checks.soak.failover import settle
 from checks.soak.ledger import ABSENT
 from checks.soak.ledger import Page
 from checks.soak.ledger import Version
@@ -17,6 +20,7 @@ from tests.integration.web import MANAGER
 from tests.integration.web import Site
 
 import pytest
+import time
 import transaction
 
 
@@ -88,6 +92,27 @@ def test_writes_are_recorded_where_plone_redirects_them(client: Client) -> None:
     publish = partial(replace, state="published")
     client.write([page], publish, "workflow", "POST", f"{page.version.path}/@workflow/publish")
     assert client.found("resolve", {"UID": page.uid}) == [(page.uid, page.version)]
+
+
+def test_page_that_a_failover_has_put_back_goes_with_its_folder(client: Client) -> None:
+    """Zope repeats the move of a folder that a failover interrupts, with the pages that are in the folder then."""
+
+    def move(page: Page, target: str) -> None:
+        source = str(page.version.path)
+        become = partial(moved, source, f"{target}/{source.rpartition('/')[2]}")
+        client.write_folder(become, "move", "POST", f"{target}/@move", source, json={"source": f"/{source}"})
+
+    folder = client.create("Folder", f"{AREA}/f6")
+    page = client.create("Document", str(folder.version.path))
+    move(page, f"{AREA}/f7")
+    client.api("move", "POST", f"{folder.version.path}/@move", json={"source": f"/{page.version.path}"})
+    failover = Failover(outage=(time.monotonic(), time.monotonic()))
+    move(folder, f"{AREA}/f5")
+    found = client.found("resolve", {"UID": [each.uid for each in client.pages if each.uid], "b_size": 1000})
+    rows = {str(version.path): (uid, version.title, version.state) for uid, version in found or []}
+    settle([client], rows, float("-inf"), failover)
+    assert not failover.wrong
+    assert str(page.version.path).startswith(f"{folder.version.path}/")
 
 
 def test_number_of_pages_stays_where_it_is_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
