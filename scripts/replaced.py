@@ -81,7 +81,8 @@ WHY = {
     "instance.sync": "notes whether `begin()` causes the next poll",
     "instance.afterCompletion": "the snapshot of a request lasts until its connection is closed",
     "instance.snapshots": "the snapshots of the connection: their state and messages",
-    "WSGIPublisher.load_app": "a connection that the publisher opens has the snapshot of its request",
+    "WSGIPublisher.load_app": "a connection that the publisher opens has the snapshot of its request; "
+    "a request that has lost its connection ends without the registry of its site",
     "instance.tpc_finish": "the cache of the process gets the objects that a commit has stored",
     "instance.tryToResolveConflict": "a deleted state is a conflict, without a traceback in the log",
     "instance.release": "a connection returns to the pool only after all its results are read",
