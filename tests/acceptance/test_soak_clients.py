@@ -92,6 +92,7 @@ def test_writes_are_recorded_where_plone_redirects_them(client: Client) -> None:
     publish = partial(replace, state="published")
     client.write([page], publish, "workflow", "POST", f"{page.version.path}/@workflow/publish")
     assert client.found("resolve", {"UID": page.uid}) == [(page.uid, page.version)]
+    client.delete(folder)
 
 
 def test_page_that_a_failover_has_put_back_goes_with_its_folder(client: Client) -> None:
@@ -113,6 +114,7 @@ def test_page_that_a_failover_has_put_back_goes_with_its_folder(client: Client) 
     settle([client], rows, float("-inf"), failover)
     assert not failover.wrong
     assert str(page.version.path).startswith(f"{folder.version.path}/")
+    client.delete(folder)
 
 
 def test_number_of_pages_stays_where_it_is_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
